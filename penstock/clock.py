@@ -1,0 +1,55 @@
+"""Time, injected: every part that needs the time gets a Clock, so that tests decide what time it is.
+
+Two times exist. `now_ms` is monotonic and drives time-outs, leases and lags; `wall_ms` is the calendar and goes into
+record timestamps and retention only. A core never holds a clock: it is given `now_ms` by its driver.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Milliseconds, monotonic and of the calendar."""
+
+    def now_ms(self) -> int:
+        """Monotonic milliseconds; only differences mean anything."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC; may jump either way."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class ManualClock:
+    """A clock that stands still until `advance` moves it; for tests and simulation."""
+
+    def __init__(self, now_ms: int = 0, wall_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+        self._wall_ms = wall_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def wall_ms(self) -> int:
+        return self._wall_ms
+
+    def advance(self, ms: int) -> None:
+        """Both times move on by `ms`."""
+        self._now_ms += ms
+        self._wall_ms += ms
+
+    def jump_wall(self, ms: int) -> None:
+        """Only the calendar moves, as when somebody sets the clock."""
+        self._wall_ms += ms

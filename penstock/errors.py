@@ -1,0 +1,279 @@
+"""Every error that Penstock raises, by blame: the wire error table, and the local errors that never cross a wire.
+
+The wire table is the set of `ApiError` subclasses below; numbers and names are Kafka's (Kafka protocol guide, "Error
+codes") and are fixed for ever, so that the second door can send them unchanged. An error that crosses a wire is a code,
+a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are mapped to these
+once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from penstock.types import LeaderHint
+
+
+class PenstockError(Exception):
+    """The base of every error raised here; its text names the key, file, topic or limit, and the remedy."""
+
+
+class InvariantViolation(PenstockError):
+    """A bug that would lose or reorder data was caught before it did. Never retried, never swallowed."""
+
+
+class ConfigError(PenstockError):
+    """A configuration key or value is not acceptable; names the key, the value and the remedy."""
+
+
+class MetaPropertiesError(PenstockError):
+    """A log dir may not be used by this node: unformatted, another cluster's, another node's, damaged or locked."""
+
+
+class CorruptFileError(PenstockError):
+    """A file on disk is not what was written; names the file and the position."""
+
+    def __init__(self, path: str, position: int, why: str) -> None:
+        super().__init__(f"{path}: damaged at byte {position}: {why}")
+        self.path = path
+        self.position = position
+        self.why = why
+
+
+class TimedOutError(PenstockError):
+    """A client gave up waiting within its own time limit; the outcome of a write is unknown."""
+
+
+class BufferExhaustedError(PenstockError):
+    """The producer's buffer stayed full for `max_block_ms`."""
+
+
+class BootstrapError(PenstockError):
+    """None of the bootstrap addresses answered; names each and why."""
+
+
+class MissingDependencyError(PenstockError):
+    """An optional package is not installed; names the extra that brings it."""
+
+
+class ApiError(PenstockError):
+    """An error that has a wire code. Subclasses are the wire error table; do not raise this class itself.
+
+    Attributes: `code` and `retriable` of the class; `leader` where another node would have answered; `log_start_offset`
+    and `log_end_offset` (the readable bound) where a position was out of range, -1 otherwise.
+    """
+
+    code: ClassVar[int] = -1
+    retriable: ClassVar[bool] = False
+    kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
+
+    def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False) -> None:
+        super().__init_subclass__()
+        if code in ERRORS:
+            raise InvariantViolation(f"error code {code} is defined twice")
+        cls.code, cls.kafka_name, cls.retriable = code, name, retriable
+        ERRORS[code] = cls
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        leader: LeaderHint | None = None,
+        log_start_offset: int = -1,
+        log_end_offset: int = -1,
+    ) -> None:
+        super().__init__(message or (self.__doc__ or self.kafka_name).strip())
+        self.leader = leader
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+ERRORS: dict[int, type[ApiError]] = {}
+"""The wire error table: code to class. Code 0 is 'no error' and has no class."""
+
+
+class UnknownServerError(ApiError, code=-1, name="UNKNOWN_SERVER_ERROR"):
+    """The server met an error that it did not expect; its log says which."""
+
+
+class OffsetOutOfRangeError(ApiError, code=1, name="OFFSET_OUT_OF_RANGE"):
+    """The requested offset is below the log start or above the readable end."""
+
+
+class CorruptMessageError(ApiError, code=2, name="CORRUPT_MESSAGE", retriable=True):
+    """A record batch failed its checksum, size or count check."""
+
+
+class UnknownTopicOrPartitionError(ApiError, code=3, name="UNKNOWN_TOPIC_OR_PARTITION", retriable=True):
+    """This node does not know the topic or partition."""
+
+
+class InvalidFetchSizeError(ApiError, code=4, name="INVALID_FETCH_SIZE"):
+    """The requested fetch size is not acceptable."""
+
+
+class LeaderNotAvailableError(ApiError, code=5, name="LEADER_NOT_AVAILABLE", retriable=True):
+    """The partition has no leader now."""
+
+
+class NotLeaderOrFollowerError(ApiError, code=6, name="NOT_LEADER_OR_FOLLOWER", retriable=True):
+    """This node does not lead (or, for a fetch, follow) the partition."""
+
+
+class RequestTimedOutError(ApiError, code=7, name="REQUEST_TIMED_OUT", retriable=True):
+    """The request was not complete within its time limit; a write may or may not take effect."""
+
+
+class ReplicaNotAvailableError(ApiError, code=9, name="REPLICA_NOT_AVAILABLE", retriable=True):
+    """The replica is not available on this node."""
+
+
+class MessageTooLargeError(ApiError, code=10, name="MESSAGE_TOO_LARGE"):
+    """A record or batch is larger than max.message.bytes."""
+
+
+class NetworkError(ApiError, code=13, name="NETWORK_EXCEPTION", retriable=True):
+    """The connection broke before an answer came."""
+
+
+class InvalidTopicError(ApiError, code=17, name="INVALID_TOPIC_EXCEPTION"):
+    """The topic name is not allowed."""
+
+
+class RecordListTooLargeError(ApiError, code=18, name="RECORD_LIST_TOO_LARGE"):
+    """The batch is larger than the segment it would go into."""
+
+
+class NotEnoughReplicasError(ApiError, code=19, name="NOT_ENOUGH_REPLICAS", retriable=True):
+    """Fewer replicas are in sync than min.insync.replicas; nothing was written."""
+
+
+class NotEnoughReplicasAfterAppendError(ApiError, code=20, name="NOT_ENOUGH_REPLICAS_AFTER_APPEND", retriable=True):
+    """The records were written, but fewer replicas are in sync than min.insync.replicas."""
+
+
+class InvalidRequiredAcksError(ApiError, code=21, name="INVALID_REQUIRED_ACKS"):
+    """acks must be 0, 1 or -1 (all)."""
+
+
+class ClusterAuthorizationFailedError(ApiError, code=31, name="CLUSTER_AUTHORIZATION_FAILED"):
+    """Only a registered broker may send this request."""
+
+
+class InvalidTimestampError(ApiError, code=32, name="INVALID_TIMESTAMP"):
+    """The timestamp of a record is out of the accepted range."""
+
+
+class UnsupportedVersionError(ApiError, code=35, name="UNSUPPORTED_VERSION"):
+    """The version of the request or record format is not supported."""
+
+
+class TopicExistsError(ApiError, code=36, name="TOPIC_ALREADY_EXISTS"):
+    """A topic with this name exists already."""
+
+
+class InvalidPartitionsError(ApiError, code=37, name="INVALID_PARTITIONS"):
+    """The number of partitions is not acceptable."""
+
+
+class InvalidReplicationFactorError(ApiError, code=38, name="INVALID_REPLICATION_FACTOR"):
+    """The replication factor is below 1 or above the number of live brokers."""
+
+
+class InvalidReplicaAssignmentError(ApiError, code=39, name="INVALID_REPLICA_ASSIGNMENT"):
+    """The given replica assignment is not acceptable."""
+
+
+class InvalidConfigError(ApiError, code=40, name="INVALID_CONFIG"):
+    """A configuration key is unknown or its value is not acceptable."""
+
+
+class NotControllerError(ApiError, code=41, name="NOT_CONTROLLER", retriable=True):
+    """This node is not the active controller."""
+
+
+class InvalidRequestError(ApiError, code=42, name="INVALID_REQUEST"):
+    """The request contradicts itself or lacks a field."""
+
+
+class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION"):
+    """The request breaks a policy of the cluster."""
+
+
+class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable=True):
+    """The disk under the partition failed on this node."""
+
+
+class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True):
+    """The leader epoch of the request is older than this node's."""
+
+
+class UnknownLeaderEpochError(ApiError, code=75, name="UNKNOWN_LEADER_EPOCH", retriable=True):
+    """The leader epoch of the request is newer than this node's."""
+
+
+class UnsupportedCompressionTypeError(ApiError, code=76, name="UNSUPPORTED_COMPRESSION_TYPE"):
+    """The compression codec is not known."""
+
+
+class StaleBrokerEpochError(ApiError, code=77, name="STALE_BROKER_EPOCH"):
+    """The broker epoch of the request is not the current one: the broker was registered anew."""
+
+
+class OffsetNotAvailableError(ApiError, code=78, name="OFFSET_NOT_AVAILABLE", retriable=True):
+    """A new leader does not know its high watermark yet."""
+
+
+class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD"):
+    """A record breaks a rule of the topic or of the format."""
+
+
+class ResourceExhaustedError(ApiError, code=89, name="THROTTLING_QUOTA_EXCEEDED", retriable=True):
+    """The node is at one of its limits; try again later."""
+
+
+class UnknownTopicIdError(ApiError, code=100, name="UNKNOWN_TOPIC_ID", retriable=True):
+    """This node does not know the topic id."""
+
+
+class DuplicateBrokerRegistrationError(ApiError, code=101, name="DUPLICATE_BROKER_REGISTRATION", retriable=True):
+    """Another live process is registered with this node id."""
+
+
+class BrokerIdNotRegisteredError(ApiError, code=102, name="BROKER_ID_NOT_REGISTERED"):
+    """The broker is not registered."""
+
+
+class InconsistentTopicIdError(ApiError, code=103, name="INCONSISTENT_TOPIC_ID", retriable=True):
+    """The topic id of the request is not the one that this node has for the name."""
+
+
+class InconsistentClusterIdError(ApiError, code=104, name="INCONSISTENT_CLUSTER_ID"):
+    """The request belongs to another cluster."""
+
+
+class FetchSessionTopicIdError(ApiError, code=106, name="FETCH_SESSION_TOPIC_ID_ERROR", retriable=True):
+    """A topic of the fetch stream was deleted and created again."""
+
+
+class IneligibleReplicaError(ApiError, code=107, name="INELIGIBLE_REPLICA"):
+    """A proposed ISR has a replica that is fenced, shutting down, or of another broker epoch (KIP-903)."""
+
+
+class NewLeaderElectedError(ApiError, code=108, name="NEW_LEADER_ELECTED"):
+    """The AlterPartition was accepted and has elected another leader."""
+
+
+class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"):
+    """The partition epoch of an AlterPartition is not the current one."""
+
+
+def error_for(code: int, message: str = "", **details: object) -> ApiError:
+    """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
+    cls = ERRORS.get(code)
+    if cls is None:
+        return UnknownServerError(f"error code {code}: {message}")
+    return cls(message, **details)  # type: ignore[arg-type]

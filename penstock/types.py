@@ -1,0 +1,103 @@
+"""The value types that every part of Penstock shares: names for places in a log, and nothing that does anything.
+
+What is here is immutable, hashable, and free of I/O, so that a core, a driver, a client and a test can pass the same
+value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), wire messages (`penstock.pb`).
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NO_LEADER = -1
+"""The leader id of a partition or a quorum that has no leader."""
+NO_EPOCH = -1
+"""An epoch that is not known; sent as an epoch it means 'do not check'."""
+NO_OFFSET = -1
+"""An offset that is not known."""
+NO_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+LATEST_TIMESTAMP = -1
+MAX_TIMESTAMP = -3
+"""Sentinels of ListOffsets (Kafka protocol, ListOffsets; KIP-734 for -3)."""
+CONSUMER_REPLICA_ID = -1
+"""The replica id of a fetch that comes from a consumer."""
+METADATA_TOPIC = "__cluster_metadata"
+"""The quorum's own log (KIP-595); no user topic may have this name."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic, by name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetAndEpoch(NamedTuple):
+    """A position in a log together with the leader epoch of the record before it."""
+
+    offset: int
+    epoch: int
+
+
+class EpochEntry(NamedTuple):
+    """`epoch` began at `start_offset`: one line of a leader-epoch-checkpoint."""
+
+    epoch: int
+    start_offset: int
+
+
+class EpochEndOffset(NamedTuple):
+    """The answer to 'where does this epoch end?'; (-1, -1) when the log cannot say (KIP-101, KIP-279)."""
+
+    epoch: int
+    end_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """The first record at or after a time: its timestamp (ms since 1970), its offset, and its leader epoch."""
+
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+class RecordMetadata(NamedTuple):
+    """Where an acked record stands. `timestamp_ms` is the record's own (create time) or the broker's (append time)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class Endpoint(NamedTuple):
+    """A host and port that accept connections."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderHint:
+    """Who leads a partition (or the quorum) as far as the answering node knows; `endpoint` may be unknown."""
+
+    leader_id: int
+    leader_epoch: int
+    endpoint: Endpoint | None = None
+
+
+def new_uuid() -> str:
+    """A random id in Kafka's form: 16 bytes as 22 characters of URL-safe base64 that do not begin with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        if not text.startswith("-"):
+            return text
