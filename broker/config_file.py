@@ -1,0 +1,75 @@
+"""Reads a node's configuration file: TOML with Kafka's dotted names, flattened to name → value.
+
+Every way in which the file itself can be wrong (missing, a directory, unreadable, not UTF-8, not TOML, a key twice)
+becomes one ConfigError of one line. What the keys mean is config.py's.
+
+Kafka has both `max.connections` and `max.connections.per.ip`; in TOML the first would be a value and a table at once.
+So a bare dotted key is read as one quoted name, and tables (`[log]`, then `segment.bytes = 1`) are joined by dots.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from penstock.errors import ConfigError
+
+FILE_BYTES_MAX = 1024 * 1024
+"""A configuration is a page of text; a larger file is a wrong path."""
+
+_BARE_KEY = re.compile(r"^([ \t]*)([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+)([ \t]*=)", re.MULTILINE)
+_LINE = re.compile(r"at line (\d+)")
+
+
+def read_config_file(path: str) -> dict[str, object]:
+    """The flat names and values of the file; ConfigError names what is wrong with it."""
+    text = _read_text(path)
+    try:
+        tables = tomllib.loads(_BARE_KEY.sub(r'\1"\2"\3', text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_toml_message(path, text, str(error))) from None
+    values: dict[str, object] = {}
+    for name, value in _flatten("", tables):
+        if name in values:
+            raise ConfigError(f"{path}: duplicate key {name}; keep one of the two")
+        values[name] = value
+    return values
+
+
+def _read_text(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such configuration file; give an existing one with --config") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a directory; give the configuration file itself with --config") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check its owner and mode") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes; this is no configuration file")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None
+
+
+def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flatten(f"{prefix}{name}.", value)
+        else:
+            yield prefix + name, value
+
+
+def _toml_message(path: str, text: str, why: str) -> str:
+    """tomllib's message, or a better one where it means that a key stands there twice."""
+    found = _LINE.search(why)
+    line = int(found.group(1)) if found else 0
+    lines = text.splitlines()
+    if "Cannot overwrite a value" in why and 0 < line <= len(lines):
+        key = lines[line - 1].split("=")[0].strip()
+        return f"{path}: duplicate key {key} in line {line}; keep one of the two"
+    return f"{path}: not valid TOML: {why}; a key is written like log.segment.bytes = 1073741824"

@@ -1,0 +1,163 @@
+"""Every configuration key of a node: name, type, default, range, unit and meaning. The one copy.
+
+The loader (config.py), its messages and the generated reference are all made from this table, so a key that is not
+here does not exist. Names are Kafka's; the two that Kafka has not (`flush.policy`, `metrics.listener`) say so. Where a
+default is not Kafka's, `doc` says why. Rules between two keys stand in config_check.py, not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+PORT_MAX = 65535
+
+
+class Kind(Enum):
+    """How a value is written: in TOML's own types; a list may also be one string with commas, as in Kafka's files."""
+
+    INT = "integer"
+    BOOL = "boolean"
+    STRING = "string"
+    LIST = "list of strings"
+
+
+class _Required:
+    """The type of the default of a key that has none."""
+
+    def __repr__(self) -> str:
+        return "(required)"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One row of the table. `low` and `high` bound an INT; `choices` bounds a STRING or a LIST's items."""
+
+    name: str
+    kind: Kind
+    default: object
+    doc: str
+    low: int = 0
+    high: int = INT32_MAX
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def attribute(self) -> str:
+        """The name in Python: Kafka's with underscores."""
+        return self.name.replace(".", "_")
+
+
+def _int(name: str, default: object, doc: str, low: int = 0, high: int = INT32_MAX, unit: str = "") -> ConfigKey:
+    return ConfigKey(name, Kind.INT, default, doc, low, high, unit)
+
+
+def _bytes(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
+    return _int(name, default, doc, low, high, "bytes")
+
+
+def _ms(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
+    return _int(name, default, doc, low, high, "ms")
+
+
+def _bool(name: str, default: bool, doc: str) -> ConfigKey:
+    return ConfigKey(name, Kind.BOOL, default, doc)
+
+
+def _string(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
+    return ConfigKey(name, Kind.STRING, default, doc, choices=choices)
+
+
+def _list(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -> ConfigKey:
+    return ConfigKey(name, Kind.LIST, default, doc, choices=choices)
+
+
+IDENTITY = (
+    _int("node.id", REQUIRED, "This node's id, unique in the cluster and kept for ever."),
+    _list("process.roles", REQUIRED, "What this node is: broker, controller, or both.", ("broker", "controller")),
+    _list("listeners", REQUIRED, "Where this node listens: BROKER://host:port, CONTROLLER://host:port."),
+    _list("advertised.listeners", (), "What other nodes and clients are told to connect to; the listeners otherwise."),
+    _string("broker.rack", "", "Where the node stands; replicas of a partition are spread over racks."),
+    _string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
+)
+
+QUORUM = (
+    _list("controller.quorum.voters", REQUIRED, "The controllers: id@host:port, the same list on every node."),
+    _ms("controller.quorum.election.timeout.ms", 1000, "A voter without a leader for this long asks for votes.", 50),
+    _ms("controller.quorum.fetch.timeout.ms", 2000, "A voter that cannot fetch for this long starts an election.", 50),
+    _ms("broker.heartbeat.interval.ms", 500, "Pause between heartbeats (Kafka: 2000; shorter for a quicker failover)."),
+    _ms("broker.session.timeout.ms", 3000, "Without a heartbeat for this long a broker is fenced (Kafka: 9000)."),
+    _bool("controlled.shutdown.enable", True, "A broker that stops moves its leaderships away first."),
+)
+
+DIRECTORIES = (
+    _list("log.dirs", REQUIRED, "Directories of partitions, each formatted once with `penstock node format`."),
+    _string("metadata.log.dir", "", "Directory of the metadata log; the first of log.dirs otherwise."),
+)
+
+REQUESTS = (
+    _int("num.io.threads", 8, "Request handlers.", 1, 1024),
+    _int("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
+    _bytes("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
+    _int("max.connections", INT32_MAX, "Connections at the broker listener.", 1),
+    _int("max.connections.per.ip", INT32_MAX, "Connections from one address.", 1),
+    _bytes("fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB),
+)
+
+TOPICS = (
+    _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 100_000),
+    _int("default.replication.factor", 1, "Replicas of a topic that is created without a number.", 1, 32_767),
+    _int("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
+    _bytes("message.max.bytes", 1_048_588, "Largest record batch.", 0),
+    _string(
+        "compression.type",
+        "producer",
+        "Codec of stored batches; `producer` keeps what the producer sent.",
+        ("producer", "none", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    _string(
+        "log.message.timestamp.type",
+        "CreateTime",
+        "Whose time a record carries: the producer's or that of the append.",
+        ("CreateTime", "LogAppendTime"),
+    ),
+    _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead when no other lives: loses data."),
+    _bool("auto.create.topics.enable", False, "Only false: a topic exists because somebody created it."),
+)
+
+REPLICATION = (
+    _int("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
+    _ms("replica.lag.time.max.ms", 10_000, "A follower behind for this long leaves the ISR (Kafka: 30000)."),
+    _ms("replica.fetch.wait.max.ms", 500, "How long a leader holds a follower's fetch for new records.", 0),
+    _bytes("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
+    _bytes("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),
+    _ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),
+)
+
+LOG = (
+    _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 14),
+    _ms("log.roll.ms", 7 * 24 * 3_600_000, "A segment is rolled at this age.", 1, INT64_MAX),
+    _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
+    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 8),
+    _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
+    _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
+    _ms("log.flush.offset.checkpoint.interval.ms", 60_000, "Pause between writes of the recovery points."),
+    _string(
+        "flush.policy",
+        "fsync",
+        "fsync: on stable storage before the ack. os: the page cache is enough, LOSSY on a power cut. Not of Kafka's.",
+        ("fsync", "os"),
+    ),
+)
+
+KEYS: dict[str, ConfigKey] = {
+    key.name: key for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *REQUESTS, *TOPICS, *REPLICATION, *LOG)
+}
