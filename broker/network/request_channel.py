@@ -1,0 +1,121 @@
+"""The bounded queue between the doors and the handlers, and the life of one request on its way through.
+
+A door turns what came over a connection into a `Request` and waits for room (`queued.max.requests`); a handler takes it
+out, an API answers it at once or parks it in a purgatory, and `Request.complete` hands the answer to the connection's
+processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestChannel` and its request metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.network.idle_meter import IdleMeter
+from penstock.errors import ApiError
+
+
+class ResponseSink(Protocol):
+    """Where an answer goes: the processor of the connection that asked."""
+
+    def response_ready(self, request: Request) -> None:
+        """The request has its response; called once, on the loop."""
+        ...
+
+
+class Request:
+    """One request of one connection: its body, its answer, and when it passed each station (ns, monotonic)."""
+
+    __slots__ = (
+        "api",
+        "body",
+        "client_address",
+        "completed_ns",
+        "context",
+        "dequeued_ns",
+        "error",
+        "handled_ns",
+        "received_ns",
+        "response",
+        "sink",
+    )
+
+    def __init__(self, api: str, body: object, sink: ResponseSink, client_address: str, context: object = None) -> None:
+        self.api = api
+        self.body = body
+        self.sink = sink
+        self.client_address = client_address
+        self.context = context
+        self.response: object = None
+        self.error: ApiError | None = None
+        self.received_ns = time.monotonic_ns()
+        self.dequeued_ns = self.handled_ns = self.completed_ns = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.completed_ns != 0
+
+    def complete(self, response: object) -> None:
+        """Answer with `response`; a second answer is ignored, because a time-out may have been first."""
+        if self.completed_ns == 0:
+            self.response = response
+            self.completed_ns = time.monotonic_ns()
+            self.sink.response_ready(self)
+
+    def fail(self, error: ApiError) -> None:
+        """Answer with an error of the request as a whole."""
+        if self.completed_ns == 0:
+            self.error = error
+            self.complete(None)
+
+    def __repr__(self) -> str:
+        return f"Request({self.api} from {self.client_address}, {'complete' if self.is_complete else 'open'})"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestChannelStatistics:
+    """What the channel looks like now."""
+
+    request_queue_size: int
+    response_queue_size: int
+    handler_idle_ratio: float
+    processor_idle_ratio: float
+    connections: int
+
+
+class RequestChannel:
+    """One per node, shared by every door and every handler."""
+
+    def __init__(self, queued_requests_max: int) -> None:
+        self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
+        self.handler_meter = IdleMeter()
+        self.processor_meter = IdleMeter()
+        self.response_queue_size = 0
+        self.connections = 0
+        self.on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None
+
+    async def send(self, request: Request) -> None:
+        """Queue a request; waits while the queue is full, which is how overload reaches the connection."""
+        await self._queue.put(request)
+
+    async def receive(self) -> Request:
+        """The next request, for a handler."""
+        return await self._queue.get()
+
+    def request_sent(self, request: Request) -> None:
+        """The answer left the node: the request is over."""
+        self.on_sent(request, time.monotonic_ns())
+
+    def statistics(self) -> RequestChannelStatistics:
+        return RequestChannelStatistics(
+            request_queue_size=self._queue.qsize(),
+            response_queue_size=self.response_queue_size,
+            handler_idle_ratio=self.handler_meter.idle_ratio(),
+            processor_idle_ratio=self.processor_meter.idle_ratio(),
+            connections=self.connections,
+        )
+
+    def __repr__(self) -> str:
+        return f"RequestChannel({self._queue.qsize()}/{self._queue.maxsize} queued, {self.connections} connections)"

@@ -1,0 +1,239 @@
+"""One fetch stream's session on the leader's side: what it wants, what is new for it, and its one waiting request.
+
+A stream is an incremental fetch session (KIP-227): a request names only the partitions that changed, and the session
+remembers the others. Partitions tell the session when they change, so a turn costs in proportion to what is new, not to
+what is watched. What is new is served in the order in which it became new, and a partition that was served goes to the
+back: that is the rotation that keeps one busy partition from starving the others.
+
+A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.network.request_channel import Request
+from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.clock import Clock
+from penstock.errors import ApiError, InconsistentTopicIdError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.types import EpochEndOffset, OffsetAndEpoch, TopicPartition
+
+if TYPE_CHECKING:
+    from broker.replication.partition import Partition
+
+SESSION_PARTITIONS_MAX = 100_000
+"""Partitions of one session; a session costs about 300 bytes for each."""
+
+PartitionLookup = Callable[[TopicPartition], "Partition | None"]
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A partition of the session, and what the fetcher was told of it last."""
+
+    wanted: FetchPartition
+    diverging: EpochEndOffset | None = None
+    error: ApiError | None = None
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
+    source: Partition | None = None
+
+
+class FetchSession:
+    """Lives as long as its stream. At most one of its requests waits at a time."""
+
+    def __init__(self, find: PartitionLookup, clock: Clock, response_bytes_max: int) -> None:
+        self._find = find
+        self._clock = clock
+        self._response_bytes_max = response_bytes_max
+        self._watched: dict[TopicPartition, _Watched] = {}
+        self._new: dict[TopicPartition, None] = {}
+        self._waiting: Request | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake_scheduled = False
+        self._replica_id = -1
+        self._broker_epoch = -1
+        self.is_replica = False
+        self.bytes_out = 0
+
+    # -- a request comes ---------------------------------------------------------------------------------------------
+
+    def handle(self, request: Request, body: FetchRequest) -> None:
+        """Answer now, or wait until enough is new or `max_wait_ms` passed."""
+        if self._waiting is not None:
+            self._respond(self._waiting)
+        if body.max_wait_ms < 0 or body.max_bytes < 0:
+            raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms} or max_bytes {body.max_bytes} is negative")
+        if len(self._watched) + len(body.partitions) > SESSION_PARTITIONS_MAX:
+            raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
+        self._replica_id, self._broker_epoch = body.replica_id, body.broker_epoch
+        self.is_replica = body.replica_id >= 0
+        for partition in body.forgotten:
+            self._forget(partition)
+        for wanted in body.partitions:
+            self._want(wanted)
+        results, size, urgent = self._collect(body)
+        if urgent or body.max_wait_ms == 0 or size >= max(1, body.min_bytes):
+            self._send(request, body, results, size)
+            return
+        self._waiting = request
+        self._timer = asyncio.get_running_loop().call_later(body.max_wait_ms / 1000, self._time_up)
+
+    def _want(self, wanted: FetchPartition) -> None:
+        partition = wanted.partition
+        watched = self._watched.get(partition)
+        if watched is None:
+            watched = self._watched[partition] = _Watched(wanted)
+        watched.wanted, watched.error, watched.diverging = wanted, None, None
+        try:
+            watched.source = self._source(watched)
+            if self.is_replica:
+                watched.diverging = watched.source.note_follower_fetch(
+                    self._replica_id,
+                    self._broker_epoch,
+                    OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch),
+                    wanted.current_leader_epoch,
+                    self._clock.now_ms(),
+                )
+        except ApiError as error:
+            watched.error = error
+        self._new.pop(partition, None)
+        self._new[partition] = None
+
+    def _source(self, watched: _Watched) -> Partition:
+        """The hosted partition, watched by this session from now on."""
+        wanted = watched.wanted
+        source = self._find(wanted.partition)
+        if source is None:
+            raise UnknownTopicOrPartitionError(f"{wanted.partition} is not on this broker")
+        if wanted.topic_id and wanted.topic_id != source.log.topic_id:
+            raise InconsistentTopicIdError(
+                f"{wanted.partition}: topic id {wanted.topic_id} is not {source.log.topic_id}, the one known here"
+            )
+        if watched.source is not source:
+            if watched.source is not None:
+                watched.source.watchers.discard(self)
+            source.watchers.add(self)
+        return source
+
+    def _forget(self, partition: TopicPartition) -> None:
+        watched = self._watched.pop(partition, None)
+        self._new.pop(partition, None)
+        if watched is not None and watched.source is not None:
+            watched.source.watchers.discard(self)
+
+    # -- something changes -------------------------------------------------------------------------------------------
+
+    def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
+        self._new[partition] = None
+        if wake and self._waiting is not None and not self._wake_scheduled:
+            # One answer for everything that this turn of the loop brings.
+            self._wake_scheduled = True
+            asyncio.get_running_loop().call_soon(self._woken)
+
+    def _woken(self) -> None:
+        self._wake_scheduled = False
+        request = self._waiting
+        if request is None:
+            return
+        body = request.body
+        if isinstance(body, FetchRequest):
+            results, size, urgent = self._collect(body)
+            if urgent or size >= max(1, body.min_bytes):
+                self._send(request, body, results, size)
+
+    def _time_up(self) -> None:
+        if self._waiting is not None:
+            self._respond(self._waiting)
+
+    def _respond(self, request: Request) -> None:
+        body = request.body
+        if isinstance(body, FetchRequest):
+            results, size, _ = self._collect(body)
+            self._send(request, body, results, size)
+
+    # -- the answer --------------------------------------------------------------------------------------------------
+
+    def _collect(self, body: FetchRequest) -> tuple[list[PartitionFetchResult], int, bool]:
+        """Results for what is new, their record bytes, and whether one of them must not wait."""
+        room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max)
+        results: list[PartitionFetchResult] = []
+        size, urgent = 0, False
+        for partition in tuple(self._new):
+            watched = self._watched.get(partition)
+            if watched is None:
+                del self._new[partition]
+                continue
+            if size and size >= room:
+                break
+            result = self._read(watched, room - size)
+            if result.error is not None or result.diverging_epoch is not None:
+                urgent = True
+            elif not result.records and not self._has_news(watched, result):
+                del self._new[partition]
+                continue
+            size += len(result.records)
+            results.append(result)
+        return results, size, urgent
+
+    def _read(self, watched: _Watched, room: int) -> PartitionFetchResult:
+        wanted = watched.wanted
+        result = PartitionFetchResult(wanted.partition, wanted.fetch_offset)
+        try:
+            if watched.error is not None:
+                raise watched.error
+            source = watched.source
+            if source is None or self._find(wanted.partition) is not source:
+                source = watched.source = self._source(watched)
+            source.leader_state(wanted.current_leader_epoch)
+            result.high_watermark = source.high_watermark
+            result.log_start_offset = source.log.log_start_offset
+            diverging = watched.diverging
+            if not self.is_replica:
+                diverging = source.diverging_epoch(OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch))
+            if diverging is not None:
+                result.diverging_epoch = diverging
+            else:
+                limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
+                result.records = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica)
+        except ApiError as error:
+            result.error = error
+        return result
+
+    def _has_news(self, watched: _Watched, result: PartitionFetchResult) -> bool:
+        return (
+            result.high_watermark != watched.sent_high_watermark
+            or result.log_start_offset != watched.sent_log_start_offset
+        )
+
+    def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
+        self._waiting = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for result in results:
+            del self._new[result.partition]
+            watched = self._watched[result.partition]
+            watched.sent_high_watermark = result.high_watermark
+            watched.sent_log_start_offset = result.log_start_offset
+            if result.error is not None:
+                self._forget(result.partition)
+        self.bytes_out += size
+        request.complete(FetchResponse(body.correlation_id, results))
+
+    def close(self) -> None:
+        """The stream is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._waiting = None
+        for watched in self._watched.values():
+            if watched.source is not None:
+                watched.source.watchers.discard(self)
+        self._watched.clear()
+        self._new.clear()
+
+    def __repr__(self) -> str:
+        return f"FetchSession(replica {self._replica_id}, {len(self._watched)} partitions, {len(self._new)} new)"

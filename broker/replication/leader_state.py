@@ -1,0 +1,183 @@
+"""What the leader of one partition knows in one leader epoch: its followers, its ISR, and what that means.
+
+Pure: it is told of fetches, appends and answers together with `now_ms`, and says how far the high watermark may go and
+which ISR is wanted. It does not touch the log and sends nothing; partition.py and alter_partition.py do.
+
+Safety, in the order in which it is obeyed:
+- a follower's fetch offset counts, because a follower fetches at N only AFTER everything below N is durable on it;
+- the leader itself counts only up to its own flushed offset;
+- the high watermark is the smallest of these over the *maximal* ISR (committed plus pending), so neither a shrink nor
+  an expansion that is still under way can expose records early (KIP-497);
+- below `min.insync.replicas` the high watermark stands still (KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.types import NO_OFFSET
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """One follower as its leader sees it. `log_end_offset` is durable there; -1 before the first fetch."""
+
+    broker_id: int
+    broker_epoch: int = -1
+    log_end_offset: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    last_fetch_ms: int = 0
+    last_fetch_leader_end_offset: int = NO_OFFSET
+    last_caught_up_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMember:
+    """A member of a proposed ISR, with the broker epoch under which it fetched (KIP-903)."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedIsr:
+    """A change of the ISR that the controller has not committed yet."""
+
+    members: tuple[IsrMember, ...]
+    partition_epoch: int
+
+    @property
+    def ids(self) -> frozenset[int]:
+        return frozenset(member.broker_id for member in self.members)
+
+
+@dataclass(slots=True)
+class LeaderState:
+    """The leader's view for one leader epoch; made anew for the next."""
+
+    broker_id: int
+    leader_epoch: int
+    epoch_start_offset: int
+    partition_epoch: int
+    isr: frozenset[int]
+    followers: dict[int, FollowerProgress]
+    proposed: ProposedIsr | None = None
+    isr_shrinks: int = field(default=0)
+    isr_expands: int = field(default=0)
+
+    @classmethod
+    def begin(
+        cls,
+        broker_id: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        log_end_offset: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        now_ms: int,
+    ) -> LeaderState:
+        """A new epoch: followers are unknown, and get a full lag time before one may be dropped from the ISR."""
+        followers = {
+            replica: FollowerProgress(replica, last_caught_up_ms=now_ms) for replica in replicas if replica != broker_id
+        }
+        return cls(broker_id, leader_epoch, log_end_offset, partition_epoch, frozenset(isr), followers)
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        """Invariant I12: contains the controller's ISR, whichever way a proposal under way ends."""
+        return self.isr | self.proposed.ids if self.proposed else self.isr
+
+    def note_append(self, end_offset_before: int, now_ms: int) -> None:
+        """The log grows now: a follower that had everything until now was caught up until now."""
+        for follower in self.followers.values():
+            if follower.log_end_offset >= end_offset_before:
+                follower.last_caught_up_ms = now_ms
+
+    def note_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, leader_end_offset: int, now_ms: int
+    ) -> FollowerProgress | None:
+        """A follower asked from `fetch_offset`; None when it is no replica of this partition."""
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            return None
+        if fetch_offset >= leader_end_offset:
+            follower.last_caught_up_ms = now_ms
+        elif fetch_offset >= follower.last_fetch_leader_end_offset > NO_OFFSET:
+            follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)
+        follower.log_end_offset = fetch_offset
+        follower.broker_epoch = broker_epoch
+        follower.last_fetch_ms = now_ms
+        follower.last_fetch_leader_end_offset = leader_end_offset
+        return follower
+
+    def committed_offset(self, own_flushed_offset: int, min_insync_replicas: int) -> int | None:
+        """Up to where every member of the maximal ISR has the log on stable storage; None while that is not known."""
+        members = self.maximal_isr
+        if len(self.isr) < min_insync_replicas:
+            return None
+        offset = own_flushed_offset
+        for broker_id in members:
+            if broker_id != self.broker_id:
+                follower = self.followers.get(broker_id)
+                if follower is None or follower.log_end_offset < 0:
+                    return None
+                offset = min(offset, follower.log_end_offset)
+        return offset
+
+    def propose_expand(
+        self, broker_id: int, high_watermark: int, own_epoch: int, eligible: bool
+    ) -> ProposedIsr | None:
+        """The ISR with `broker_id` added, if it caught up with the high watermark in this epoch."""
+        follower = self.followers.get(broker_id)
+        if self.proposed is not None or follower is None or broker_id in self.isr or not eligible:
+            return None
+        if follower.log_end_offset < max(high_watermark, self.epoch_start_offset):
+            return None
+        return self._propose(self.isr | {broker_id}, own_epoch)
+
+    def propose_shrink(
+        self, leader_end_offset: int, own_epoch: int, now_ms: int, lag_time_ms_max: int
+    ) -> ProposedIsr | None:
+        """The ISR without the followers that have not been caught up for `lag_time_ms_max`."""
+        if self.proposed is not None:
+            return None
+        lagging = {
+            broker_id
+            for broker_id in self.isr
+            if broker_id != self.broker_id and self._is_lagging(broker_id, leader_end_offset, now_ms, lag_time_ms_max)
+        }
+        return self._propose(self.isr - lagging, own_epoch) if lagging else None
+
+    def _is_lagging(self, broker_id: int, leader_end_offset: int, now_ms: int, lag_time_ms_max: int) -> bool:
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            return True
+        if follower.log_end_offset >= leader_end_offset:
+            return False
+        return now_ms - follower.last_caught_up_ms > lag_time_ms_max
+
+    def _propose(self, members: frozenset[int], own_epoch: int) -> ProposedIsr:
+        self.proposed = ProposedIsr(
+            tuple(
+                IsrMember(member, own_epoch if member == self.broker_id else self.followers[member].broker_epoch)
+                for member in sorted(members)
+            ),
+            self.partition_epoch,
+        )
+        return self.proposed
+
+    def commit_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
+        """The controller's word: this is the ISR at `partition_epoch`; an older word is ignored."""
+        if partition_epoch < self.partition_epoch:
+            return
+        if partition_epoch > self.partition_epoch or self.proposed is None:
+            new = frozenset(isr)
+            self.isr_expands += len(new - self.isr)
+            self.isr_shrinks += len(self.isr - new)
+            self.isr, self.partition_epoch, self.proposed = new, partition_epoch, None
+
+    def reject_proposal(self, proposed: ProposedIsr) -> None:
+        """The controller refused this proposal for good."""
+        if self.proposed == proposed:
+            self.proposed = None

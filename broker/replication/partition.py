@@ -1,0 +1,277 @@
+"""One partition on this broker: its log, its role, its high watermark, and who waits for it.
+
+Leader or follower or neither, as the metadata says; the role changes only in `become_leader` and `become_follower`. As
+leader it appends, serves reads, counts acknowledgements and wants ISR changes; as follower it appends what the leader
+sent. It calls its log directly (appends go to the page cache, inline) and never waits: flushing is group_commit's
+work, sending is alter_partition.py's, and waiting requests are callbacks in `OffsetWaiters`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from broker.replication.leader_state import LeaderState, ProposedIsr
+from broker.replication.purgatory import OffsetWaiters
+from penstock.epochs import diverging_epoch
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    KafkaStorageError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
+
+if TYPE_CHECKING:
+    from storage.log import AppendInfo, Log
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What the metadata says of a partition."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+
+
+class PartitionWatcher(Protocol):
+    """A fetch session that has this partition."""
+
+    is_replica: bool
+
+    def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
+        """There may be something new to answer; `wake` when it is worth an answer by itself."""
+        ...
+
+
+class Partition:
+    """See the module. All methods are called on the event loop."""
+
+    def __init__(self, broker_id: int, partition_log: Log, high_watermark: int, min_insync_replicas: int) -> None:
+        self.broker_id = broker_id
+        self.log = partition_log
+        self.topic_partition: TopicPartition = partition_log.topic_partition
+        self.high_watermark = min(max(high_watermark, partition_log.log_start_offset), partition_log.log_end_offset)
+        self.min_insync_replicas = min_insync_replicas
+        self.state = PartitionState((), (), NO_LEADER, NO_EPOCH, NO_EPOCH)
+        self.leading: LeaderState | None = None
+        self.offline: ApiError | None = None
+        self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH)
+        self.watchers: set[PartitionWatcher] = set()
+        self.acks_all = OffsetWaiters()
+        self.acks_one = OffsetWaiters()
+
+    # -- roles -------------------------------------------------------------------------------------------------------
+
+    def become_leader(self, state: PartitionState, now_ms: int) -> bool:
+        """Lead in `state.leader_epoch`; True when that epoch is new here. The epoch is recorded BEFORE any append."""
+        is_new = self.leading is None or state.leader_epoch > self.leading.leader_epoch
+        self.state = state
+        if self.leading is None or is_new:
+            end = self.log.log_end_offset
+            self.log.assign_epoch(state.leader_epoch, end)
+            self.leading = LeaderState.begin(
+                self.broker_id, state.leader_epoch, state.partition_epoch, end, state.replicas, state.isr, now_ms
+            )
+        else:
+            self.leading.commit_isr(state.isr, state.partition_epoch)
+        self._after_isr_change()
+        self._notify(wake=is_new)
+        return is_new
+
+    def become_follower(self, state: PartitionState, hint: LeaderHint) -> bool:
+        """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: that is
+        decided by epoch, on the first fetch from the new leader (KIP-101)."""
+        is_new = state.leader_epoch > self.state.leader_epoch or self.leading is not None
+        self.state, self.leading, self.leader_hint = state, None, hint
+        if is_new:
+            self._fail_waiters(self.not_leader())
+            self._notify(wake=True)
+        return is_new
+
+    def stop(self, error: ApiError) -> None:
+        """This broker no longer hosts the partition, or its disk failed: whoever waits is told."""
+        self.offline, self.leading = error, None
+        self._fail_waiters(error)
+        self._notify(wake=True)
+
+    def not_leader(self) -> NotLeaderOrFollowerError:
+        return NotLeaderOrFollowerError(
+            f"broker {self.broker_id} does not lead {self.topic_partition}", leader=self.leader_hint
+        )
+
+    def leader_state(self, current_leader_epoch: int = NO_EPOCH) -> LeaderState:
+        """The leader's state, or the typed error why there is none for a request of this epoch (KIP-320)."""
+        if self.offline is not None:
+            raise self.offline
+        known = self.state.leader_epoch
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
+            raise FencedLeaderEpochError(
+                f"{self.topic_partition}: leader epoch {current_leader_epoch} is older than {known}",
+                leader=LeaderHint(self.state.leader_id, known),
+            )
+        if current_leader_epoch > known:
+            raise UnknownLeaderEpochError(
+                f"{self.topic_partition}: leader epoch {current_leader_epoch} is newer than {known} of this broker"
+            )
+        if self.leading is None:
+            raise self.not_leader()
+        return self.leading
+
+    # -- produce -----------------------------------------------------------------------------------------------------
+
+    def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
+        """Append to the page cache. With acks=all, refused BEFORE a byte is written while the ISR is too small."""
+        leading = self.leader_state()
+        if acks == -1 and len(leading.isr) < self.min_insync_replicas:
+            raise NotEnoughReplicasError(
+                f"{self.topic_partition} has {len(leading.isr)} replicas in sync, min.insync.replicas is "
+                f"{self.min_insync_replicas}; nothing was written"
+            )
+        end_before = self.log.log_end_offset
+        info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
+        leading.note_append(end_before, now_ms)
+        for watcher in tuple(self.watchers):
+            if watcher.is_replica:
+                watcher.partition_changed(self.topic_partition, True)
+        return info
+
+    def flushed(self, _offset: int) -> None:
+        """The log's flushed offset moved: acks=1 is kept, and the leader's own copy counts that far."""
+        self.acks_one.reached(self.log.flushed_offset)
+        self.maybe_advance_high_watermark()
+
+    def maybe_advance_high_watermark(self) -> bool:
+        """Invariant I7: the high watermark never falls, and is never above what the maximal ISR holds durably."""
+        if self.leading is None:
+            return False
+        offset = self.leading.committed_offset(self.log.flushed_offset, self.min_insync_replicas)
+        if offset is None or offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.acks_all.reached(offset)
+        for watcher in tuple(self.watchers):
+            watcher.partition_changed(self.topic_partition, not watcher.is_replica)
+        return True
+
+    # -- fetch -------------------------------------------------------------------------------------------------------
+
+    def note_follower_fetch(
+        self, replica_id: int, broker_epoch: int, position: OffsetAndEpoch, leader_epoch: int, now_ms: int
+    ) -> EpochEndOffset | None:
+        """A replica asks from `position`: where its history leaves this leader's, or None.
+
+        Only with None does the fetch acknowledge everything below its offset: a divergent tail is no copy (KIP-101).
+        """
+        leading = self.leader_state(leader_epoch)
+        if replica_id not in leading.followers:
+            raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {self.topic_partition}")
+        diverging = self.diverging_epoch(position)
+        if diverging is None:
+            self._check_range(position.offset, self.log.log_end_offset)
+            leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
+            self.maybe_advance_high_watermark()
+        return diverging
+
+    def diverging_epoch(self, position: OffsetAndEpoch) -> EpochEndOffset | None:
+        """Where the fetcher's history leaves this log's, or None."""
+        return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
+
+    def _check_range(self, offset: int, bound: int) -> None:
+        start = self.log.log_start_offset
+        if not start <= offset <= bound:
+            raise OffsetOutOfRangeError(
+                f"offset {offset} of {self.topic_partition} is outside [{start}, {bound}]: seek to a readable offset",
+                log_start_offset=start,
+                log_end_offset=bound,
+            )
+
+    def read(self, fetch_offset: int, max_bytes: int, *, is_replica: bool) -> bytes:
+        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer."""
+        bound = self.log.log_end_offset if is_replica else self.high_watermark
+        self._check_range(fetch_offset, bound)
+        if fetch_offset == bound:
+            return b""
+        try:
+            return self.log.read(fetch_offset, max_bytes, max_offset=bound).records
+        except OSError as error:
+            raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
+
+    # -- as a follower -----------------------------------------------------------------------------------------------
+
+    def follower_high_watermark(self, leader_high_watermark: int) -> None:
+        """The leader's high watermark, as far as this log reaches."""
+        self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log where the leader's history leaves it; below the high watermark only after an unclean election."""
+        if offset < self.high_watermark:
+            log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Start over at the leader's log start, because everything here is older than that."""
+        self.log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset
+
+    # -- ISR ---------------------------------------------------------------------------------------------------------
+
+    def isr_committed(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """The controller's answer to a proposal, before the metadata log brings the same."""
+        if self.leading is not None and self.leading.leader_epoch == leader_epoch:
+            self.leading.commit_isr(isr, partition_epoch)
+            self._after_isr_change()
+
+    def isr_rejected(self, proposed: ProposedIsr) -> None:
+        if self.leading is not None:
+            self.leading.reject_proposal(proposed)
+            self.maybe_advance_high_watermark()
+
+    def _after_isr_change(self) -> None:
+        leading = self.leading
+        if leading is None:
+            return
+        self.maybe_advance_high_watermark()
+        if len(leading.isr) < self.min_insync_replicas and len(self.acks_all):
+            self.acks_all.fail_all(
+                NotEnoughReplicasAfterAppendError(
+                    f"{self.topic_partition} has {len(leading.isr)} replicas in sync, min.insync.replicas is "
+                    f"{self.min_insync_replicas}; the records are written but not acked"
+                )
+            )
+
+    # -- views -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return self.leading is not None and len(self.leading.isr) < len(self.state.replicas)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return self.leading is not None and len(self.leading.isr) < self.min_insync_replicas
+
+    def _fail_waiters(self, error: ApiError) -> None:
+        self.acks_all.fail_all(error)
+        self.acks_one.fail_all(error)
+
+    def _notify(self, *, wake: bool) -> None:
+        for watcher in tuple(self.watchers):
+            watcher.partition_changed(self.topic_partition, wake)
+
+    def __repr__(self) -> str:
+        role = "leader" if self.leading else "offline" if self.offline else "follower"
+        return (
+            f"Partition({self.topic_partition}, {role}, epoch {self.state.leader_epoch}, "
+            f"hw {self.high_watermark}, end {self.log.log_end_offset})"
+        )

@@ -1,0 +1,80 @@
+"""Where requests wait without holding a handler: for an offset to be reached, or for a time-out.
+
+`OffsetWaiters` keeps what waits for one partition's high watermark or flushed offset: offsets are given out in order,
+so reaching an offset is popping from the left. `DelayedProduce` is one produce request waiting for all its partitions.
+Delayed fetches wait in their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an
+event loop needs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from penstock.errors import ApiError
+
+Waiter = Callable[[ApiError | None], None]
+
+
+class OffsetWaiters:
+    """Callbacks in the order of the offsets that they wait for."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, Waiter]] = deque()
+
+    def add(self, offset: int, waiter: Waiter) -> None:
+        """Call `waiter(None)` once `offset` is reached; offsets must not decrease from call to call."""
+        self._waiting.append((offset, waiter))
+
+    def reached(self, offset: int) -> None:
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= offset:
+            waiting.popleft()[1](None)
+
+    def fail_all(self, error: ApiError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for _, waiter in waiting:
+            waiter(error)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+class DelayedProduce:
+    """A produce request of several partitions: complete when each has been acked, or when its time is up.
+
+    `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
+    """
+
+    __slots__ = ("_done", "_on_complete", "_on_expired", "_open")
+
+    def __init__(self, on_complete: Callable[[], None], on_expired: Callable[[int], None]) -> None:
+        self._open: set[int] = set()
+        self._on_complete = on_complete
+        self._on_expired = on_expired
+        self._done = False
+
+    def expect(self, index: int) -> None:
+        self._open.add(index)
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._open)
+
+    def partition_done(self, index: int) -> None:
+        self._open.discard(index)
+        if not self._open:
+            self._finish()
+
+    def expire(self) -> None:
+        """The request's time is up: what is still open may or may not become durable later."""
+        if not self._done:
+            for index in sorted(self._open):
+                self._on_expired(index)
+            self._open.clear()
+            self._finish()
+
+    def _finish(self) -> None:
+        if not self._done:
+            self._done = True
+            self._on_complete()

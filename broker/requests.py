@@ -1,0 +1,142 @@
+"""What the APIs are asked and what they answer, whichever door it came through.
+
+Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative requests
+are the controller's own (`metadata.requests`), forwarded as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ApiError
+from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
+
+
+@dataclass(slots=True)
+class ProduceRequest:
+    """Append records: `partitions` pairs a partition with whole record batches."""
+
+    correlation_id: int
+    acks: int
+    timeout_ms: int
+    partitions: list[tuple[TopicPartition, bytes]]
+
+
+@dataclass(slots=True)
+class PartitionProduceResult:
+    partition: TopicPartition
+    error: ApiError | None = None
+    base_offset: int = NO_OFFSET
+    log_append_time_ms: int = NO_TIMESTAMP
+    log_start_offset: int = NO_OFFSET
+
+
+@dataclass(slots=True)
+class ProduceResponse:
+    correlation_id: int
+    partitions: list[PartitionProduceResult]
+
+
+@dataclass(slots=True)
+class FetchPartition:
+    """A partition added to a fetch session, or its new position there."""
+
+    partition: TopicPartition
+    topic_id: str
+    fetch_offset: int
+    current_leader_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = NO_OFFSET
+    max_bytes: int = 1 << 20
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    """One turn of a fetch session. `replica_id` is -1 for a consumer."""
+
+    correlation_id: int
+    replica_id: int
+    broker_epoch: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partitions: list[FetchPartition]
+    forgotten: list[TopicPartition]
+    cluster_id: str = ""
+
+
+@dataclass(slots=True)
+class PartitionFetchResult:
+    partition: TopicPartition
+    fetch_offset: int
+    error: ApiError | None = None
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    records: bytes = b""
+    diverging_epoch: EpochEndOffset | None = None
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    correlation_id: int
+    partitions: list[PartitionFetchResult]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsPartition:
+    partition: TopicPartition
+    timestamp_ms: int
+    current_leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest:
+    partitions: tuple[ListOffsetsPartition, ...]
+    replica_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResult:
+    partition: TopicPartition
+    error: ApiError | None = None
+    offset: int = NO_OFFSET
+    timestamp_ms: int = NO_TIMESTAMP
+    leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPartition:
+    partition: TopicPartition
+    leader_epoch: int
+    current_leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochRequest:
+    partitions: tuple[EpochPartition, ...]
+    replica_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPartitionResult:
+    partition: TopicPartition
+    error: ApiError | None = None
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """`topics` is None for all of them."""
+
+    topics: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeClusterRequest:
+    """Asks for every broker, fenced ones too."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumRequest:
+    """Asks for the state of the quorum; only its leader can answer."""
