@@ -23,8 +23,8 @@ def check_config(config: NodeConfig) -> None:
     """All the rules, in the order in which a reader of the file meets the keys."""
     _check_roles(config)
     _check_ports(config)
-    _check_advertised(config)
     _check_voters(config)
+    _check_advertised(config)
     _check_log_dirs(config.log_dirs)
     _check_metadata_log_dir(config)
     _check_numbers(config)
