@@ -1,0 +1,169 @@
+"""How a metadata record stands in the log: one JSON object per record value.
+
+    {"type":"PartitionChange","version":0,"topic_id":"…","partition":3,"isr":[1,2],"leader_id":2}
+
+`type` is the record class without its suffix, `version` the version of that type, the rest the fields of the class; a
+field that is None is left out. JSON, because metadata is small, rare, and must be readable when a cluster is sick. The
+checksum is the record batch's.
+
+A node must not guess: a type or version that it does not know, a field too many, or one of the wrong type stops it with
+an error, because skipping a record would give this node another image than its peers have (I8). Only the quorum's own
+"LeaderChange" is skipped on purpose: it says nothing about the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, Final, cast
+
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from penstock.errors import PenstockError
+
+MAX_RECORD_BYTES: Final = 1 << 20
+"""No record that we write comes near this; a larger value is damage, and is not parsed."""
+LEADER_CHANGE: Final = "LeaderChange"
+_SUFFIX: Final = "Record"
+_RECORD_VERSION: Final = 0
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_SHOWN_CHARACTERS: Final = 120
+
+
+class MalformedMetadataRecordError(PenstockError):
+    """A value in the metadata log is not a metadata record: damage, or a bug in whoever wrote it."""
+
+
+class UnsupportedMetadataRecordError(PenstockError):
+    """A metadata record has a type or version that this node does not know. Upgrade the node; it must not guess."""
+
+
+def _is_int(value: object) -> bool:
+    return type(value) is int and value in _INT64
+
+
+def _is_str(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_bool(value: object) -> bool:
+    return type(value) is bool
+
+
+def _is_ints(value: object) -> bool:
+    return type(value) is list and all(map(_is_int, value))
+
+
+def _is_strs(value: object) -> bool:
+    return type(value) is list and all(map(_is_str, value))
+
+
+_CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "int": _is_int,
+    "int | None": _is_int,
+    "str": _is_str,
+    "str | None": _is_str,
+    "bool": _is_bool,
+    "bool | None": _is_bool,
+    "tuple[int, ...]": _is_ints,
+    "tuple[int, ...] | None": _is_ints,
+    "tuple[str, ...]": _is_strs,
+}
+"""By the annotation of a field: is this JSON value of that type?"""
+
+_CLASSES: Final[tuple[type[Record], ...]] = (
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+    BrokerRegistrationChangeRecord,
+    TopicRecord,
+    PartitionRecord,
+    PartitionChangeRecord,
+    RemoveTopicRecord,
+    ConfigRecord,
+    NoOpRecord,
+)
+_TYPE_BY_CLASS: Final = {cls: cls.__name__.removesuffix(_SUFFIX) for cls in _CLASSES}
+_CLASS_BY_TYPE: Final = {name: cls for cls, name in _TYPE_BY_CLASS.items()}
+_FIELDS: Final[Mapping[type[Record], tuple[Field[object], ...]]] = {cls: fields(cls) for cls in _CLASSES}
+
+
+def encode_record(record: Record) -> bytes:
+    """The record as the value of one log record."""
+    cls = type(record)
+    document: dict[str, object] = {"type": _TYPE_BY_CLASS[cls], "version": _RECORD_VERSION}
+    for field in _FIELDS[cls]:
+        value = getattr(record, field.name)
+        if value is not None:
+            document[field.name] = value
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def decode_record(value: bytes | bytearray | memoryview) -> Record:
+    """The record that a value of the metadata log holds; NoOpRecord for the quorum's own bookkeeping."""
+    document = _parse(bytes(value))
+    type_name, version = document.pop("type", None), document.pop("version", None)
+    if type_name == LEADER_CHANGE:
+        return NoOpRecord()
+    if not isinstance(type_name, str):
+        raise MalformedMetadataRecordError(f"metadata record without a type: {_shown(document)}")
+    cls = _CLASS_BY_TYPE.get(type_name)
+    if cls is None:
+        raise UnsupportedMetadataRecordError(
+            f"metadata record of unknown type {type_name[:_SHOWN_CHARACTERS]!r}: this node is older than the cluster;"
+            " upgrade it"
+        )
+    if not _is_int(version) or cast(int, version) < 0:
+        raise MalformedMetadataRecordError(f"metadata record {type_name} has no valid version: {version!r}")
+    if cast(int, version) > _RECORD_VERSION:
+        raise UnsupportedMetadataRecordError(
+            f"metadata record {type_name} has version {version}, this node knows up to {_RECORD_VERSION}; upgrade it"
+        )
+    return _build(cls, document)
+
+
+def _parse(value: bytes) -> dict[str, object]:
+    if len(value) > MAX_RECORD_BYTES:
+        raise MalformedMetadataRecordError(f"metadata record of {len(value)} bytes, at most {MAX_RECORD_BYTES} exist")
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMetadataRecordError(f"metadata record is not JSON ({error}): {_shown(value)}") from None
+    if type(document) is not dict:
+        raise MalformedMetadataRecordError(f"metadata record is not a JSON object: {_shown(value)}")
+    return document
+
+
+def _build(cls: type[Record], document: dict[str, object]) -> Record:
+    type_name = _TYPE_BY_CLASS[cls]
+    arguments: dict[str, Any] = {}  # each value was checked against its field's annotation
+    for field in _FIELDS[cls]:
+        if field.name not in document:
+            if field.default is MISSING:
+                raise MalformedMetadataRecordError(f"metadata record {type_name} lacks {field.name}")
+            continue
+        value = document.pop(field.name)
+        if not _CHECKS[str(field.type)](value):
+            raise MalformedMetadataRecordError(
+                f"metadata record {type_name}: {field.name} = {_shown(value)} is not of type {field.type}"
+            )
+        arguments[field.name] = tuple(value) if type(value) is list else value
+    if document:
+        raise MalformedMetadataRecordError(f"metadata record {type_name} has unknown fields {_shown(sorted(document))}")
+    return cls(**arguments)
+
+
+def _shown(value: object) -> str:
+    """A value as an error may show it: whole when short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

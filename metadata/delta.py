@@ -1,0 +1,187 @@
+"""From one image to the next: a delta collects records on top of an image and gives the image after them.
+
+A delta copies only the tables that a record touches: the partitions of one topic, the list of topics, the brokers, the
+configuration of one resource. Everything else is shared with the image below. It also says what has changed, so that a
+publisher (replica manager, config manager) looks at those few things and not at the cluster.
+
+A delta is used once: after `apply` its tables belong to the new image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from metadata.image import MetadataImage, TopicImage
+from metadata.records import TOPIC_RESOURCE, Record
+from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from metadata.replay import replay
+from penstock.errors import InvariantViolation
+
+
+@dataclass(slots=True)
+class _TopicEdit:
+    """A topic with its own copy of the partitions, and which of them were touched."""
+
+    name: str
+    topic_id: str
+    partitions: dict[int, PartitionRegistration]
+    changed: set[int] = field(default_factory=set)
+
+
+class MetadataDelta:
+    """Records on top of an image. Implements `replay.Tables` by copy on first write."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self._record_count = 0
+        self._spent = False
+        self._brokers: dict[int, BrokerRegistration] | None = None
+        self._changed_brokers: set[int] = set()
+        self._topics: dict[str, _TopicEdit] = {}
+        self._ids_by_name: dict[str, str] = {}  # names that this delta has given
+        self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
+        self._configs: dict[ConfigResource, dict[str, str]] = {}
+
+    # --- what publishers read -----------------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self._topics or self._deleted or self._changed_brokers or self._configs)
+
+    @property
+    def changed_topics(self) -> Mapping[str, Set[int]]:
+        """Topic id to the partitions that were made or changed; a new topic is here with all its partitions."""
+        return {topic_id: edit.changed for topic_id, edit in self._topics.items()}
+
+    @property
+    def created_topic_ids(self) -> Set[str]:
+        return self._topics.keys() - self.image.topics_by_id.keys()
+
+    @property
+    def deleted_topic_ids(self) -> Set[str]:
+        """Topics of the image below that are gone; one that was made and deleted within the delta never was."""
+        return self._deleted.keys()
+
+    @property
+    def changed_brokers(self) -> Set[int]:
+        """Brokers that were registered, changed or unregistered; the new image says which."""
+        return self._changed_brokers
+
+    @property
+    def changed_configs(self) -> Set[ConfigResource]:
+        """Resources with a changed configuration; those of a deleted topic too."""
+        return self._configs.keys()
+
+    # --- use ----------------------------------------------------------------------------------------------------
+
+    def replay(self, record: Record) -> None:
+        """Adds one record. Records must come in the order of the log."""
+        if self._spent:
+            raise InvariantViolation("a delta was used again after it gave its image")
+        replay(self, record)
+        self._record_count += 1
+
+    def apply(self, offset: int, epoch: int) -> MetadataImage:
+        """The image after the last record, which stands at `offset` and was written in `epoch`."""
+        if self._spent or offset < self.image.offset or epoch < self.image.epoch:
+            raise InvariantViolation(f"{self!r} cannot give an image at offset {offset}, epoch {epoch}")
+        self._spent = True
+        topics_by_id, topics_by_name = self._applied_topics()
+        return MetadataImage(
+            offset=offset,
+            epoch=epoch,
+            brokers=self.image.brokers if self._brokers is None else self._brokers,
+            topics_by_id=topics_by_id,
+            topics_by_name=topics_by_name,
+            configs=self._applied_configs(),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"MetadataDelta(on={self.image!r}, records={self._record_count}, topics={len(self._topics)},"
+            f" deleted={len(self._deleted)}, brokers={len(self._changed_brokers)}, configs={len(self._configs)})"
+        )
+
+    def _applied_topics(self) -> tuple[Mapping[str, TopicImage], Mapping[str, TopicImage]]:
+        if not self._topics and not self._deleted:
+            return self.image.topics_by_id, self.image.topics_by_name
+        by_id, by_name = dict(self.image.topics_by_id), dict(self.image.topics_by_name)
+        for topic_id, name in self._deleted.items():
+            del by_id[topic_id]
+            del by_name[name]
+        for topic_id, edit in self._topics.items():
+            by_id[topic_id] = by_name[edit.name] = TopicImage(edit.name, topic_id, edit.partitions)
+        return by_id, by_name
+
+    def _applied_configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
+        if not self._configs:
+            return self.image.configs
+        configs = {**self.image.configs, **self._configs}
+        return {resource: config for resource, config in configs.items() if config}
+
+    # --- Tables -------------------------------------------------------------------------------------------------
+
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None:
+        return (self.image.brokers if self._brokers is None else self._brokers).get(broker_id)
+
+    def put_broker(self, broker: BrokerRegistration) -> None:
+        self._editable_brokers()[broker.broker_id] = broker
+        self._changed_brokers.add(broker.broker_id)
+
+    def drop_broker(self, broker_id: int) -> None:
+        del self._editable_brokers()[broker_id]
+        self._changed_brokers.add(broker_id)
+
+    def has_topic(self, topic_id: str) -> bool:
+        return topic_id in self._topics or (topic_id in self.image.topics_by_id and topic_id not in self._deleted)
+
+    def topic_id_of(self, name: str) -> str | None:
+        if name in self._ids_by_name:
+            return self._ids_by_name[name]
+        topic = self.image.topics_by_name.get(name)
+        return None if topic is None or topic.topic_id in self._deleted else topic.topic_id
+
+    def put_topic(self, name: str, topic_id: str) -> None:
+        self._topics[topic_id] = _TopicEdit(name, topic_id, {})
+        self._ids_by_name[name] = topic_id
+
+    def drop_topic(self, topic_id: str) -> None:
+        below = self.image.topics_by_id.get(topic_id)
+        edit = self._topics.pop(topic_id, None)
+        name = edit.name if edit is not None else below.name if below is not None else ""
+        if below is not None:
+            self._deleted[topic_id] = name
+        self._ids_by_name.pop(name, None)
+        resource = ConfigResource(TOPIC_RESOURCE, name)
+        if resource in self._configs or resource in self.image.configs:
+            self._configs[resource] = {}
+
+    def find_partition(self, key: PartitionKey) -> PartitionRegistration | None:
+        edit = self._topics.get(key.topic_id)
+        if edit is not None:
+            return edit.partitions.get(key.partition)
+        topic = self.image.topics_by_id.get(key.topic_id)
+        return None if topic is None or key.topic_id in self._deleted else topic.partitions.get(key.partition)
+
+    def put_partition(self, partition: PartitionRegistration) -> None:
+        edit = self._topics.get(partition.topic_id)
+        if edit is None:
+            topic = self.image.topics_by_id[partition.topic_id]
+            edit = self._topics[partition.topic_id] = _TopicEdit(topic.name, topic.topic_id, dict(topic.partitions))
+        edit.partitions[partition.partition] = partition
+        edit.changed.add(partition.partition)
+
+    def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None:
+        config = self._configs.get(resource)
+        if config is None:
+            config = self._configs[resource] = dict(self.image.configs.get(resource, {}))
+        if value is None:
+            config.pop(key, None)
+        else:
+            config[key] = value
+
+    def _editable_brokers(self) -> dict[int, BrokerRegistration]:
+        if self._brokers is None:
+            self._brokers = dict(self.image.brokers)
+        return self._brokers

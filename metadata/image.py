@@ -1,0 +1,106 @@
+"""The cluster's metadata at one offset: an immutable value that every reader may hold for as long as it likes.
+
+An image is made from the one before it and a delta (delta.py). Images share whatever did not change, so two images of a
+large cluster differ in memory by the few topics that were touched. Readers never lock and never see half a change.
+
+Not here: how an image is made (delta.py), and how it becomes a snapshot (`image_records` below gives only the records).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from metadata.codec import encode_record
+from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, TopicRecord
+from metadata.registrations import BrokerRegistration, ConfigResource, PartitionRegistration
+from penstock.types import NO_EPOCH, NO_OFFSET
+
+_EMPTY_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """One topic: its name, its id, and its partitions by number."""
+
+    name: str
+    topic_id: str
+    partitions: Mapping[int, PartitionRegistration]
+
+    @property
+    def replication_factor(self) -> int:
+        return max((len(partition.replicas) for partition in self.partitions.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetadataImage:
+    """All metadata up to and with `offset`. The mappings are shared between images and must never be written to."""
+
+    offset: int = NO_OFFSET  # of the last record in it
+    epoch: int = NO_EPOCH  # of that record
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    topics_by_id: Mapping[str, TopicImage] = field(default_factory=dict)
+    topics_by_name: Mapping[str, TopicImage] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)  # only what is overridden
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.topics_by_name.get(name)
+
+    def topic_name(self, topic_id: str) -> str | None:
+        topic = self.topics_by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def partition(self, name: str, partition: int) -> PartitionRegistration | None:
+        topic = self.topics_by_name.get(name)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        """What the topic overrides, as text; `topic_config.effective_topic_config` gives the typed whole."""
+        return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), _EMPTY_CONFIG)
+
+    def active_brokers(self) -> list[BrokerRegistration]:
+        """The brokers that are neither fenced nor shutting down, by id."""
+        return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if self.brokers[broker_id].is_active]
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics_by_id.values())
+
+    def digest(self) -> str:
+        """A hash of the content, without offset and epoch: equal on all nodes whose image is at the same offset (I8).
+
+        Costs in proportion to the whole image; for comparison and tests, not for every commit.
+        """
+        hasher = hashlib.sha256()
+        for record in image_records(self):
+            hasher.update(encode_record(record))
+            hasher.update(b"\n")
+        return hasher.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"MetadataImage(offset={self.offset}, epoch={self.epoch}, brokers={len(self.brokers)},"
+            f" topics={len(self.topics_by_id)}, partitions={self.partition_count})"
+        )
+
+
+EMPTY_IMAGE: Final = MetadataImage()
+"""Before the first record."""
+
+
+def image_records(image: MetadataImage) -> Iterator[Record]:
+    """The records that make this image from an empty one, in an order that depends on nothing but its content (I9)."""
+    for broker_id in sorted(image.brokers):
+        yield image.brokers[broker_id].to_record()
+    for topic_id in sorted(image.topics_by_id):
+        topic = image.topics_by_id[topic_id]
+        yield TopicRecord(topic.name, topic.topic_id)
+        for partition in sorted(topic.partitions):
+            yield topic.partitions[partition].to_record()
+    for resource in sorted(image.configs):
+        config = image.configs[resource]
+        for key in sorted(config):
+            yield ConfigRecord(resource.resource_type, resource.resource_name, key, config[key])

@@ -1,0 +1,116 @@
+"""The records of the metadata log: every fact that the cluster agrees on is one of these, and nothing else is.
+
+A record is a frozen value without behaviour. What a record does to the state stands once, in replay.py; how it looks in
+the log stands in codec.py. Names and meaning are KRaft's (KIP-631): a topic is made by one TopicRecord and one
+PartitionRecord for each partition, and changed by PartitionChangeRecords, whose absent fields mean 'as it was'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOPIC_RESOURCE = "topic"
+"""The resource type of a topic's configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerRecord:
+    """A broker process has joined. It starts fenced: no partition may rely on it before it has caught up."""
+
+    broker_id: int
+    incarnation_id: str  # new for every start of the process
+    broker_epoch: int  # Invariant: the offset of this very record in the metadata log
+    host: str
+    port: int
+    rack: str = ""  # "" when not known
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[str, ...] = ()  # directory ids
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerRecord:
+    """A broker is forgotten."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationChangeRecord:
+    """A registered broker was fenced, unfenced, or began its controlled shutdown."""
+
+    broker_id: int
+    broker_epoch: int
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A topic was created; its partitions follow in the same batch."""
+
+    name: str
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecord:
+    """A partition as a whole: at its creation, and in a snapshot."""
+
+    topic_id: str
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader_id: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChangeRecord:
+    """A partition's ISR or leader changed.
+
+    A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again; every such record raises the
+    partition epoch by one. The epochs themselves are not in the record, so that none can be skipped or fall.
+    """
+
+    topic_id: str
+    partition: int
+    isr: tuple[int, ...] | None = None
+    leader_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopicRecord:
+    """A topic, its partitions and its configuration are deleted. Only this record ever deletes data."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRecord:
+    """One configuration key of one resource is set, or deleted when `value` is None."""
+
+    resource_type: str
+    resource_name: str
+    key: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoOpRecord:
+    """Nothing. The quorum's own bookkeeping (a new leader's first record) reads as this."""
+
+
+Record = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | BrokerRegistrationChangeRecord
+    | TopicRecord
+    | PartitionRecord
+    | PartitionChangeRecord
+    | RemoveTopicRecord
+    | ConfigRecord
+    | NoOpRecord
+)

@@ -1,0 +1,162 @@
+"""What is known of one broker and of one partition: immutable, and changed only by making the next one from a record.
+
+Both the image on every node and the state of the active controller hold these same values, so the epoch rules below
+exist once. Not here: where they are kept (image.py, controller/state.py) and who decides a change (controller/).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+from penstock.errors import InvariantViolation
+from penstock.types import NO_LEADER, Endpoint
+
+
+class PartitionKey(NamedTuple):
+    """One partition of one topic, by the topic's id: a topic that is deleted and made again is another topic."""
+
+    topic_id: str
+    partition: int
+
+
+class ConfigResource(NamedTuple):
+    """What a configuration belongs to, for instance ("topic", "orders")."""
+
+    resource_type: str
+    resource_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """One registered broker. `broker_epoch` names this registration; an answer under another epoch is stale."""
+
+    broker_id: int
+    incarnation_id: str
+    broker_epoch: int
+    host: str
+    port: int
+    rack: str
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[str, ...]
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
+        return cls(
+            broker_id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            broker_epoch=record.broker_epoch,
+            host=record.host,
+            port=record.port,
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            log_dirs=record.log_dirs,
+        )
+
+    def to_record(self) -> RegisterBrokerRecord:
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.broker_epoch,
+            host=self.host,
+            port=self.port,
+            rack=self.rack,
+            fenced=self.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=self.log_dirs,
+        )
+
+    def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:
+        """The registration after the change, which must be about this very registration."""
+        if change.broker_epoch != self.broker_epoch:
+            raise InvariantViolation(f"{change} is about another registration than {self}")
+        return replace(
+            self,
+            fenced=self.fenced if change.fenced is None else change.fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown
+            if change.in_controlled_shutdown is None
+            else change.in_controlled_shutdown,
+        )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.host, self.port)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether partitions may be placed here and replicas here may join an ISR or be elected."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRegistration:
+    """One partition as the quorum has committed it."""
+
+    topic_id: str
+    partition: int
+    replicas: tuple[int, ...]  # in order of preference: the first is the preferred leader
+    isr: tuple[int, ...]  # Invariant: not empty, a subset of replicas
+    leader_id: int  # Invariant: in the ISR, or -1
+    leader_epoch: int  # Invariant: never falls; one leader per epoch
+    partition_epoch: int  # Invariant: rises with every change
+
+    @classmethod
+    def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
+        made = cls(
+            topic_id=record.topic_id,
+            partition=record.partition,
+            replicas=record.replicas,
+            isr=record.isr,
+            leader_id=record.leader_id,
+            leader_epoch=record.leader_epoch,
+            partition_epoch=record.partition_epoch,
+        )
+        return made._checked()
+
+    def to_record(self) -> PartitionRecord:
+        return PartitionRecord(
+            topic_id=self.topic_id,
+            partition=self.partition,
+            replicas=self.replicas,
+            isr=self.isr,
+            leader_id=self.leader_id,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+        )
+
+    def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
+        """The partition after the change; naming a leader raises the leader epoch, any change the partition epoch."""
+        changed = PartitionRegistration(
+            topic_id=self.topic_id,
+            partition=self.partition,
+            replicas=self.replicas,
+            isr=self.isr if change.isr is None else change.isr,
+            leader_id=self.leader_id if change.leader_id is None else change.leader_id,
+            leader_epoch=self.leader_epoch if change.leader_id is None else self.leader_epoch + 1,
+            partition_epoch=self.partition_epoch + 1,
+        )
+        return changed._checked()
+
+    @property
+    def key(self) -> PartitionKey:
+        return PartitionKey(self.topic_id, self.partition)
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader_id != NO_LEADER
+
+    def _checked(self) -> PartitionRegistration:
+        """I11, where it is obeyed: no record, however it came to be, may make a partition that breaks it."""
+        if not self.isr or not set(self.isr) <= set(self.replicas):
+            raise InvariantViolation(f"ISR is empty or not a subset of the replicas: {self}")
+        if self.has_leader and self.leader_id not in self.isr:
+            raise InvariantViolation(f"leader is not in the ISR: {self}")
+        return self

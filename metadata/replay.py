@@ -1,0 +1,89 @@
+"""What each metadata record does: the one copy of the rules, for every node's image and for the controller's state.
+
+`replay` reads and writes through `Tables`, which the delta (copy on write) and the controller's state (in place, with
+indexes) both implement. That the two cannot drift apart is half of I8; that they see the same records is the other.
+A record that speaks of what does not exist is a bug or damage, never something to pass over.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from metadata.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from penstock.errors import InvariantViolation
+
+
+class Tables(Protocol):
+    """Where the facts are kept."""
+
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
+    def put_broker(self, broker: BrokerRegistration) -> None: ...
+    def drop_broker(self, broker_id: int) -> None: ...
+    def has_topic(self, topic_id: str) -> bool: ...
+    def topic_id_of(self, name: str) -> str | None: ...
+    def put_topic(self, name: str, topic_id: str) -> None: ...
+    def drop_topic(self, topic_id: str) -> None:
+        """Forgets the topic, its partitions and its configuration."""
+
+    def find_partition(self, key: PartitionKey) -> PartitionRegistration | None: ...
+    def put_partition(self, partition: PartitionRegistration) -> None: ...
+    def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None: ...
+
+
+def replay(tables: Tables, record: Record) -> None:
+    """Makes the record's change in `tables`."""
+    match record:
+        case PartitionChangeRecord():
+            _change_partition(tables, record)
+        case PartitionRecord():
+            _require(tables.has_topic(record.topic_id), record, "topic id is not known")
+            tables.put_partition(PartitionRegistration.from_record(record))
+        case TopicRecord():
+            _require(tables.topic_id_of(record.name) is None, record, "the name is taken")
+            _require(not tables.has_topic(record.topic_id), record, "the topic id is taken")
+            tables.put_topic(record.name, record.topic_id)
+        case RemoveTopicRecord():
+            _require(tables.has_topic(record.topic_id), record, "topic id is not known")
+            tables.drop_topic(record.topic_id)
+        case ConfigRecord():
+            tables.put_config(ConfigResource(record.resource_type, record.resource_name), record.key, record.value)
+        case RegisterBrokerRecord():
+            tables.put_broker(BrokerRegistration.from_record(record))
+        case BrokerRegistrationChangeRecord():
+            _change_broker(tables, record)
+        case UnregisterBrokerRecord():
+            _require(tables.find_broker(record.broker_id) is not None, record, "broker is not registered")
+            tables.drop_broker(record.broker_id)
+        case NoOpRecord():
+            pass
+
+
+def _change_partition(tables: Tables, record: PartitionChangeRecord) -> None:
+    partition = tables.find_partition(PartitionKey(record.topic_id, record.partition))
+    if partition is None:
+        raise InvariantViolation(f"{record}: partition is not known")
+    tables.put_partition(partition.merge(record))
+
+
+def _change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> None:
+    broker = tables.find_broker(record.broker_id)
+    if broker is None:
+        raise InvariantViolation(f"{record}: broker is not registered")
+    tables.put_broker(broker.merge(record))
+
+
+def _require(holds: bool, record: Record, why: str) -> None:
+    if not holds:
+        raise InvariantViolation(f"{record}: {why}")

@@ -1,0 +1,173 @@
+"""What brokers and operators ask of the controller, and what it answers: the fields of protos/, without protobuf.
+
+Field by field these mirror controller.proto and the administrative part of broker.proto; broker/'s edges translate.
+An error of a whole request is raised; an error of one item stands in that item's result, and the others go on. A result
+without an error has `error=None`. `metadata_offset` is filled in by the driver once the records are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ApiError
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET
+
+USE_DEFAULT = -1
+"""As a number of partitions or a replication factor: take the cluster's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerRequest:
+    cluster_id: str
+    broker_id: int
+    incarnation_id: str  # new for every start of the process
+    host: str
+    port: int
+    rack: str = ""
+    previous_broker_epoch: int = NO_EPOCH  # from the clean-shutdown marker; -1 after an unclean stop (KIP-966)
+    log_dirs: tuple[str, ...] = ()  # directory ids
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerResponse:
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatRequest:
+    cluster_id: str
+    broker_id: int
+    broker_epoch: int
+    current_metadata_offset: int = NO_OFFSET  # of the image that the broker has published
+    want_fence: bool = False
+    want_shut_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatResponse:
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMember:
+    """A member of a proposed ISR, with the broker epoch under which it last fetched (KIP-903)."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionData:
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    new_isr: tuple[IsrMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequest:
+    broker_id: int
+    broker_epoch: int
+    partitions: tuple[AlterPartitionData, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResult:
+    topic_id: str
+    partition: int
+    error: ApiError | None = None
+    leader_id: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    partition_epoch: int = NO_EPOCH
+    isr: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResponse:
+    partitions: tuple[AlterPartitionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    partition: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    config: Mapping[str, str] = field(default_factory=dict)
+    assignment: tuple[ReplicaAssignment, ...] = ()  # by hand; then the two numbers are -1 or agree with it
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest:
+    topics: tuple[NewTopic, ...] = ()
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    name: str
+    topic_id: str = ""
+    error: ApiError | None = None
+    partitions: int = 0
+    replication_factor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse:
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest:
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse:
+    topics: tuple[TopicResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsResource:
+    """Changes of one resource, all or none: a value sets the key, None returns it to its default."""
+
+    resource_type: str
+    resource_name: str
+    changes: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsRequest:
+    resources: tuple[AlterConfigsResource, ...] = ()
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsResult:
+    resource_type: str
+    resource_name: str
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsResponse:
+    resources: tuple[AlterConfigsResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class TickResponse:
+    """What the passing of time has done."""
+
+    fenced_broker_ids: tuple[int, ...] = ()

@@ -1,0 +1,278 @@
+"""The configuration of a topic: the table of keys, validation, and the typed view that storage and brokers use.
+
+Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), but for `flush.policy`, which is ours,
+and for keys that would do nothing here and are therefore unknown. A topic stores only what it overrides, as text; the
+rest comes from the node's configuration under `broker_key`, and then from the default in the table.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+from metadata.config_types import ConfigDefinition, ConfigKind, ConfigValue
+from penstock.errors import InvalidConfigError
+
+_INT_MAX: Final = (1 << 31) - 1
+_LONG_MAX: Final = (1 << 63) - 1
+_DAY_MS: Final = 86_400_000
+_LONGEST_KEY: Final = 64
+"""An unknown key is shown, and compared with the known ones, up to here."""
+_MIN_SEGMENT_BYTES: Final = 1024
+"""Smaller segments would be all file names; Kafka asks for 1 MiB since 4.1, which tests of rolling cannot afford."""
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
+
+_TABLE: Final = (
+    ConfigDefinition(
+        "cleanup.policy",
+        ConfigKind.LIST,
+        ("delete",),
+        "log.cleanup.policy",
+        "What happens to old segments: delete by age and size, or compact to the last value of each key, or both.",
+        choices=("delete", "compact"),
+    ),
+    ConfigDefinition(
+        "compression.type",
+        ConfigKind.STRING,
+        "producer",
+        "compression.type",
+        "The codec in which batches are kept; `producer` keeps whatever the producer chose.",
+        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    ),
+    ConfigDefinition(
+        "delete.retention.ms",
+        ConfigKind.LONG,
+        _DAY_MS,
+        "log.cleaner.delete.retention.ms",
+        "How long a compacted topic keeps a delete marker, and so the time a reader has to see it.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "file.delete.delay.ms",
+        ConfigKind.LONG,
+        60_000,
+        "log.segment.delete.delay.ms",
+        "How long a deleted segment's file stays on disk, for readers that still hold it.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "flush.messages",
+        ConfigKind.LONG,
+        _LONG_MAX,
+        "log.flush.interval.messages",
+        "With flush.policy=os: force a flush after this many records. With fsync every ack is flushed already.",
+        minimum=1,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "flush.ms",
+        ConfigKind.LONG,
+        _LONG_MAX,
+        "log.flush.interval.ms",
+        "With flush.policy=os: force a flush after this time. With fsync every ack is flushed already.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "flush.policy",
+        ConfigKind.STRING,
+        "fsync",
+        "flush.policy",
+        "When a write counts as kept: fsync (on stable storage before the ack) or os (in the page cache; lossy).",
+        choices=("fsync", "os"),
+    ),
+    ConfigDefinition(
+        "index.interval.bytes",
+        ConfigKind.INT,
+        4096,
+        "log.index.interval.bytes",
+        "How many bytes of log lie between two entries of the offset index.",
+        minimum=0,
+        maximum=_INT_MAX,
+    ),
+    ConfigDefinition(
+        "max.compaction.lag.ms",
+        ConfigKind.LONG,
+        _LONG_MAX,
+        "log.cleaner.max.compaction.lag.ms",
+        "The longest time that a record of a compacted topic may stay uncompacted.",
+        minimum=1,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "max.message.bytes",
+        ConfigKind.INT,
+        1_048_588,
+        "message.max.bytes",
+        "The largest record batch that is accepted, as it arrives.",
+        minimum=0,
+        maximum=_INT_MAX,
+    ),
+    ConfigDefinition(
+        "message.timestamp.after.max.ms",
+        ConfigKind.LONG,
+        3_600_000,
+        "log.message.timestamp.after.max.ms",
+        "How far a record's create time may lie ahead of the broker's clock.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "message.timestamp.before.max.ms",
+        ConfigKind.LONG,
+        _LONG_MAX,
+        "log.message.timestamp.before.max.ms",
+        "How far a record's create time may lie behind the broker's clock.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "message.timestamp.type",
+        ConfigKind.STRING,
+        "CreateTime",
+        "log.message.timestamp.type",
+        "Whether a record's timestamp is its producer's or the time of the append.",
+        choices=("CreateTime", "LogAppendTime"),
+    ),
+    ConfigDefinition(
+        "min.cleanable.dirty.ratio",
+        ConfigKind.DOUBLE,
+        0.5,
+        "log.cleaner.min.cleanable.ratio",
+        "The share of a compacted log that must be uncompacted before the cleaner takes it up.",
+        minimum=0.0,
+        maximum=1.0,
+    ),
+    ConfigDefinition(
+        "min.compaction.lag.ms",
+        ConfigKind.LONG,
+        0,
+        "log.cleaner.min.compaction.lag.ms",
+        "The shortest time that a record of a compacted topic stays uncompacted.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        MIN_INSYNC_REPLICAS,
+        ConfigKind.INT,
+        1,
+        "min.insync.replicas",
+        "How many replicas, the leader counted, must hold a write with acks=all before it is acked.",
+        minimum=1,
+        maximum=_INT_MAX,
+    ),
+    ConfigDefinition(
+        "retention.bytes",
+        ConfigKind.LONG,
+        -1,
+        "log.retention.bytes",
+        "How large a partition may grow before its oldest segments are deleted; -1 is without limit.",
+        minimum=-1,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "retention.ms",
+        ConfigKind.LONG,
+        7 * _DAY_MS,
+        "log.retention.ms",
+        "How long a record is kept at least; -1 is for ever.",
+        minimum=-1,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "segment.bytes",
+        ConfigKind.INT,
+        1 << 30,
+        "log.segment.bytes",
+        "The size at which a new segment is begun.",
+        minimum=_MIN_SEGMENT_BYTES,
+        maximum=_INT_MAX,
+    ),
+    ConfigDefinition(
+        "segment.index.bytes",
+        ConfigKind.INT,
+        10 << 20,
+        "log.index.size.max.bytes",
+        "The size of an index; a full index begins a new segment.",
+        minimum=12,
+        maximum=_INT_MAX,
+    ),
+    ConfigDefinition(
+        "segment.jitter.ms",
+        ConfigKind.LONG,
+        0,
+        "log.roll.jitter.ms",
+        "The most that is taken from segment.ms at random, so that partitions do not all roll at once.",
+        minimum=0,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        "segment.ms",
+        ConfigKind.LONG,
+        7 * _DAY_MS,
+        "log.roll.ms",
+        "The age at which a new segment is begun.",
+        minimum=1,
+        maximum=_LONG_MAX,
+    ),
+    ConfigDefinition(
+        UNCLEAN_LEADER_ELECTION,
+        ConfigKind.BOOLEAN,
+        False,
+        "unclean.leader.election.enable",
+        "Whether a replica outside the ISR may lead when no member of the ISR lives. Loses acked records.",
+    ),
+)
+
+TOPIC_CONFIGS: Final[Mapping[str, ConfigDefinition]] = {definition.name: definition for definition in _TABLE}
+"""By key; the reference in the documentation is generated from this table."""
+_BROKER_KEYS: Final = {definition.broker_key: definition.name for definition in _TABLE}
+
+
+def parse_topic_config(key: str, text: str) -> ConfigValue:
+    """The typed value of one key of a topic, or InvalidConfigError."""
+    return _definition(key).parse(text)
+
+
+def validate_topic_config(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """What a topic overrides, typed; the first key that is unknown or has an unacceptable value is an error."""
+    parsed = {key: parse_topic_config(key, text) for key, text in overrides.items()}
+    least, most = parsed.get("min.compaction.lag.ms"), parsed.get("max.compaction.lag.ms")
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        raise InvalidConfigError(f"min.compaction.lag.ms ({least}) must not be above max.compaction.lag.ms ({most})")
+    return parsed
+
+
+def effective_topic_config(
+    overrides: Mapping[str, str], broker_defaults: Mapping[str, ConfigValue] | None = None
+) -> dict[str, ConfigValue]:
+    """Every key of the table, typed: the topic's own value, else the node's, else the default.
+
+    `broker_defaults` holds typed values by the topic's key or by the broker's (`segment.bytes`, `log.segment.bytes`);
+    keys that do not concern topics are passed over, so the node's whole configuration may be given. An override that
+    this version does not know is passed over too: it was validated by the controller that wrote it.
+    """
+    defaults = broker_defaults or {}
+    effective: dict[str, ConfigValue] = {}
+    for name, definition in TOPIC_CONFIGS.items():
+        if name in overrides:
+            effective[name] = definition.parse(overrides[name])
+        else:
+            effective[name] = defaults.get(name, defaults.get(definition.broker_key, definition.default))
+    return effective
+
+
+def _definition(key: str) -> ConfigDefinition:
+    definition = TOPIC_CONFIGS.get(key)
+    if definition is not None:
+        return definition
+    if key in _BROKER_KEYS:
+        raise InvalidConfigError(f"{key} is a broker's key; for a topic it is {_BROKER_KEYS[key]}")
+    near = difflib.get_close_matches(key[:_LONGEST_KEY], TOPIC_CONFIGS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(TOPIC_CONFIGS)}"
+    raise InvalidConfigError(f"unknown topic config {key[:_LONGEST_KEY]!r}; {hint}")
