@@ -1,0 +1,69 @@
+"""Tells the service manager how the node fares: READY=1, STOPPING=1, WATCHDOG=1, STATUS=… (sd_notify(3)).
+
+One datagram to the socket that NOTIFY_SOCKET names; without it nothing happens. Anybody who starts a node can set that
+variable: systemd does, and so do `penstock dev` and `penstock.testing`, which learn in this way, without polling, that
+a node is ready. Ready means: registered and unfenced, or, for a controller only, that the quorum has a leader.
+When to call is the node's to decide; a lost datagram is not an error, since nobody may be listening any more.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+
+class Notifier:
+    """Speaks to the service manager, or to nobody."""
+
+    __slots__ = ("_address", "_socket", "watchdog_interval_ms")
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        name = environ.get("NOTIFY_SOCKET", "")
+        # '@' stands for the leading NUL of a socket in the abstract namespace.
+        self._address = "\0" + name[1:] if name.startswith("@") else name
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if self._address else None
+        if self._socket is not None:
+            self._socket.setblocking(False)
+        self.watchdog_interval_ms = _watchdog_interval_ms(environ)
+        """How often to call `watchdog()`: half of what the service manager allows; 0 when it does not watch."""
+
+    def __repr__(self) -> str:
+        return f"Notifier({self._address.lstrip(chr(0)) or 'nobody'}, every {self.watchdog_interval_ms} ms)"
+
+    def ready(self) -> None:
+        """The node serves."""
+        self._send(f"READY=1\nMAINPID={os.getpid()}")
+
+    def stopping(self) -> None:
+        """The node has begun to shut down."""
+        self._send("STOPPING=1")
+
+    def watchdog(self) -> None:
+        """The event loop still turns."""
+        self._send("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`, and for whoever waits for this node to be ready."""
+        self._send("STATUS=" + text.replace("\n", " "))
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, message: str) -> None:
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto(message.encode(), self._address)
+        except OSError:
+            return  # the listener has gone or its queue is full: it will not hear the next one better for a retry
+
+
+def _watchdog_interval_ms(environ: Mapping[str, str]) -> int:
+    """Half of WATCHDOG_USEC, when it is meant for this process (sd_watchdog_enabled(3))."""
+    if environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return 0
+    micros = environ.get("WATCHDOG_USEC", "")
+    return max(1, int(micros) // 2000) if micros.isdecimal() and int(micros) > 0 else 0

@@ -1,0 +1,106 @@
+"""Starts the server side: `python -P -m penstock.node start|format|log-dump --config FILE …`, in a process of its own.
+
+The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
+wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
+place that puts that folder on `sys.path`, first, and takes the current directory off it: so a user's own `storage.py`
+shadows nothing of ours, and ours nothing of theirs. Nothing else in `penstock` imports a server package; the command
+line and `penstock.testing` start this module with `node_command`.
+
+Exit codes: 0 stopped as asked, 1 failed, 2 refused the configuration or the directories; the reason is one line on
+stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
+"""Set by a process whose nodes shall not outlive it."""
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
+_PR_SET_PDEATHSIG = 1
+
+
+def node_command(*arguments: str) -> list[str]:
+    """The command that runs this module with the same interpreter; -P keeps the current directory off its path."""
+    return [sys.executable, "-P", "-m", "penstock.node", *arguments]
+
+
+def server_root() -> Path:
+    """Where the server packages stand: the wheel's private folder, or the root of a checkout."""
+    package = Path(__file__).resolve().parent
+    private = package / "_server"
+    return private if private.is_dir() else package.parent
+
+
+def main() -> int:
+    """Parses the command line, prepares the path and runs; every expected failure is one line on stderr."""
+    options = _parser().parse_args()
+    _die_with_parent()
+    _prepare_path()
+    from penstock.errors import ConfigError, MetaPropertiesError, PenstockError
+
+    try:
+        return _run(options)
+    except (ConfigError, MetaPropertiesError) as error:
+        _complain(str(error))
+        return EXIT_REFUSED
+    except PenstockError as error:
+        _complain(str(error))
+        return EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
+    parser.add_argument("action", choices=["start", "format", "log-dump", "log-verify"])
+    parser.add_argument("directory", nargs="?", default="", help="log-dump, log-verify: the partition's directory")
+    parser.add_argument("--config", default="", help="the node's configuration file")
+    parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
+    parser.add_argument("--json", action="store_true", help="log-dump, log-verify: one JSON object a line")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Server modules are found by name only now that the path is prepared; a type checker must not follow them."""
+    if options.action in ("start", "format") and not options.config:
+        from penstock.errors import ConfigError
+
+        raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
+    if options.action == "start":
+        if options.cluster_id:
+            importlib.import_module("broker.format").format_if_empty(options.config, options.cluster_id)
+        return int(importlib.import_module("broker.server").main(options.config))
+    if options.action == "format":
+        return int(importlib.import_module("broker.format").main(options.config, options.cluster_id))
+    dump = importlib.import_module("broker.log_dump")
+    return int(dump.main(options.directory, verify=options.action == "log-verify", as_json=options.json))
+
+
+def _prepare_path() -> None:
+    """The server packages first; without -P the first entry is the current directory, which goes."""
+    root = str(server_root())
+    sys.path[:] = [root, *(entry for entry in sys.path[0 if sys.flags.safe_path else 1 :] if entry not in ("", root))]
+
+
+def _die_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends, even by SIGKILL (prctl(2))."""
+    parent = os.environ.pop(PARENT_VARIABLE, "")
+    if not parent or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if str(os.getppid()) != parent:  # it died before the call above could see it
+        sys.exit(EXIT_FAILED)
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write("penstock: " + " ".join(text.splitlines()) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

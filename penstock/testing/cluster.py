@@ -1,0 +1,228 @@
+"""A real cluster on this machine, for tests: node processes with their own directories and ports.
+
+    with Cluster(nodes=3, config={"log.segment.bytes": 1048576}) as cluster:
+        producer = Producer(cluster.bootstrap)
+        cluster.kill(0)
+
+No Docker, no JVM, no mocks: the same processes that a server runs, with time-outs that suit a test. Every node is
+controller and broker (beyond 1, 3 or 5 nodes some are brokers only); node i has node.id i, so that
+`cluster.kill(leader_id)` means what it says. Nothing outlives the process that made it. `penstock dev` is this class
+with a directory and ports that stay.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.testing.layout import HOST, NODES_MAX, Layout, new_layout, stored_layout
+from penstock.testing.process import STOP_TIMEOUT_S, NodeFailedError, NodeProcess, wait_all_ready
+
+START_TIMEOUT_S = 60.0
+"""For a whole cluster on a busy machine; one node on an idle one needs less than a second."""
+PORT_ATTEMPTS = 4
+"""Between the choice of a free port and its use another process may take it."""
+
+TEST_CONFIG: dict[str, object] = {
+    # Quick to notice a death, but not so quick that two busy cores look like one.
+    "controller.quorum.election.timeout.ms": 500,
+    "controller.quorum.fetch.timeout.ms": 1500,
+    "broker.heartbeat.interval.ms": 200,
+    "broker.session.timeout.ms": 2000,
+    "replica.lag.time.max.ms": 3000,
+    "num.io.threads": 4,
+}
+
+
+class Cluster:
+    """Nodes 0…n-1 as processes; starts with `with` or `open()`, ends with it or `close()`. Not thread-safe.
+
+    `config` has Kafka's dotted names and goes to every node, `node_configs[i]` to node i. `directory` keeps the data
+    and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from
+    there on, controllers 100 and metrics 200 above); without it they are free ones.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 1,
+        config: Mapping[str, object] | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        port: int | None = None,
+        node_configs: Sequence[Mapping[str, object]] = (),
+        defaults: Mapping[str, object] = TEST_CONFIG,
+        start_timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        if not 1 <= nodes <= NODES_MAX:
+            raise ConfigError(f"nodes = {nodes}: must be from 1 to {NODES_MAX}")
+        if len(node_configs) not in (0, nodes):
+            raise ConfigError(f"node_configs: has {len(node_configs)} entries for {nodes} nodes; give one for each")
+        replicas = {"default.replication.factor": min(3, nodes), "min.insync.replicas": 2 if nodes >= 3 else 1}
+        common = {**replicas, **defaults, **(config or {})}
+        self._configs = [{**common, **own} for own in (node_configs or [{}] * nodes)]
+        self._given_directory = None if directory is None else Path(directory).absolute()
+        self._port = port
+        self._start_timeout_s = start_timeout_s
+        self._layout: Layout | None = None
+        self._nodes: list[NodeProcess] = []
+
+    def __repr__(self) -> str:
+        return f"Cluster({self._nodes or f'{len(self._configs)} nodes, not open'})"
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def __enter__(self) -> Cluster:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> Cluster:
+        """Starts every node, all at once, and returns when all are ready."""
+        if self._nodes:
+            raise PenstockError("the cluster is open already; close it first")
+        atexit.register(self.close)
+        try:
+            self._open_with_retries()
+        except BaseException:
+            self._end(gently=False)
+            raise
+        return self
+
+    def close(self) -> None:
+        """Ends every node: in an orderly way where the data is kept, at once where it is thrown away."""
+        self._end(gently=self._given_directory is not None)
+
+    # --- what a client needs -------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, with commas."""
+        return self._open_layout().bootstrap
+
+    @property
+    def cluster_id(self) -> str:
+        return self._open_layout().cluster_id
+
+    def endpoint(self, index: int) -> str:
+        """host:port of one broker."""
+        return f"{HOST}:{self._open_layout().ports[index].broker}"
+
+    def metrics_url(self, index: int) -> str:
+        """Where Prometheus finds one node."""
+        return f"http://{HOST}:{self._open_layout().ports[index].metrics}/metrics"
+
+    def directory(self, index: int) -> Path:
+        """The log dir of one node."""
+        return self._open_layout().data_directory(index)
+
+    def config_path(self, index: int) -> Path:
+        """The configuration file of one node."""
+        return self._open_layout().config_path(index)
+
+    def log_path(self, index: int) -> Path:
+        """What one node wrote to stdout and stderr."""
+        return self._open_layout().log_path(index)
+
+    def pid(self, index: int) -> int:
+        """Of one running node."""
+        return self._node(index).pid
+
+    def is_running(self, index: int) -> bool:
+        """Whether one node's process lives; a paused one does."""
+        return self._node(index).is_running
+
+    # --- what a test does to it ----------------------------------------------------------------------------------
+
+    def kill(self, index: int) -> None:
+        """SIGKILL: a crash."""
+        self._node(index).kill()
+
+    def stop(self, index: int, timeout_s: float = STOP_TIMEOUT_S) -> int | None:
+        """SIGTERM: a clean stop, awaited; returns the exit code."""
+        self._node(index).begin_stop()
+        return self._node(index).wait_exit(timeout_s)
+
+    def start(self, index: int, *, wait: bool = True) -> None:
+        """Starts a node that was killed or stopped, on its old directory and ports."""
+        self._node(index).spawn()
+        if wait:
+            self.wait_ready()
+
+    def pause(self, index: int) -> None:
+        """SIGSTOP: the node stands still, its connections stay open."""
+        self._node(index).pause()
+
+    def resume(self, index: int) -> None:
+        """SIGCONT."""
+        self._node(index).resume()
+
+    def wait_ready(self, timeout_s: float | None = None) -> None:
+        """Returns when every node that was started is ready; the error of one that is not has the tail of its log."""
+        wait_all_ready(self._nodes, self._start_timeout_s if timeout_s is None else timeout_s)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _open_with_retries(self) -> None:
+        directory = self._given_directory or Path(tempfile.mkdtemp(prefix="penstock-"))
+        stored = stored_layout(directory, len(self), self._port)
+        # Only a cluster that has not lived yet may be made anew with other ports: its voters are on its disks.
+        attempts_left = PORT_ATTEMPTS if stored is None and self._port is None else 1
+        while True:
+            attempts_left -= 1
+            self._start_all(stored or new_layout(directory, len(self), self._port))
+            try:
+                return self.wait_ready()
+            except NodeFailedError as error:
+                if attempts_left == 0 or "in use" not in str(error):
+                    raise
+            self._kill_all()
+            for index in range(len(self)):
+                shutil.rmtree(self._open_layout().node_directory(index))
+
+    def _start_all(self, layout: Layout) -> None:
+        self._layout = layout
+        layout.write(self._configs)
+        self._nodes = [
+            NodeProcess(f"node {index}", layout.config_path(index), layout.log_path(index), layout.cluster_id)
+            for index in range(len(self))
+        ]
+        for node in self._nodes:
+            node.spawn()
+
+    def _kill_all(self) -> None:
+        for node in self._nodes:
+            node.kill()
+
+    def _end(self, *, gently: bool) -> None:
+        atexit.unregister(self.close)
+        try:
+            if gently:
+                for node in self._nodes:
+                    node.begin_stop()
+                for node in self._nodes:
+                    node.wait_exit(STOP_TIMEOUT_S)
+        finally:
+            self._kill_all()
+            self._nodes = []
+            if self._given_directory is None and self._layout is not None:
+                shutil.rmtree(self._layout.directory, ignore_errors=True)
+            self._layout = None
+
+    def _open_layout(self) -> Layout:
+        if self._layout is None:
+            raise PenstockError("the cluster is not open; use it in a with statement")
+        return self._layout
+
+    def _node(self, index: int) -> NodeProcess:
+        self._open_layout()
+        return self._nodes[index]

@@ -1,0 +1,148 @@
+"""Where the nodes of a local cluster stand and what their configuration files say: ports, directories, node.toml.
+
+    DIRECTORY/cluster.json             cluster id and ports, so that a directory can be started again as it was
+    DIRECTORY/node-0/node.toml         the node's configuration, written anew at each start
+    DIRECTORY/node-0/node.log          everything that its process wrote
+    DIRECTORY/node-0/data/             its log.dirs
+
+Node ids are the positions: 0, 1, 2. Only writes files; processes are process.py's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.types import new_uuid
+
+HOST = "127.0.0.1"
+PORT_LOW, PORT_HIGH = 10_000, 32_767
+"""Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
+CONTROLLER_PORT_STEP = 100
+METRICS_PORT_STEP = 200
+NODES_MAX = 50
+"""Positions are added to a base port, and the steps above leave room for so many."""
+
+
+class NodePorts(NamedTuple):
+    """The three listeners of one node."""
+
+    broker: int
+    controller: int
+    metrics: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A local cluster on disk: its directory, its id, and the ports of each node."""
+
+    directory: Path
+    cluster_id: str
+    ports: tuple[NodePorts, ...]
+
+    def node_directory(self, index: int) -> Path:
+        return self.directory / f"node-{index}"
+
+    def config_path(self, index: int) -> Path:
+        return self.node_directory(index) / "node.toml"
+
+    def log_path(self, index: int) -> Path:
+        return self.node_directory(index) / "node.log"
+
+    def data_directory(self, index: int) -> Path:
+        return self.node_directory(index) / "data"
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{ports.broker}" for ports in self.ports)
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """All of 1, 3 or 5 nodes; an even node more would only make the majority larger."""
+        count = len(self.ports)
+        return tuple(range(count if count in (1, 3, 5) else 1 if count == 2 else 3))
+
+    def node_config(self, index: int) -> dict[str, object]:
+        """What only this layout knows: identity, listeners, voters, directories."""
+        ports, is_voter = self.ports[index], index in self.voters
+        listeners = [f"BROKER://{HOST}:{ports.broker}"]
+        if is_voter:
+            listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
+        return {
+            "node.id": index,
+            "process.roles": ["broker", "controller"] if is_voter else ["broker"],
+            "listeners": listeners,
+            "controller.quorum.voters": [f"{voter}@{HOST}:{self.ports[voter].controller}" for voter in self.voters],
+            "log.dirs": [str(self.data_directory(index))],
+            "metrics.listener": f"{HOST}:{ports.metrics}",
+        }
+
+    def write(self, configs: Sequence[Mapping[str, object]]) -> None:
+        """The directories, each node's node.toml with `configs[i]` over its own, and cluster.json."""
+        for index, overrides in enumerate(configs):
+            self.node_directory(index).mkdir(parents=True, exist_ok=True)
+            self.config_path(index).write_text(to_toml({**self.node_config(index), **overrides}), encoding="utf-8")
+        state = {"cluster_id": self.cluster_id, "ports": [list(ports) for ports in self.ports]}
+        _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
+
+
+def new_layout(directory: Path, nodes: int, port: int | None) -> Layout:
+    """A cluster that does not exist yet: with fixed ports from `port` on, or free ones."""
+    ports = free_ports(nodes) if port is None else fixed_ports(nodes, port)
+    return Layout(directory, new_uuid(), ports)
+
+
+def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | None:
+    """The cluster that `directory` holds from an earlier start, if any; its id stays, its ports unless given."""
+    path = _state_path(directory)
+    if not path.exists():
+        return None
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        cluster_id = str(state["cluster_id"])
+        ports = tuple(NodePorts(*map(int, entry)) for entry in state["ports"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
+    if len(ports) != nodes:
+        raise ConfigError(f"{directory}: holds a cluster of {len(ports)} nodes, not {nodes}; give nodes={len(ports)}")
+    return Layout(directory, cluster_id, ports if port is None else fixed_ports(nodes, port))
+
+
+def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
+    """Brokers from `port` on, controllers 100 above, metrics 200 above."""
+    if not 1 <= port <= 65_535 - METRICS_PORT_STEP - nodes:
+        raise ConfigError(f"port {port}: out of range; must be from 1 to {65_535 - METRICS_PORT_STEP - nodes}")
+    steps = range(port, port + nodes)
+    return tuple(NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP) for p in steps)
+
+
+def free_ports(nodes: int) -> tuple[NodePorts, ...]:
+    """Ports that nobody listens on now, drawn at random so that two test runs hardly meet."""
+    draw = random.SystemRandom()
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < 3 * nodes:
+            probe = held.enter_context(socket.socket())
+            port = draw.randint(PORT_LOW, PORT_HIGH)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            found.append(port)
+    return tuple(NodePorts(*found[at : at + 3]) for at in range(0, len(found), 3))
+
+
+def to_toml(config: Mapping[str, object]) -> str:
+    """Flat names and values as a configuration file; JSON's strings, numbers, booleans and lists are TOML's."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in config.items())
+
+
+def _state_path(directory: Path) -> Path:
+    return directory / "cluster.json"

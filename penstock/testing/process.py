@@ -1,0 +1,216 @@
+"""One node as a child process: started, watched until it is ready, killed, stopped, paused.
+
+A node says READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/systemd.py), so nobody
+polls. It dies with this process, even when that is killed: the kernel's parent-death signal is bound to the *thread*
+that made the child, so one thread that lives as long as the process makes them all. Which nodes exist, and with what
+configuration, is cluster.py's and layout.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from penstock.errors import PenstockError, TimedOutError
+from penstock.node import PARENT_VARIABLE, node_command
+
+LOG_TAIL_BYTES = 8 * 1024
+LOG_TAIL_LINES = 25
+EXIT_POLL_S = 0.02
+"""How often the death of a node is looked for while its readiness is awaited."""
+STOP_TIMEOUT_S = 30.0
+
+_spawner: list[ThreadPoolExecutor] = []
+os.register_at_fork(after_in_child=_spawner.clear)  # a forked child has no thread of ours
+
+
+class NodeFailedError(PenstockError):
+    """A node's process ended, or did not do what it was asked to; the text has the tail of its log."""
+
+
+class NodeProcess:
+    """One node's process, which may be started again after it ended. Not thread-safe."""
+
+    def __init__(self, name: str, config_path: Path, log_path: Path, cluster_id: str) -> None:
+        self.name = name
+        self.config_path = config_path
+        self.log_path = log_path
+        self._cluster_id = cluster_id
+        self._process: subprocess.Popen[bytes] | None = None
+        self._notifications: socket.socket | None = None
+        self._paused = False
+        self.status = ""
+        """The last STATUS line of the node while it started."""
+
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}" if self.is_running else "not running"
+        marks = [word for word, holds in (("starting", self.is_starting), ("paused", self._paused)) if holds]
+        return f"NodeProcess({', '.join([self.name, state, *marks])})"
+
+    @property
+    def pid(self) -> int:
+        """Of the running process; NodeFailedError when there is none."""
+        if self._process is None or not self.is_running:
+            raise NodeFailedError(f"{self.name} is not running; start it first")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_starting(self) -> bool:
+        """Started, and not yet ready."""
+        return self._notifications is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of the last process; None while it runs or when there was none. Negative: the signal that killed it."""
+        return None if self._process is None else self._process.poll()
+
+    def spawn(self) -> None:
+        """Starts the process and returns at once; `wait_all_ready` waits."""
+        if self.is_running:
+            raise NodeFailedError(f"{self.name} runs already; stop or kill it first")
+        self._notifications, address = _notification_socket()
+        environ = {**os.environ, "NOTIFY_SOCKET": address, PARENT_VARIABLE: str(os.getpid())}
+        environ.pop("WATCHDOG_USEC", None)  # meant for this process, if for anybody here
+        command = node_command("start", "--config", str(self.config_path), "--cluster-id", self._cluster_id)
+        if not _spawner:
+            _spawner.append(ThreadPoolExecutor(1, "penstock-spawner"))
+        with self.log_path.open("ab") as log:
+            # A session of its own: Ctrl-C in a terminal goes to whoever holds the cluster, who then stops the nodes.
+            self._process = (
+                _spawner[0]
+                .submit(
+                    subprocess.Popen,
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environ,
+                    start_new_session=True,
+                )
+                .result()
+            )
+        self._paused = False
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash of the process: nothing is flushed. No error when it has ended already."""
+        self._signal_to_end(signal.SIGKILL)
+        self.wait_exit(STOP_TIMEOUT_S)
+
+    def begin_stop(self) -> None:
+        """SIGTERM: the node shuts down in an orderly way; `wait_exit` waits for it."""
+        self._signal_to_end(signal.SIGTERM)
+
+    def wait_exit(self, timeout_s: float) -> int | None:
+        """The exit code once the process has ended; NodeFailedError (after a SIGKILL) when it did not in time."""
+        if self._process is None:
+            return None
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise NodeFailedError(f"{self.name} did not stop within {timeout_s:g} s; {self.log_tail()}") from None
+        finally:
+            self._close_notifications()
+        return code
+
+    def pause(self) -> None:
+        """SIGSTOP: the process stands still with all its connections open."""
+        os.kill(self.pid, signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on where it stood."""
+        os.kill(self.pid, signal.SIGCONT)
+        self._paused = False
+
+    def log_tail(self) -> str:
+        """The last lines that the node wrote, as part of an error message."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, self.log_path.stat().st_size - LOG_TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
+        except OSError as error:
+            lines = [f"(cannot be read: {error.strerror})"]
+        return f"the end of {self.log_path}:\n" + "\n".join(f"    {line}" for line in lines)
+
+    def read_notifications(self) -> None:
+        """Takes in what the node has said since; READY=1 ends its start."""
+        while self._notifications is not None:
+            try:
+                message = self._notifications.recv(4096).decode("utf-8", "replace")
+            except BlockingIOError:
+                return
+            for line in message.splitlines():
+                if line.startswith("STATUS="):
+                    self.status = line.removeprefix("STATUS=")
+                if line == "READY=1":
+                    self._close_notifications()
+
+    def fileno(self) -> int:
+        """For select: the socket of a node that is starting."""
+        return self._notifications.fileno() if self._notifications is not None else -1
+
+    def _signal_to_end(self, number: signal.Signals) -> None:
+        if self.is_running:
+            if self._paused and number != signal.SIGKILL:
+                self.resume()  # a stopped process would not see it
+            os.kill(self.pid, number)
+        self._paused = False
+
+    def _close_notifications(self) -> None:
+        if self._notifications is None:
+            return
+        address = self._notifications.getsockname()
+        self._notifications.close()
+        self._notifications = None
+        if isinstance(address, str) and address:
+            with contextlib.suppress(OSError):
+                os.unlink(address)
+
+
+def wait_all_ready(nodes: Sequence[NodeProcess], timeout_s: float) -> None:
+    """Returns when every node that was spawned has said that it is ready.
+
+    NodeFailedError as soon as one of them has ended instead; TimedOutError, with the log of the first that is late.
+    """
+    deadline = time.monotonic() + timeout_s
+    while waiting := [node for node in nodes if node.is_starting]:
+        for node in select.select(waiting, [], [], EXIT_POLL_S)[0]:
+            node.read_notifications()
+        for node in waiting:
+            if node.is_starting and not node.is_running:
+                raise NodeFailedError(f"{node.name} ended with code {node.exit_code}; {node.log_tail()}")
+        if time.monotonic() > deadline:
+            late = [node for node in nodes if node.is_starting]
+            if late:
+                names = ", ".join(f"{node.name}{node.status and f' ({node.status})'}" for node in late)
+                raise TimedOutError(f"not ready within {timeout_s:g} s: {names}; {late[0].log_tail()}")
+
+
+def _notification_socket() -> tuple[socket.socket, str]:
+    """A socket for the node's messages, and its name in NOTIFY_SOCKET: abstract on Linux, so that no file is left."""
+    receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    receiver.setblocking(False)
+    name = f"penstock-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+    if sys.platform.startswith("linux"):
+        receiver.bind("\0" + name)
+        return receiver, "@" + name
+    path = os.path.join(tempfile.gettempdir(), name)
+    receiver.bind(path)
+    return receiver, path
