@@ -1,0 +1,47 @@
+"""Small files written whole: tmp, fsync, rename, fsync of the directory.
+
+A reader sees the old content or the new, never a mixture, at any crash point. Not here: what is in the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from penstock.errors import CorruptFileError
+from storage.file_names import TMP_SUFFIX
+from storage.file_system import FileSystem
+
+
+def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_directory: bool = True) -> None:
+    """Replace the file's content durably.
+
+    With `sync_directory=False` the rename becomes durable with the caller's own fsync of the directory; what the file
+    holds is synced in either case, so the name never points to bytes that are not there.
+    """
+    tmp = path + TMP_SUFFIX
+    with contextlib.suppress(FileNotFoundError):
+        fs.unlink(tmp)
+    fd = fs.open(tmp, create=True)
+    try:
+        written = 0
+        while written < len(content):
+            written += fs.pwritev(fd, [memoryview(content)[written:]], written)
+        fs.fdatasync(fd)
+    finally:
+        fs.close(fd)
+    fs.rename(tmp, path)
+    if sync_directory:
+        fs.fsync_dir(os.path.dirname(path))
+
+
+def read_text(fs: FileSystem, path: str) -> str | None:
+    """The file's content, None when there is no such file, CorruptFileError when it is not text."""
+    try:
+        raw = fs.read_file(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(path, error.start, "not UTF-8 text") from error

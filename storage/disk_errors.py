@@ -1,0 +1,38 @@
+"""An `OSError` becomes a `KafkaStorageError` that names the file and the remedy: the one mapping, used at storage's edge.
+
+The `OSError` stays as `__cause__`, so that the broker can tell a full disk (refuse writes, go on reading) from a broken
+one (take the log dir offline). Not here: the decision what goes offline, which is the broker's.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from penstock.errors import KafkaStorageError
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free space on it or lower retention; the broker goes on by itself once there is room",
+    errno.EDQUOT: "the disk quota is used up: raise it or free space; the broker goes on by itself once there is room",
+    errno.EROFS: "the file system is read-only: look for disk errors in the kernel log, remount it, restart the broker",
+    errno.EMFILE: "too many open files: raise the limit (ulimit -n, LimitNOFILE=) and restart the broker",
+    errno.ENFILE: "too many open files on this machine: raise fs.file-max and restart the broker",
+    errno.EIO: "the disk failed: look in the kernel log, replace the disk; the replica is then rebuilt from the leader",
+    errno.EACCES: "no permission: give the directory to the user that runs the broker",
+    errno.EPERM: "no permission: give the directory to the user that runs the broker",
+    errno.ENOENT: "the file is gone: somebody removed it under the running broker; restart the broker",
+}
+
+
+def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
+    """The typed error for a failed file operation; raise it `from error`."""
+    remedy = _REMEDIES.get(error.errno or 0, "look in the kernel log and check the disk")
+    return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """True when this error, or what caused it, is a full disk: the one disk error after which a log dir lives on."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,78 @@
+"""What the files and directories of a log dir are called; Kafka's names, in one place.
+
+    orders-3/                          one partition
+      00000000000000000000.log         record batches, named by the first offset the file may hold
+      00000000000000000000.index       offset -> position        (disposable)
+      00000000000000000000.timeindex   timestamp -> offset       (disposable)
+      leader-epoch-checkpoint          epoch -> start offset
+      partition.metadata               the topic id
+    orders-3.<uuid>-delete/            deleted, its files go next
+    orders-3.<uuid>-stray/             not in the cluster's metadata; set aside, never deleted here
+
+`docs/data-directory.md` tells the bytes of each. Not here: opening any of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from penstock.types import TopicPartition, new_uuid
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TMP_SUFFIX = ".tmp"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+LOCK = ".lock"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+
+DELETE_DIRECTORY_SUFFIX = "-delete"
+STRAY_DIRECTORY_SUFFIX = "-stray"
+MAX_NAME_CHARACTERS = 255
+"""NAME_MAX of every file system we meet; a topic name of 249 characters leaves no room for a uuid, so it is cut."""
+
+_PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
+_SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
+
+
+def file_stem(base_offset: int) -> str:
+    return f"{base_offset:020d}"
+
+
+def parse_segment_file(name: str) -> tuple[int, str] | None:
+    """(base offset, suffix) of a segment's file; None for any other name."""
+    match = _SEGMENT.match(name)
+    return (int(match["offset"]), match["suffix"]) if match else None
+
+
+def partition_directory(topic_partition: TopicPartition) -> str:
+    return str(topic_partition)
+
+
+def parse_partition_directory(name: str) -> TopicPartition | None:
+    """The partition that a directory holds; None when the name is not one of ours."""
+    match = _PARTITION.match(name)
+    return TopicPartition(match["topic"], int(match["partition"])) if match else None
+
+
+def set_aside_directory(topic_partition: TopicPartition, suffix: str) -> str:
+    """A name that no live partition can have, unique, and within the file system's limit."""
+    tail = f"-{topic_partition.partition}.{new_uuid()}{suffix}"
+    return topic_partition.topic[: MAX_NAME_CHARACTERS - len(tail)] + tail
+
+
+def is_deleted_directory(name: str) -> bool:
+    return name.endswith(DELETE_DIRECTORY_SUFFIX) and "." in name
+
+
+def is_stray_directory(name: str) -> bool:
+    return name.endswith(STRAY_DIRECTORY_SUFFIX) and "." in name

@@ -1,0 +1,154 @@
+"""The only door from storage to the disk: a small protocol of file operations, and the one that uses the machine's.
+
+Every byte that storage reads or writes goes through a `FileSystem`, so that a test can lose unsynced bytes, tear a
+write, drop a directory entry or fail the n-th call (`tests/support/losing_fs.py`). Operations raise `OSError` as the
+machine does; `storage.disk_errors` turns it into a typed error once, in the class that knows which log is hit.
+
+Durability rules that every caller relies on: `fdatasync` makes the bytes and the size of one file durable, not its
+name; `fsync_dir` makes creations, renames and removals in one directory durable. Not here: any format, any retry (a
+failed fsync is never retried: the kernel may have dropped the dirty pages, ATC'20), any cache.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+Bytes = bytes | bytearray | memoryview
+"""What a write accepts; never copied on the way to the kernel."""
+
+
+class FileSystem(Protocol):
+    """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading and writing; with `create` the file must not exist yet."""
+        ...
+
+    def close(self, fd: int) -> None: ...
+
+    def dup(self, fd: int) -> int:
+        """A second descriptor of the same file, so that a flush outlives whoever closes the first."""
+        ...
+
+    def pread(self, fd: int, size: int, at: int) -> bytes: ...
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        """Write the buffers one after another from `at`; returns how many bytes were taken (may be short)."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None: ...
+
+    def fdatasync(self, fd: int) -> None: ...
+
+    def size(self, path: str) -> int: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def listdir(self, path: str) -> list[str]: ...
+
+    def mkdir(self, path: str) -> None: ...
+
+    def rmdir(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic; replaces a file that has the target's name."""
+        ...
+
+    def unlink(self, path: str) -> None: ...
+
+    def fsync_dir(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> int:
+        """Create the file if need be and take an exclusive lock on it; BlockingIOError when another holds it."""
+        ...
+
+
+class OsFileSystem:
+    """The machine's file system."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        return os.open(path, flags | os.O_CREAT | os.O_EXCL if create else flags, 0o644)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def dup(self, fd: int) -> int:
+        return os.dup(fd)
+
+    def pread(self, fd: int, size: int, at: int) -> bytes:
+        return os.pread(fd, size, at)
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        return os.pwritev(fd, buffers, at)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def fdatasync(self, fd: int) -> None:
+        os.fdatasync(fd)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        os.mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def fsync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> int:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def __repr__(self) -> str:
+        return "OsFileSystem()"
+
+
+def remove_tree(fs: FileSystem, path: str) -> None:
+    """Remove a directory and everything below it."""
+    for name in fs.listdir(path):
+        child = f"{path}/{name}"
+        if fs.is_directory(child):
+            remove_tree(fs, child)
+        else:
+            fs.unlink(child)
+    fs.rmdir(path)
