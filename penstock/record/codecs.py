@@ -1,0 +1,173 @@
+"""The five codecs of a record batch, each with a cap on what it may unpack to.
+
+A batch of a few kilobytes can claim to hold gigabytes, so `decompress` never trusts a stream: the output's bound is
+computed before anything is unpacked (lz4 and zstd by walking the block headers, snappy by its declared size), or the
+output is taken in steps (gzip); the buffer is the smaller of that bound and the cap. Over the cap is
+`MessageTooLargeError`; a broken stream is `CorruptMessageError`.
+
+Framings are those of Kafka's Java clients: gzip; snappy in xerial's blocks (raw snappy is also read, as librdkafka
+writes it); lz4 frames with independent blocks (KIP-57: the Java reader refuses linked ones); zstd frames.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import IntEnum
+from struct import Struct
+from typing import Any, Final
+
+import cramjam
+
+from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
+from penstock.record.frames import lz4_output_bound, zstd_output_bound
+
+
+class Codec(IntEnum):
+    """The low three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_BY_ID: Final = tuple(Codec)
+_BY_NAME: Final = {codec.name.lower(): codec for codec in Codec}
+
+GZIP_WBITS = 31
+"""zlib's number for 'a gzip header and trailer, and the largest window'."""
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+"""Magic, version 1, readable by version 1; then blocks: length int32, raw snappy."""
+XERIAL_BLOCK_BYTES = 32 * 1024
+"""What Kafka's Java clients put into one block."""
+ZSTD_LEVEL = 3
+LZ4_LEVEL = 1
+_BLOCK_LENGTH = Struct(">i")
+_OUTPUT_FULL = "failed to write whole buffer"
+"""cramjam's words when the output buffer is full (a test pins them); any other failure is a broken stream."""
+
+
+def codec_from_id(number: int) -> Codec:
+    """The codec of an id on the wire."""
+    if 0 <= number < len(_BY_ID):
+        return _BY_ID[number]
+    raise UnsupportedCompressionTypeError(f"compression codec {number} is not known; known are 0 to {len(_BY_ID) - 1}")
+
+
+def codec_from_name(name: str) -> Codec:
+    """The codec of a `compression.type`."""
+    codec = _BY_NAME.get(name)
+    if codec is None:
+        raise UnsupportedCompressionTypeError(f"compression type {name!r} is not one of {', '.join(_BY_NAME)}")
+    return codec
+
+
+def compress(codec: Codec, data: bytes) -> bytes:
+    """`data` in the codec's framing, at the level that Kafka's clients use unless told otherwise."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    if codec == Codec.GZIP:
+        packer = zlib.compressobj(wbits=GZIP_WBITS)
+        return packer.compress(data) + packer.flush()
+    if codec == Codec.SNAPPY:
+        return _compress_xerial(data)
+    if codec == Codec.LZ4:
+        frame = cramjam.lz4.Compressor(level=LZ4_LEVEL, content_checksum=False, block_linked=False)
+        frame.compress(data)
+        return bytes(frame.finish())
+    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL))
+
+
+def decompress(codec: Codec, data: bytes | memoryview, max_bytes: int) -> bytes:
+    """What `data` unpacks to, at most `max_bytes`."""
+    if codec == Codec.NONE:
+        _check_cap(len(data), max_bytes)
+        return bytes(data)
+    if codec == Codec.GZIP:
+        return _decompress_gzip(data, max_bytes)
+    if codec == Codec.SNAPPY:
+        return _decompress_snappy(data, max_bytes)
+    if codec == Codec.LZ4:
+        return _decompress_bounded(cramjam.lz4, data, lz4_output_bound(data), max_bytes)
+    return _decompress_bounded(cramjam.zstd, data, zstd_output_bound(data), max_bytes)
+
+
+def _check_cap(size_bytes: int, max_bytes: int) -> None:
+    if size_bytes > max_bytes:
+        raise MessageTooLargeError(f"a record batch unpacks to {size_bytes} bytes or more, the limit is {max_bytes}")
+
+
+def _decompress_gzip(data: bytes | memoryview, max_bytes: int) -> bytes:
+    members: list[bytes] = []
+    size_bytes = 0
+    rest: bytes | memoryview = data
+    while True:
+        unpacker = zlib.decompressobj(wbits=GZIP_WBITS)
+        try:
+            # One byte above what is left, so that 'full' and 'too much' can be told apart.
+            member = unpacker.decompress(rest, max_bytes - size_bytes + 1)
+        except zlib.error as error:
+            raise CorruptMessageError(f"broken gzip stream: {error}") from error
+        members.append(member)
+        size_bytes += len(member)
+        _check_cap(size_bytes, max_bytes)
+        if not unpacker.eof:
+            raise CorruptMessageError("broken gzip stream: it is cut off")
+        rest = unpacker.unused_data
+        if not rest:
+            return members[0] if len(members) == 1 else b"".join(members)
+
+
+def _compress_xerial(data: bytes) -> bytes:
+    blocks = [XERIAL_HEADER]
+    with memoryview(data) as view:
+        for at in range(0, len(data), XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[at : at + XERIAL_BLOCK_BYTES]))
+            blocks += (_BLOCK_LENGTH.pack(len(block)), block)
+    return b"".join(blocks)
+
+
+def _decompress_snappy(data: bytes | memoryview, max_bytes: int) -> bytes:
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        return _decompress_snappy_block(data, max_bytes)
+    blocks: list[bytes] = []
+    left, at, end = max_bytes, len(XERIAL_HEADER), len(data)
+    if at > end:
+        raise CorruptMessageError("broken snappy stream: it is cut off in its header")
+    while at < end:
+        if data[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:
+            at += len(XERIAL_HEADER)  # streams may be strung together; the magic is negative as a length
+            continue
+        start = at + _BLOCK_LENGTH.size
+        if start > end:
+            raise CorruptMessageError("broken snappy stream: it is cut off in a block's length")
+        (size,) = _BLOCK_LENGTH.unpack_from(data, at)
+        at = start + size
+        if size < 0 or at > end:
+            raise CorruptMessageError(f"broken snappy stream: a block of {size} bytes where {end - start} are left")
+        blocks.append(_decompress_snappy_block(data[start:at], left))
+        left -= len(blocks[-1])
+    return b"".join(blocks)
+
+
+def _decompress_snappy_block(block: bytes | memoryview, max_bytes: int) -> bytes:
+    try:
+        declared = cramjam.snappy.decompress_raw_len(block)
+        _check_cap(declared, max_bytes)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CorruptMessageError(f"broken snappy stream: {error}") from error
+
+
+def _decompress_bounded(library: Any, data: bytes | memoryview, bound: int, max_bytes: int) -> bytes:
+    """Unpacks into a buffer of the computed bound, or of the cap where the bound is above it."""
+    output = bytearray(min(bound, max_bytes))
+    try:
+        size_bytes = library.decompress_into(data, output)
+    except cramjam.DecompressionError as error:
+        if bound > max_bytes and _OUTPUT_FULL in str(error):
+            _check_cap(max_bytes + 1, max_bytes)
+        raise CorruptMessageError(f"broken compressed stream: {error}") from error
+    return bytes(memoryview(output)[:size_bytes])

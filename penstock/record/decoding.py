@@ -1,0 +1,189 @@
+"""Takes the records of one batch apart, in bulk: the inner half of reader.py.
+
+Records of one size are cut out at C speed (equal_run.py); whatever else goes record by record, with the short varints
+inline. After each failed guess that records have one size, the loop goes on for four times as many, so that guessing
+costs little where it is no use.
+
+Nothing in the bytes is trusted: each record must end where its length says, the last one where the body ends, and
+offsets must ascend within the batch's own range. What does not is `CorruptMessageError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+
+from penstock.errors import CorruptMessageError
+from penstock.record.equal_run import MIN_RUN_RECORDS, EqualRun, deltas_of, take_equal_run
+from penstock.record.varint import decode_varint, decode_zigzag
+
+HeaderTuple = tuple[tuple[str, bytes | None], ...]
+
+MIN_RECORD_BYTES = 7
+"""One byte each for length, attributes, time, offset, key length, value length, header count."""
+LOOP_GROWTH = 4
+_NULL_ZIGZAG = 1
+
+
+@dataclass(slots=True)
+class DecodedRecords:
+    """The records of one batch as columns, offsets and times still as differences.
+
+    `headers` holds only those that are not empty, by row. `offset_chunks` is what `offset_deltas` is joined from.
+    """
+
+    offset_deltas: Sequence[int] = ()
+    offset_chunks: list[Sequence[int]] = field(default_factory=list)
+    time_zigzags: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    headers: dict[int, HeaderTuple] = field(default_factory=dict)
+
+    def extend(self, run: EqualRun) -> None:
+        self.offset_chunks.append(run.offset_deltas)
+        self.time_zigzags += run.time_zigzags
+        self.keys += run.keys
+        self.values += run.values
+
+
+def decode_records(data: bytes, at: int, end: int, count: int, last_offset_delta: int) -> DecodedRecords:
+    """The `count` records that fill `data[at:end]`."""
+    if count * MIN_RECORD_BYTES > end - at:
+        raise CorruptMessageError(f"{count} records cannot be in {end - at} bytes")
+    records = DecodedRecords()
+    loop_records = 1
+    try:
+        while len(records.values) < count:
+            left = count - len(records.values)
+            if left >= MIN_RUN_RECORDS:
+                run = take_equal_run(data, at, end, left)
+                if run is not None:
+                    records.extend(run)
+                    at, loop_records = run.after, 1
+                    continue
+            take = min(loop_records, left) if left >= MIN_RUN_RECORDS else left
+            at = _take_in_loop(data, at, end, take, records)
+            loop_records *= LOOP_GROWTH
+    except IndexError as error:
+        raise CorruptMessageError(f"a record reaches beyond its batch, near byte {at}") from error
+    if at != end:
+        raise CorruptMessageError(f"{end - at} bytes are left behind the last of {count} records")
+    records.offset_deltas = _joined_offsets(records.offset_chunks, last_offset_delta)
+    return records
+
+
+def _joined_offsets(chunks: list[Sequence[int]], last_offset_delta: int) -> Sequence[int]:
+    """One range where the deltas are dense, else one list; checked to ascend within the batch."""
+    joined: Sequence[int] = chunks[0] if chunks else ()
+    for chunk in chunks[1:]:
+        if isinstance(joined, range) and isinstance(chunk, range) and chunk.start == joined.stop:
+            joined = range(joined.start, chunk.stop)
+        else:
+            joined = list(chain.from_iterable(chunks))
+            break
+    if not joined:
+        return joined
+    is_ascending = isinstance(joined, range) or all(after > before for before, after in pairwise(joined))
+    if not is_ascending or joined[0] < 0 or joined[-1] > last_offset_delta:
+        raise CorruptMessageError(f"offset deltas do not ascend from 0 to {last_offset_delta}")
+    return joined
+
+
+def _take_in_loop(data: bytes, at: int, end: int, count: int, records: DecodedRecords) -> int:
+    times, keys, values, zigzags = records.time_zigzags, records.keys, records.values, []
+    for _ in range(count):
+        size = data[at]
+        at += 1
+        if size > 0x7F:
+            more = data[at]
+            if more < 0x80:
+                size = size & 0x7F | more << 7
+                at += 1
+            else:
+                size, at = decode_zigzag(data, at - 1)
+        after = at + (size >> 1)
+        if size & 1 or after > end:
+            raise CorruptMessageError(f"record at byte {at}: its length is wrong")
+        time = data[at + 1]  # the byte before it, the record's attributes, means nothing yet
+        at += 2
+        if time > 0x7F:
+            time, at = decode_zigzag(data, at - 1)
+        times.append(time)
+        offset = data[at]
+        at += 1
+        if offset > 0x7F:
+            more = data[at]
+            if more < 0x80:
+                offset = offset & 0x7F | more << 7
+                at += 1
+            else:
+                offset, at = decode_zigzag(data, at - 1)
+        zigzags.append(offset)
+        size = data[at]
+        at += 1
+        if size > 0x7F:
+            size, at = decode_zigzag(data, at - 1)
+        if size & 1:
+            _check_null(size)
+            keys.append(None)
+        else:
+            stop = at + (size >> 1)
+            keys.append(data[at:stop])
+            at = stop
+        size = data[at]
+        at += 1
+        if size > 0x7F:
+            more = data[at]
+            if more < 0x80:
+                size = size & 0x7F | more << 7
+                at += 1
+            else:
+                size, at = decode_zigzag(data, at - 1)
+        if size & 1:
+            _check_null(size)
+            values.append(None)
+        else:
+            stop = at + (size >> 1)
+            values.append(data[at:stop])
+            at = stop
+        if data[at]:
+            records.headers[len(values) - 1], at = decode_headers(data, at)
+        else:
+            at += 1
+        if at != after:
+            raise CorruptMessageError(f"record before byte {after}: its fields end at {at}")
+    records.offset_chunks.append(deltas_of(zigzags))
+    return at
+
+
+def _check_null(zigzag: int) -> None:
+    """The only negative length that a key or a value may have says that it is null."""
+    if zigzag != _NULL_ZIGZAG:
+        raise CorruptMessageError(f"a key or value has the length {zigzag >> 1 ^ -1}")
+
+
+def decode_headers(data: bytes, at: int) -> tuple[HeaderTuple, int]:
+    """The headers at `at` (their count first), and the position after them."""
+    count, at = decode_varint(data, at)
+    if not 0 <= count <= (len(data) - at) // 2:
+        raise CorruptMessageError(f"a record says that it has {count} headers")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name_len, at = decode_varint(data, at)
+        name, at = _field(data, at, name_len)
+        value_len, at = decode_varint(data, at)
+        value: bytes | None = None
+        if value_len != -1:
+            value, at = _field(data, at, value_len)
+        try:
+            headers.append((name.decode(), value))
+        except UnicodeDecodeError as error:
+            raise CorruptMessageError(f"a header's name is not UTF-8: {error}") from error
+    return tuple(headers), at
+
+
+def _field(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    if not 0 <= size <= len(data) - at:
+        raise CorruptMessageError(f"a header's field at byte {at} says that it has {size} bytes")
+    return data[at : at + size], at + size

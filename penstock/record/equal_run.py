@@ -1,0 +1,169 @@
+"""Cuts a run of records of one shape out of a batch at C speed.
+
+Producers often send records of one size. The record at hand gives a stride and the places of its fields; then every
+byte that must be the same for the guess to be right (lengths, null marks, header count) is compared over the following
+records as one strided slice, and as many leading records as agree are taken. By induction the guess is then a fact:
+each of them has the first one's length, so the next begins one stride on. Offset and time may differ, but not in width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from struct import iter_unpack
+from typing import NamedTuple
+
+from penstock.errors import CorruptMessageError
+from penstock.record.varint import TABLE_LIMIT, VARINTS, WIDTH_LIMITS, decode_varint, decode_zigzag
+
+MIN_RUN_RECORDS = 16
+"""A shorter equal run is cheaper in the loop."""
+MAX_RUN_RECORDS = 4096
+"""How far a guess looks ahead, so that bytes made to disappoint it late, over and over, cost linear time."""
+MAX_TIME_WIDTH = 9
+"""Nine bytes hold 63 bits; a tenth could overflow, which the loop checks for each record."""
+_DENSE_COLUMNS = (
+    (bytes(VARINTS[delta][0] for delta in range(WIDTH_LIMITS[0])),),
+    tuple(bytes(VARINTS[delta][at] for delta in range(WIDTH_LIMITS[0], TABLE_LIMIT)) for at in range(2)),
+)
+"""Dense offset deltas as columns of bytes: those of one byte, and those of two."""
+_CONTINUES = bytes(byte >> 7 for byte in range(256))
+
+
+class EqualRun(NamedTuple):
+    """Records of one shape as columns, and the position after them."""
+
+    after: int
+    offset_deltas: Sequence[int]
+    time_zigzags: list[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Where the fields of one record are, counted from its first byte."""
+
+    time_at: int
+    offset_at: int
+    key_length_at: int
+    key_at: int
+    key_len: int
+    value_length_at: int
+    value_at: int
+    value_len: int
+    stride: int
+
+
+def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | None:
+    """The leading ones of the `count` records at `at` that have the first one's shape; None if they are few."""
+    shape = _shape(data, at, end)
+    if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH:
+        return None
+    run = min(count, (end - at) // shape.stride, MAX_RUN_RECORDS)
+    fixed = (
+        *range(shape.time_at - 1),
+        *range(shape.key_length_at, shape.key_at),
+        *range(shape.value_length_at, shape.value_at),
+        shape.stride - 1,
+    )
+    for place in fixed:
+        run = _leading(data, at + place, shape.stride, run)
+        if run < MIN_RUN_RECORDS:
+            return None
+    times, run = _varint_column(data, at + shape.time_at, shape.offset_at - shape.time_at, shape.stride, run)
+    deltas, run = _offset_column(data, at + shape.offset_at, shape.key_length_at - shape.offset_at, shape.stride, run)
+    if run < MIN_RUN_RECORDS:
+        return None
+    keys, values = _cut_fields(data, at, run, shape)
+    return EqualRun(at + run * shape.stride, deltas[:run], times[:run], keys, values)
+
+
+def _shape(data: bytes, at: int, end: int) -> _Shape | None:
+    """The shape of the record at `at`; None where it has headers, or is not one (the loop will say why)."""
+    try:
+        size, size_end = decode_varint(data, at)
+        time_at = size_end + 1
+        _, offset_at = decode_zigzag(data, time_at)
+        _, key_length_at = decode_zigzag(data, offset_at)
+        key_len, key_at = decode_varint(data, key_length_at)
+        value_length_at = key_at + max(key_len, 0)
+        value_len, value_at = decode_varint(data, value_length_at)
+    except CorruptMessageError:
+        return None
+    after = value_at + max(value_len, 0) + 1
+    if size < 0 or key_len < -1 or value_len < -1 or after != size_end + size or after > end or data[after - 1]:
+        return None
+    return _Shape(
+        time_at=time_at - at,
+        offset_at=offset_at - at,
+        key_length_at=key_length_at - at,
+        key_at=key_at - at,
+        key_len=key_len,
+        value_length_at=value_length_at - at,
+        value_at=value_at - at,
+        value_len=value_len,
+        stride=after - at,
+    )
+
+
+def _leading(data: bytes, at: int, stride: int, run: int) -> int:
+    """How many of `run` records have the first one's byte at this place."""
+    column = data[at : at + (run - 1) * stride + 1 : stride]
+    return run - len(column.lstrip(column[:1]))
+
+
+def _varint_column(data: bytes, at: int, width: int, stride: int, run: int) -> tuple[list[int], int]:
+    """One varint of each record, and for how many of them it has this width."""
+    columns = [data[at + place : at + place + (run - 1) * stride + 1 : stride] for place in range(width)]
+    if all(column.count(column[:1]) == run for column in columns):
+        zigzag, _ = decode_zigzag(data, at)
+        return [zigzag] * run, run
+    for place, column in enumerate(columns):
+        continues = b"\x00" if place == width - 1 else b"\x01"
+        run = min(run, len(column) - len(column.translate(_CONTINUES).lstrip(continues)))
+    numbers = list(columns[0])
+    for place, column in enumerate(columns[1:], start=1):
+        shift = 7 * place
+        numbers = [number & (1 << shift) - 1 | byte << shift for number, byte in zip(numbers, column, strict=True)]
+    return numbers, run
+
+
+def _offset_column(data: bytes, at: int, width: int, stride: int, run: int) -> tuple[Sequence[int], int]:
+    """The offset deltas, and how many of them have this width; dense ones are recognised without taking them apart."""
+    first, _ = decode_varint(data, at)
+    low = 0 if width == 1 else WIDTH_LIMITS[width - 2]
+    if 1 <= width <= len(_DENSE_COLUMNS) and low <= first:
+        dense = min(run, WIDTH_LIMITS[width - 1] - first)
+        stop = at + (dense - 1) * stride + 1
+        expected = _DENSE_COLUMNS[width - 1]
+        if all(
+            data[at + place : stop + place : stride] == expected[place][first - low : first - low + dense]
+            for place in range(width)
+        ):
+            return range(first, first + dense), dense
+    zigzags, run = _varint_column(data, at, width, stride, run)
+    return deltas_of(zigzags[:run]), run
+
+
+def deltas_of(zigzags: list[int]) -> Sequence[int]:
+    """Offset deltas from their zig-zag numbers: a range where they are dense."""
+    first = zigzags[0]
+    if not first & 1 and zigzags == list(range(first, first + 2 * len(zigzags), 2)):
+        return range(first >> 1, (first >> 1) + len(zigzags))
+    return [zigzag >> 1 ^ -(zigzag & 1) for zigzag in zigzags]
+
+
+def _cut_fields(data: bytes, at: int, run: int, shape: _Shape) -> tuple[Sequence[bytes | None], Sequence[bytes | None]]:
+    """Keys and values of a run."""
+    key = f"{shape.key_len}s" if shape.key_len >= 0 else ""
+    value = f"{shape.value_len}s" if shape.value_len >= 0 else ""
+    tail = shape.stride - shape.value_at - max(shape.value_len, 0)
+    layout = f"{shape.key_at}x{key}{shape.value_at - shape.value_length_at}x{value}{tail}x"
+    with memoryview(data) as view:
+        cut: list[bytes] = list(chain.from_iterable(iter_unpack(layout, view[at : at + run * shape.stride])))
+    nulls: list[bytes | None] = [None] * run
+    if key and value:
+        return cut[0::2], cut[1::2]
+    return (cut if key else nulls), (cut if value else nulls)

@@ -1,0 +1,105 @@
+"""How much an lz4 or zstd stream can unpack to, found from its frame and block headers alone.
+
+The libraries take an output buffer and give no way to stop early with a growing one, so the buffer's size must be known
+first, and must not be what an attacker declares. Both formats consist of blocks with a length and a small maximum size;
+walking the lengths costs a few steps a block and gives a bound that is close for honest streams (whole blocks but the
+last) and linear in the input's size for hostile ones. Nothing is unpacked here, and checksums are the library's affair.
+
+    lz4 frame:  magic 4 | FLG 1 | BD 1 | content size 8? | dictionary 4? | header check 1
+                | blocks: size 4 (top bit: stored), data, check 4? | 0 as size | content check 4?
+    zstd frame: magic 4 | descriptor 1 | window 1? | dictionary 0-4 | content size 0-8
+                | blocks: header 3 (last 1 bit, type 2 bits, size 21 bits), data | check 4?
+    both:       magic 184D2A5x | size 4 | that many bytes: a frame to skip
+
+All integers are little-endian.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import CorruptMessageError
+
+Buffer = bytes | memoryview
+
+LZ4_MAGIC = 0x184D2204
+ZSTD_MAGIC = 0xFD2FB528
+SKIPPABLE_MAGIC, SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
+
+LZ4_VERSION_MASK, LZ4_VERSION = 0xC0, 0x40
+LZ4_BLOCK_CHECK_BIT, LZ4_CONTENT_SIZE_BIT, LZ4_CONTENT_CHECK_BIT, LZ4_DICTIONARY_BIT = 0x10, 0x08, 0x04, 0x01
+LZ4_STORED_BIT = 0x80000000
+LZ4_MAX_RATIO = 255
+"""An lz4 match byte stands for at most 255 bytes, so a small block cannot fill a large one."""
+ZSTD_MAX_BLOCK_BYTES = 128 * 1024
+ZSTD_SINGLE_SEGMENT_BIT, ZSTD_CHECK_BIT = 0x20, 0x04
+ZSTD_DICTIONARY_BYTES = (0, 1, 2, 4)
+ZSTD_CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED = 0, 1, 2
+
+
+def lz4_output_bound(data: Buffer) -> int:
+    """An upper bound of what an lz4 stream unpacks to."""
+    at = bound = 0
+    while at < len(data):
+        magic, body_at = _integer(data, at, 4), at + 4
+        if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC:
+            at = body_at + 4 + _integer(data, body_at, 4)
+        elif magic == LZ4_MAGIC:
+            size, at = _lz4_frame(data, body_at)
+            bound += size
+        else:
+            raise CorruptMessageError(f"broken lz4 stream: no frame at byte {at}")
+    return bound
+
+
+def _lz4_frame(data: Buffer, at: int) -> tuple[int, int]:
+    flags, block_code = _integer(data, at, 1), _integer(data, at + 1, 1) >> 4 & 7
+    if flags & LZ4_VERSION_MASK != LZ4_VERSION or block_code < 4:
+        raise CorruptMessageError("broken lz4 stream: its frame header makes no sense")
+    max_block_bytes = 1 << (8 + 2 * block_code)
+    at += 3 + (8 if flags & LZ4_CONTENT_SIZE_BIT else 0) + (4 if flags & LZ4_DICTIONARY_BIT else 0)
+    check_bytes = 4 if flags & LZ4_BLOCK_CHECK_BIT else 0
+    bound = 0
+    while size := _integer(data, at, 4):
+        stored_bytes = size & ~LZ4_STORED_BIT
+        bound += stored_bytes if size & LZ4_STORED_BIT else min(max_block_bytes, LZ4_MAX_RATIO * stored_bytes)
+        at += 4 + stored_bytes + check_bytes
+    return bound, at + 4 + (4 if flags & LZ4_CONTENT_CHECK_BIT else 0)
+
+
+def zstd_output_bound(data: Buffer) -> int:
+    """An upper bound of what a zstd stream unpacks to."""
+    at = bound = 0
+    while at < len(data):
+        magic, body_at = _integer(data, at, 4), at + 4
+        if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC:
+            at = body_at + 4 + _integer(data, body_at, 4)
+        elif magic == ZSTD_MAGIC:
+            size, at = _zstd_frame(data, body_at)
+            bound += size
+        else:
+            raise CorruptMessageError(f"broken zstd stream: no frame at byte {at}")
+    return bound
+
+
+def _zstd_frame(data: Buffer, at: int) -> tuple[int, int]:
+    descriptor = _integer(data, at, 1)
+    is_single = bool(descriptor & ZSTD_SINGLE_SEGMENT_BIT)
+    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
+    at += 1 + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
+    declared = _integer(data, at, size_bytes) + (256 if size_bytes == 2 else 0)
+    at += size_bytes
+    bound, is_last = 0, False
+    while not is_last:
+        block = _integer(data, at, 3)
+        is_last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+        if size > ZSTD_MAX_BLOCK_BYTES or kind > ZSTD_COMPRESSED:
+            raise CorruptMessageError("broken zstd stream: a block header makes no sense")
+        bound += ZSTD_MAX_BLOCK_BYTES if kind == ZSTD_COMPRESSED else size
+        at += 3 + (1 if kind == ZSTD_RLE else size)
+    return min(bound, declared) if size_bytes else bound, at + (4 if descriptor & ZSTD_CHECK_BIT else 0)
+
+
+def _integer(data: Buffer, at: int, size_bytes: int) -> int:
+    if at + size_bytes > len(data):
+        raise CorruptMessageError("broken compressed stream: it is cut off")
+    return int.from_bytes(data[at : at + size_bytes], "little")

@@ -1,0 +1,68 @@
+"""Zig-zag varints, as records use them: small magnitudes of either sign in few bytes, seven bits a byte, low first.
+
+     0 -> 00    -1 -> 01    1 -> 02    -64 -> 7f    64 -> 80 01    8191 -> fe 7f    -8193 -> 81 80 01
+
+The functions are for the odd number. In bulk, the builder looks numbers up in `VARINTS`, the reader in `UNZIGZAG`, and
+both know at which number a varint grows (`WIDTH_LIMITS`).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import CorruptMessageError
+
+MAX_VARLONG_BYTES = 10
+"""64 bits at seven a byte. A longer one is damage, never a number."""
+WIDTH_LIMITS = tuple(1 << (7 * width - 1) for width in range(1, MAX_VARLONG_BYTES + 1))
+"""`WIDTH_LIMITS[w - 1]` is the least number, not negative, that needs more than `w` bytes: 64, 8192, 1048576, …"""
+TABLE_LIMIT = WIDTH_LIMITS[1]
+"""Numbers below this are in the tables: most lengths, and the offset deltas of batches of up to 8192 records."""
+_INT64_MAX = (1 << 63) - 1
+
+
+def encode_varint(number: int) -> bytes:
+    """The bytes of one signed number of at most 64 bits."""
+    if not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+        raise OverflowError(f"{number} does not fit 64 bits")
+    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
+    out = bytearray()
+    while zigzag > 0x7F:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    out.append(zigzag)
+    return bytes(out)
+
+
+def decode_varint(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    """The signed number at `at`, and the position after it."""
+    zigzag, after = decode_zigzag(buffer, at)
+    return zigzag >> 1 ^ -(zigzag & 1), after
+
+
+def decode_zigzag(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    """The number at `at` before its sign is unfolded, and the position after it."""
+    zigzag = 0
+    for index, byte in enumerate(buffer[at : at + MAX_VARLONG_BYTES]):
+        zigzag |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if zigzag >> 64:
+                break
+            return zigzag, at + index + 1
+    raise CorruptMessageError(f"no varint at byte {at}: it is cut off or too long")
+
+
+def varint_width(number: int) -> int:
+    """How many bytes `encode_varint` makes of a number."""
+    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
+    return (zigzag.bit_length() + 6) // 7 or 1
+
+
+class VarintTable(dict[int, bytes]):
+    """Number to varint. What is not in it is computed and not kept, so the table does not grow."""
+
+    def __missing__(self, number: int) -> bytes:
+        return encode_varint(number)
+
+
+VARINTS = VarintTable({number: encode_varint(number) for number in range(-1, TABLE_LIMIT)})
+UNZIGZAG = tuple(zigzag >> 1 ^ -(zigzag & 1) for zigzag in range(2 * TABLE_LIMIT))
+"""What every varint of one or two bytes means, by its zig-zag number."""
