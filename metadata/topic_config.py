@@ -257,14 +257,15 @@ def effective_topic_config(
     keys that do not concern topics are passed over, so the node's whole configuration may be given. An override that
     this version does not know is passed over too: it was validated by the controller that wrote it.
     """
-    defaults = broker_defaults or {}
-    effective: dict[str, ConfigValue] = {}
-    for name, definition in TOPIC_CONFIGS.items():
-        if name in overrides:
-            effective[name] = definition.parse(overrides[name])
-        else:
-            effective[name] = defaults.get(name, defaults.get(definition.broker_key, definition.default))
-    return effective
+    return {key: effective_value(key, overrides, broker_defaults or {}) for key in TOPIC_CONFIGS}
+
+
+def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Mapping[str, ConfigValue]) -> ConfigValue:
+    """One key of `effective_topic_config`."""
+    definition = TOPIC_CONFIGS[key]
+    if key in overrides:
+        return definition.parse(overrides[key])
+    return broker_defaults.get(key, broker_defaults.get(definition.broker_key, definition.default))
 
 
 def _definition(key: str) -> ConfigDefinition:

@@ -1,0 +1,24 @@
+"""What the controller is told about the cluster at its start, and its limits with the reason for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from metadata.config_types import ConfigValue
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """Fixed for the life of a controller."""
+
+    cluster_id: str
+    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    num_partitions: int = 1  # num.partitions
+    default_replication_factor: int = 1  # default.replication.factor
+    topic_defaults: Mapping[str, ConfigValue] = field(default_factory=dict)  # typed, by topic key or broker key
+    max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them
+    max_partitions_per_topic: int = 10_000  # a change to a topic copies the table of its partitions
+    max_partitions: int = 100_000  # of the cluster: the image is in every node's memory
+    max_records_per_decision: int = 10_000  # one decision is one atomic batch of the metadata log (as in KRaft)
+    max_items_per_request: int = 10_000  # topics, partitions or resources that one request may name

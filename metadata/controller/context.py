@@ -1,0 +1,105 @@
+"""What every decision may look at, and the elections that several of them have in common."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from metadata.config_types import ConfigValue
+from metadata.controller.config import ControllerConfig
+from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.sessions import BrokerSessions
+from metadata.controller.state import ControllerState
+from metadata.records import PartitionChangeRecord
+from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
+from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError
+from penstock.types import NO_LEADER
+
+_UUID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionContext:
+    """State and sessions are live objects: a decision reads the state, and writes nothing but its broker's session."""
+
+    config: ControllerConfig
+    state: ControllerState
+    sessions: BrokerSessions
+    rng: random.Random
+
+    def unclean_allowed(self, topic_id: str) -> bool:
+        overrides = self.state.topic_config(self.state.topics[topic_id].name)
+        return bool(effective_value(UNCLEAN_LEADER_ELECTION, overrides, self.config.topic_defaults))
+
+    def check_cluster_id(self, cluster_id: str) -> None:
+        if cluster_id != self.config.cluster_id:
+            raise InconsistentClusterIdError(
+                f"the request is of cluster {cluster_id!r}, this is cluster {self.config.cluster_id!r}"
+            )
+
+    def check_item_count(self, count: int, what: str) -> None:
+        limit = self.config.max_items_per_request
+        if count > limit:
+            raise InvalidRequestError(f"the request names {count} {what}; at most {limit} are allowed")
+
+    def new_topic_id(self) -> str:
+        """A random id in the form of `penstock.types.new_uuid`, from the injected source."""
+        while True:
+            text = base64.urlsafe_b64encode(self.rng.randbytes(_UUID_BYTES)).decode("ascii").rstrip("=")
+            if not text.startswith("-") and not self.state.has_topic(text):
+                return text
+
+
+def changes_when_leaving(
+    context: DecisionContext, leaving: Iterable[int], *, only_if_led: bool = False
+) -> list[PartitionChangeRecord]:
+    """The changes of every partition that has one of `leaving` in its ISR.
+
+    `only_if_led` is for a broker that goes of its own will: a partition that nobody else in the ISR could lead is left
+    with it for as long as it stays, and no unclean leader is elected while an ISR member lives.
+    """
+    gone, state = tuple(leaving), context.state
+    affected = {partition.key: partition for broker in gone for partition in state.partitions_with_isr_member(broker)}
+    changes = []
+    for key in sorted(affected):
+        partition = affected[key]
+        circumstances = Circumstances(
+            is_active=state.is_active,
+            is_unfenced=state.is_unfenced,
+            leaving=gone,
+            unclean_allowed=not only_if_led and context.unclean_allowed(key.topic_id),
+        )
+        outcome = elect(partition, circumstances)
+        change = change_record(partition, outcome)
+        if change is not None and not (only_if_led and outcome.leader_id == NO_LEADER):
+            changes.append(change)
+    return changes
+
+
+def changes_when_joining(context: DecisionContext, joining: int) -> list[PartitionChangeRecord]:
+    """The changes of the partitions without a leader that can have one now that broker `joining` is active."""
+
+    def is_active(broker_id: int) -> bool:
+        return broker_id == joining or context.state.is_active(broker_id)
+
+    changes = []
+    for partition in context.state.leaderless_partitions():
+        if joining in partition.replicas:
+            allowed = context.unclean_allowed(partition.topic_id)
+            outcome = elect(partition, Circumstances(is_active, is_active, unclean_allowed=allowed))
+            change = change_record(partition, outcome)
+            if change is not None:
+                changes.append(change)
+    return changes
+
+
+def check_min_insync_replicas(name: str, config: Mapping[str, ConfigValue], replication_factor: int) -> None:
+    """A topic that asks for more in-sync replicas than it has could never be written with acks=all."""
+    asked = config.get(MIN_INSYNC_REPLICAS)
+    if isinstance(asked, int) and asked > replication_factor:
+        raise InvalidConfigError(
+            f"{MIN_INSYNC_REPLICAS} = {asked} is above the replication factor {replication_factor} of topic {name};"
+            f" it must be from 1 to {replication_factor}"
+        )

@@ -1,0 +1,124 @@
+"""The active controller of the cluster: one state, and one method for each decision.
+
+The driver calls a decision, replays every record of its result, proposes them as one batch, and answers when they are
+committed; one decision at a time. A decision changes nothing but the soft state of sessions. A refused request raises
+its error, or carries it in the item concerned. Nothing here waits, writes or knows the time: the caller tells `now_ms`.
+
+Not here: being elected, committing, forwarding (broker/), and each decision's own rules (the files beside this one).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from metadata.controller import configs, liveness, partitions, registration, topics
+from metadata.controller.config import ControllerConfig
+from metadata.controller.context import DecisionContext
+from metadata.controller.result import ControllerResult
+from metadata.controller.sessions import BrokerSessions
+from metadata.controller.state import ControllerState
+from metadata.image import MetadataImage
+from metadata.records import Record
+from metadata.requests import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    TickResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStatistics:
+    """What operators watch. Counters begin when this node became the controller."""
+
+    brokers: int
+    active_brokers: int
+    fenced_brokers: int
+    topics: int
+    partitions: int
+    leaderless_partitions: int
+    unclean_elections: int
+    session_expirations: int
+    unclean_registrations: int  # processes that came back without their clean-shutdown marker
+
+
+class Controller:
+    """Made from the committed image when this node becomes the leader of the quorum; thrown away when it is no more."""
+
+    def __init__(self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int) -> None:
+        self._sessions = BrokerSessions(config.session_timeout_ms)
+        self._state = ControllerState(image)
+        self._context = DecisionContext(config, self._state, self._sessions, rng)
+        self._session_expirations = 0
+        self._unclean_registrations = 0
+        for broker in image.brokers.values():
+            if not broker.fenced:
+                self._sessions.touch(broker.broker_id, now_ms)
+
+    def replay(self, record: Record, offset: int) -> None:
+        """Takes one record of a result into the state; `offset` is its place in the metadata log."""
+        self._state.replay(record, offset)
+
+    def register_broker(
+        self, request: RegisterBrokerRequest, now_ms: int, next_offset: int
+    ) -> ControllerResult[RegisterBrokerResponse]:
+        existing = self._state.find_broker(request.broker_id)
+        result = registration.register_broker(self._context, request, now_ms, next_offset)
+        if existing is not None and result.records and not registration.ended_cleanly(existing, request):
+            self._unclean_registrations += existing.incarnation_id != request.incarnation_id
+        return result
+
+    def heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> ControllerResult[BrokerHeartbeatResponse]:
+        return liveness.heartbeat(self._context, request, now_ms)
+
+    def tick(self, now_ms: int) -> ControllerResult[TickResponse]:
+        result = liveness.tick(self._context, now_ms)
+        self._session_expirations += len(result.response.fenced_broker_ids)
+        return result
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do if no broker is heard of before; None when it never will."""
+        return self._sessions.next_deadline_ms()
+
+    def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
+        return topics.create_topics(self._context, request)
+
+    def delete_topics(self, request: DeleteTopicsRequest, now_ms: int) -> ControllerResult[DeleteTopicsResponse]:
+        return topics.delete_topics(self._context, request)
+
+    def alter_partition(self, request: AlterPartitionRequest, now_ms: int) -> ControllerResult[AlterPartitionResponse]:
+        return partitions.alter_partition(self._context, request)
+
+    def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
+        return configs.alter_configs(self._context, request)
+
+    def to_image(self, epoch: int) -> MetadataImage:
+        """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""
+        return self._state.to_image(epoch)
+
+    def statistics(self) -> ControllerStatistics:
+        brokers = self._state.brokers.values()
+        return ControllerStatistics(
+            brokers=len(brokers),
+            active_brokers=sum(broker.is_active for broker in brokers),
+            fenced_brokers=sum(broker.fenced for broker in brokers),
+            topics=len(self._state.topics),
+            partitions=self._state.partition_count,
+            leaderless_partitions=self._state.leaderless_count,
+            unclean_elections=self._state.unclean_elections,
+            session_expirations=self._session_expirations,
+            unclean_registrations=self._unclean_registrations,
+        )
+
+    def __repr__(self) -> str:
+        return f"Controller({self._state!r}, {self._sessions!r})"

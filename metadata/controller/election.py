@@ -1,0 +1,75 @@
+"""Who leads a partition, and who stays in its ISR, when brokers leave or come. One partition, no state, no records.
+
+The rules, in this order:
+1. Whoever leaves, leaves the ISR; but the ISR never becomes empty. The last member stays in it even when it is gone,
+   because only it is known to hold every acked record (KIP-966: those records were fsynced before their ack).
+2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round.
+3. Otherwise the first active ISR member in replica order leads.
+4. Otherwise, only where the topic allows it, the first active replica leads alone. That is an unclean election: acked
+   records may be lost, so it is reported as such and counted.
+5. Otherwise nobody leads, until an ISR member comes back (Jepsen 2013: offline is the right default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.records import PartitionChangeRecord
+from metadata.registrations import PartitionRegistration
+from penstock.types import NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What an election must know beside the partition."""
+
+    is_active: Callable[[int], bool]  # unfenced and not shutting down: may be elected
+    is_unfenced: Callable[[int], bool]  # may go on leading
+    leaving: tuple[int, ...] = ()  # who leaves the ISR; of several that go together, the last to be heard of comes last
+    unclean_allowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The outcome. `unclean` says that the leader was chosen from outside the ISR."""
+
+    isr: tuple[int, ...]
+    leader_id: int
+    unclean: bool = False
+
+
+def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Election:
+    """The ISR and leader that the partition should have now."""
+    isr = _remaining_isr(partition.isr, circumstances.leaving)
+
+    def may_lead(broker_id: int) -> bool:
+        return broker_id not in circumstances.leaving and circumstances.is_active(broker_id)
+
+    incumbent = partition.leader_id
+    if incumbent in isr and incumbent not in circumstances.leaving and circumstances.is_unfenced(incumbent):
+        return Election(isr, incumbent)
+    for replica in partition.replicas:
+        if replica in isr and may_lead(replica):
+            return Election(isr, replica)
+    if circumstances.unclean_allowed:
+        for replica in partition.replicas:
+            if may_lead(replica):
+                return Election((replica,), replica, unclean=True)
+    return Election(isr, NO_LEADER)
+
+
+def change_record(partition: PartitionRegistration, outcome: Election) -> PartitionChangeRecord | None:
+    """The record that brings the partition to the outcome; None when it is there already."""
+    isr = None if outcome.isr == partition.isr else outcome.isr
+    leader_id = None if outcome.leader_id == partition.leader_id else outcome.leader_id
+    if isr is None and leader_id is None:
+        return None
+    return PartitionChangeRecord(partition.topic_id, partition.partition, isr=isr, leader_id=leader_id)
+
+
+def _remaining_isr(isr: tuple[int, ...], leaving: tuple[int, ...]) -> tuple[int, ...]:
+    remaining = tuple(member for member in isr if member not in leaving)
+    if remaining:
+        return remaining
+    return (max(isr, key=leaving.index),)

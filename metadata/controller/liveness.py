@@ -1,0 +1,112 @@
+"""Decides on heartbeats and on their absence: who is fenced, who serves, who may stop.
+
+A heartbeat that changes nothing makes no record, so that an idle cluster's log stands still. What a heartbeat does is
+the table in broker_state.py; what a change of state does to partitions is election.py. The order of records keeps I11
+at every one of them: partitions are taken from a broker BEFORE it is fenced, and given to it AFTER it is unfenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
+from metadata.controller.context import DecisionContext, changes_when_joining, changes_when_leaving
+from metadata.controller.result import ControllerResult
+from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
+from metadata.registrations import BrokerRegistration
+from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, TickResponse
+from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
+
+_FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+def heartbeat(
+    context: DecisionContext, request: BrokerHeartbeatRequest, now_ms: int
+) -> ControllerResult[BrokerHeartbeatResponse]:
+    """Keeps the broker's session, and moves it on in its life if it asks for that or has caught up."""
+    context.check_cluster_id(request.cluster_id)
+    broker = registered_broker(context, request.broker_id, request.broker_epoch)
+    context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset)
+    is_caught_up = request.current_metadata_offset >= broker.broker_epoch
+    before, moves = state_of(broker), _moves(context, broker, request)
+    after = TRANSITIONS[before][_event(context, request, is_caught_up, moves)]
+    response = BrokerHeartbeatResponse(
+        is_caught_up=is_caught_up,
+        is_fenced=after in _FENCED_STATES,
+        should_shut_down=after is BrokerState.SHUTDOWN_NOW,
+    )
+    return ControllerResult(_records(context, broker, after, moves), response)
+
+
+def tick(context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
+    """Fences every broker whose session is over; each partition is elected once, with all of them gone."""
+    expired = context.sessions.expired(now_ms)
+    fenced = tuple(broker_id for broker_id in expired if context.state.is_unfenced(broker_id))
+    for broker_id in expired:
+        if broker_id not in fenced:
+            context.sessions.drop(broker_id)  # fenced already: nothing more can happen to it
+    brokers = (context.state.brokers[broker_id] for broker_id in fenced)
+    records: tuple[Record, ...] = (
+        *changes_when_leaving(context, fenced),
+        *(BrokerRegistrationChangeRecord(broker.broker_id, broker.broker_epoch, fenced=True) for broker in brokers),
+    )
+    return ControllerResult(records, TickResponse(fenced))
+
+
+def registered_broker(context: DecisionContext, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+    """The broker, if the request is of its current registration."""
+    broker = context.state.brokers.get(broker_id)
+    if broker is None:
+        raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; it must register first")
+    if broker.broker_epoch != broker_epoch:
+        raise StaleBrokerEpochError(
+            f"broker {broker_id} is registered with epoch {broker.broker_epoch}, the request is of epoch {broker_epoch}"
+        )
+    return broker
+
+
+def _moves(
+    context: DecisionContext, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> list[PartitionChangeRecord]:
+    """What a broker that wants to stop can still hand over."""
+    if not request.want_shut_down or broker.fenced:
+        return []
+    return changes_when_leaving(context, (broker.broker_id,), only_if_led=True)
+
+
+def _event(
+    context: DecisionContext, request: BrokerHeartbeatRequest, is_caught_up: bool, moves: Sequence[Record]
+) -> HeartbeatEvent:
+    if request.want_shut_down:
+        may_stop = request.want_fence or (not moves and _successors_know(context, request.broker_id))
+        return HeartbeatEvent.MAY_STOP if may_stop else HeartbeatEvent.WANTS_STOP
+    if request.want_fence:
+        return HeartbeatEvent.WANTS_FENCE
+    return HeartbeatEvent.RUNS if is_caught_up else HeartbeatEvent.LAGS
+
+
+def _successors_know(context: DecisionContext, broker_id: int) -> bool:
+    """Whether every other active broker has read that it leads now what this one led."""
+    others = (broker.broker_id for broker in context.state.active_brokers() if broker.broker_id != broker_id)
+    return context.sessions.have_all_read(others, context.state.lost_leadership_at(broker_id))
+
+
+def _records(
+    context: DecisionContext, broker: BrokerRegistration, after: BrokerState, moves: Sequence[PartitionChangeRecord]
+) -> tuple[Record, ...]:
+    """The records of a change of state; none when nothing changes."""
+    fenced, in_controlled_shutdown = bits_of(after)
+    change = BrokerRegistrationChangeRecord(
+        broker.broker_id,
+        broker.broker_epoch,
+        fenced=fenced if fenced != broker.fenced else None,
+        in_controlled_shutdown=in_controlled_shutdown
+        if in_controlled_shutdown != broker.in_controlled_shutdown
+        else None,
+    )
+    changes = (change,) if change.fenced is not None or change.in_controlled_shutdown is not None else ()
+    if fenced and not broker.fenced:
+        return (*changes_when_leaving(context, (broker.broker_id,)), *changes)
+    if broker.fenced and not fenced:
+        return (*changes, *changes_when_joining(context, broker.broker_id))
+    return (*moves, *changes)

@@ -1,0 +1,130 @@
+"""Decides whether a leader may change the ISR of its partition (AlterPartition, KIP-497, KIP-841, KIP-903).
+
+Every check compares what the leader believed with what is committed: an answer to yesterday's question changes nothing.
+The broker epoch of each proposed member is compared as well: a replica that was in sync and has since restarted, with
+an empty disk perhaps, has the same id but another epoch (KIP-903). An epoch is never passed over, not even -1.
+"""
+
+from __future__ import annotations
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.liveness import registered_broker
+from metadata.controller.result import ControllerResult
+from metadata.records import PartitionChangeRecord, Record
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.requests import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    IsrMember,
+)
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    IneligibleReplicaError,
+    InvalidRequestError,
+    InvalidUpdateVersionError,
+    NotControllerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import LeaderHint
+
+
+def alter_partition(
+    context: DecisionContext, request: AlterPartitionRequest
+) -> ControllerResult[AlterPartitionResponse]:
+    """Each partition of the request on its own; a partition that is named twice is refused the second time."""
+    context.check_item_count(len(request.partitions), "partitions")
+    registered_broker(context, request.broker_id, request.broker_epoch)
+    records: list[Record] = []
+    results: list[AlterPartitionResult] = []
+    seen: set[PartitionKey] = set()
+    for data in request.partitions:
+        key = PartitionKey(data.topic_id, data.partition)
+        try:
+            if key in seen:
+                raise InvalidRequestError(f"partition {data.partition} of topic id {data.topic_id} is named twice")
+            seen.add(key)
+            partition = _checked_partition(context, request.broker_id, data)
+        except ApiError as error:
+            results.append(AlterPartitionResult(data.topic_id, data.partition, error))
+            continue
+        isr = tuple(member.broker_id for member in data.new_isr)
+        if isr != partition.isr:
+            record = PartitionChangeRecord(data.topic_id, data.partition, isr=isr)
+            records.append(record)
+            partition = partition.merge(record)
+        results.append(_accepted(partition))
+    return ControllerResult(tuple(records), AlterPartitionResponse(tuple(results)))
+
+
+def _checked_partition(context: DecisionContext, requester: int, data: AlterPartitionData) -> PartitionRegistration:
+    topic = context.state.topics.get(data.topic_id)
+    if topic is None:
+        raise UnknownTopicIdError(f"topic id {data.topic_id!r} is not known; was the topic deleted?")
+    partition = topic.partitions.get(data.partition)
+    if partition is None:
+        raise UnknownTopicOrPartitionError(f"topic {topic.name} has no partition {data.partition}")
+    name = f"{topic.name}-{data.partition}"
+    _check_epochs(name, partition, requester, data)
+    _check_isr(name, partition, data.new_isr)
+    for member in data.new_isr:
+        _check_eligible(context, name, partition, member)
+    return partition
+
+
+def _check_epochs(name: str, partition: PartitionRegistration, requester: int, data: AlterPartitionData) -> None:
+    if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
+        # Whoever has seen more than this controller has seen another controller: ask there.
+        raise NotControllerError(
+            f"{name}: the request is of leader epoch {data.leader_epoch}, partition epoch {data.partition_epoch}, newer"
+            f" than {partition.leader_epoch}, {partition.partition_epoch} here"
+        )
+    if data.leader_epoch < partition.leader_epoch:
+        raise FencedLeaderEpochError(
+            f"{name}: the request is of leader epoch {data.leader_epoch}, the current one is {partition.leader_epoch}",
+            leader=LeaderHint(partition.leader_id, partition.leader_epoch),
+        )
+    if requester != partition.leader_id:
+        raise InvalidRequestError(f"{name} is led by broker {partition.leader_id}, not by broker {requester}")
+    if data.partition_epoch < partition.partition_epoch:
+        raise InvalidUpdateVersionError(
+            f"{name}: the request is of partition epoch {data.partition_epoch}, the current one is"
+            f" {partition.partition_epoch}"
+        )
+
+
+def _check_isr(name: str, partition: PartitionRegistration, new_isr: tuple[IsrMember, ...]) -> None:
+    ids = [member.broker_id for member in new_isr]
+    if len(set(ids)) < len(ids) or not set(ids) <= set(partition.replicas):
+        raise InvalidRequestError(f"{name}: the ISR {ids} is not a subset of the replicas {list(partition.replicas)}")
+    if partition.leader_id not in ids:
+        raise InvalidRequestError(f"{name}: the ISR {ids} does not include the leader {partition.leader_id}")
+
+
+def _check_eligible(context: DecisionContext, name: str, partition: PartitionRegistration, member: IsrMember) -> None:
+    broker = context.state.brokers.get(member.broker_id)
+    if broker is None:
+        raise IneligibleReplicaError(f"{name}: broker {member.broker_id} is not registered")
+    if broker.broker_epoch != member.broker_epoch:
+        raise IneligibleReplicaError(
+            f"{name}: broker {member.broker_id} is registered with epoch {broker.broker_epoch}, not"
+            f" {member.broker_epoch}: it has restarted"
+        )
+    # A leader that shuts down may still let a successor into the ISR; nobody else may join on the way out.
+    if broker.fenced or (broker.in_controlled_shutdown and member.broker_id != partition.leader_id):
+        why = "fenced" if broker.fenced else "shutting down"
+        raise IneligibleReplicaError(f"{name}: broker {member.broker_id} is {why}")
+
+
+def _accepted(partition: PartitionRegistration) -> AlterPartitionResult:
+    return AlterPartitionResult(
+        partition.topic_id,
+        partition.partition,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        isr=partition.isr,
+    )

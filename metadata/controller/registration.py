@@ -1,0 +1,174 @@
+"""Decides whether a broker process may join, and what its coming means for the partitions it had before.
+
+A process is known by its incarnation id, a registration by its broker epoch: the offset of its record, so that it can
+never be given twice. Whatever a new process of a known broker brings, it leaves every ISR that has another member: it
+starts fenced, and no fenced broker is in an ISR (I11). So a replica that lost its unsynced tail cannot count as in
+sync by being quick (Redpanda, "why fsync"; KIP-966). Where it is the last member it stays, because only it may hold the
+acked records; unless it comes with other disks, when it surely does not hold them and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from metadata.controller.broker_state import BrokerState, state_of
+from metadata.controller.context import DecisionContext, changes_when_leaving
+from metadata.controller.result import ControllerResult
+from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
+from metadata.registrations import BrokerRegistration
+from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
+from penstock.errors import DuplicateBrokerRegistrationError, InvalidRequestError, ResourceExhaustedError
+
+MAX_TEXT_LENGTH: Final = 255
+"""Of a host name (RFC 1035), and of the ids and the rack beside it."""
+MAX_LOG_DIRS: Final = 128
+_WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::", "[::]", "*"})
+_PORTS: Final = range(1, 65_536)
+_INT32_MAX: Final = (1 << 31) - 1
+
+Result = ControllerResult[RegisterBrokerResponse]
+
+
+def register_broker(context: DecisionContext, request: RegisterBrokerRequest, now_ms: int, next_offset: int) -> Result:
+    """Registers the process; `next_offset` is where the first record of the result will stand in the log."""
+    context.check_cluster_id(request.cluster_id)
+    _check_request(request)
+    _check_log_dirs_are_its_own(context, request)
+    existing = context.state.brokers.get(request.broker_id)
+    if existing is None:
+        result = _register(context, request, next_offset)
+    elif existing.incarnation_id == request.incarnation_id:
+        result = _register_again(existing, request, next_offset)
+    else:
+        _check_predecessor_is_gone(context, existing, request, now_ms)
+        result = _register_successor(context, existing, request, next_offset)
+    context.sessions.touch(request.broker_id, now_ms)
+    return result
+
+
+def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) -> bool:
+    """Whether the process before has left a clean-shutdown marker with the epoch of this registration (KIP-966)."""
+    return request.previous_broker_epoch == existing.broker_epoch
+
+
+def _register(context: DecisionContext, request: RegisterBrokerRequest, next_offset: int) -> Result:
+    if len(context.state.brokers) >= context.config.max_brokers:
+        raise ResourceExhaustedError(
+            f"broker {request.broker_id} cannot join: {context.config.max_brokers} brokers are registered, the most"
+            " that are allowed"
+        )
+    return _result((), _record(request, next_offset))
+
+
+def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int) -> Result:
+    """The same process asks again: its answer was lost, or its endpoint has changed. It keeps what it was granted."""
+    same = _record(
+        request, existing.broker_epoch, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
+    )
+    if same == existing.to_record():
+        return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
+    record = _record(
+        request, next_offset, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
+    )
+    return _result((), record)
+
+
+def _register_successor(
+    context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int
+) -> Result:
+    """A new process of a known broker. Partitions change BEFORE the registration, so that I11 holds at every record."""
+    changes = changes_when_leaving(context, (request.broker_id,))
+    if request.log_dirs and existing.log_dirs and not set(request.log_dirs) & set(existing.log_dirs):
+        _check_not_the_last_copy(context, existing, request, changes)
+    return _result(changes, _record(request, next_offset + len(changes)))
+
+
+def _check_predecessor_is_gone(
+    context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, now_ms: int
+) -> None:
+    """Two processes with one id would both append; the second waits until the first is known to be gone."""
+    gone = (
+        not context.sessions.is_live(existing.broker_id, now_ms)
+        or state_of(existing) is BrokerState.SHUTDOWN_NOW
+        or ended_cleanly(existing, request)
+    )
+    if not gone:
+        raise DuplicateBrokerRegistrationError(
+            f"broker {request.broker_id} is registered by another process, at {existing.endpoint}, that was heard of"
+            f" within {context.config.session_timeout_ms} ms. If that process has crashed, this one is let in after"
+            " that time; if it runs, give one of them another node.id"
+        )
+
+
+def _check_not_the_last_copy(
+    context: DecisionContext,
+    existing: BrokerRegistration,
+    request: RegisterBrokerRequest,
+    changes: Sequence[PartitionChangeRecord],
+) -> None:
+    saved = {(change.topic_id, change.partition) for change in changes if change.isr is not None}
+    partitions = context.state.partitions_with_isr_member(request.broker_id)
+    lost = [partition for partition in partitions if partition.key not in saved]
+    if lost:
+        topic = context.state.topics[lost[0].topic_id].name
+        raise InvalidRequestError(
+            f"broker {request.broker_id} comes back without any of its log dirs ({', '.join(existing.log_dirs)}), but"
+            f" is the last in-sync replica of {len(lost)} partitions, the first of them {topic}-{lost[0].partition}."
+            " Start it with its old log dirs, or delete those topics first"
+        )
+
+
+def _check_request(request: RegisterBrokerRequest) -> None:
+    """The fields as such."""
+    if not 0 <= request.broker_id <= _INT32_MAX:
+        raise InvalidRequestError(f"broker id {request.broker_id} is not from 0 to {_INT32_MAX}")
+    texts = {"incarnation id": request.incarnation_id, "host": request.host, "rack": request.rack}
+    texts.update((f"log dir {at}", log_dir) for at, log_dir in enumerate(request.log_dirs[: MAX_LOG_DIRS + 1]))
+    for what, text in texts.items():
+        if len(text) > MAX_TEXT_LENGTH or not text.isprintable() or (not text and what != "rack"):
+            raise InvalidRequestError(
+                f"broker {request.broker_id}: {what} must have from 1 to {MAX_TEXT_LENGTH} printable characters"
+            )
+    if request.host in _WILDCARD_HOSTS or " " in request.host:
+        raise InvalidRequestError(
+            f"broker {request.broker_id} advertises {request.host!r}, which nobody can connect to; set"
+            " advertised.listeners to its address"
+        )
+    if request.port not in _PORTS:
+        raise InvalidRequestError(f"broker {request.broker_id} advertises port {request.port}; ports are 1 to 65535")
+    if len(request.log_dirs) > MAX_LOG_DIRS or len(set(request.log_dirs)) < len(request.log_dirs):
+        raise InvalidRequestError(
+            f"broker {request.broker_id} must have at most {MAX_LOG_DIRS} log dirs, each with an id of its own"
+        )
+
+
+def _check_log_dirs_are_its_own(context: DecisionContext, request: RegisterBrokerRequest) -> None:
+    wanted = set(request.log_dirs)
+    for broker in context.state.brokers.values():
+        shared = wanted & set(broker.log_dirs)
+        if shared and broker.broker_id != request.broker_id:
+            raise DuplicateBrokerRegistrationError(
+                f"broker {request.broker_id} has log dir {min(shared)}, which is registered by broker"
+                f" {broker.broker_id}: was the directory copied?"
+            )
+
+
+def _record(
+    request: RegisterBrokerRequest, broker_epoch: int, *, fenced: bool = True, in_controlled_shutdown: bool = False
+) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=broker_epoch,
+        host=request.host,
+        port=request.port,
+        rack=request.rack,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=request.log_dirs,
+    )
+
+
+def _result(changes: Sequence[PartitionChangeRecord], record: RegisterBrokerRecord) -> Result:
+    return ControllerResult((*changes, record), RegisterBrokerResponse(record.broker_epoch))

@@ -1,0 +1,22 @@
+"""What a decision gives back: records to commit, and the answer to send once they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from metadata.records import Record
+
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerResult(Generic[Response]):
+    """The records of one decision and its response.
+
+    A decision without records still read records that may not be committed yet. Its answer therefore waits for them,
+    too: it is sent AFTER everything that was proposed before it.
+    """
+
+    records: tuple[Record, ...]  # replayed at once, proposed as ONE batch: all are committed, or none is
+    response: Response  # sent AFTER the records are committed

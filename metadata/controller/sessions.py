@@ -1,0 +1,66 @@
+"""Which brokers have been heard of lately. Soft state of the active controller: never in a record, never in an image.
+
+A session is begun by a registration or a heartbeat and ends when nothing is heard for the session time-out. A new
+controller gives every unfenced broker a fresh session, because it cannot know when its predecessor heard of it; to
+fence them at once would stop the cluster at every failover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from penstock.types import NO_OFFSET
+
+
+class Session(NamedTuple):
+    """When a broker was last heard of, and how far its published metadata reached then."""
+
+    last_contact_ms: int
+    metadata_offset: int
+
+
+class BrokerSessions:
+    """Sessions by broker id."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._sessions: dict[int, Session] = {}
+
+    def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> None:
+        self._sessions[broker_id] = Session(now_ms, metadata_offset)
+
+    def drop(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+
+    def is_live(self, broker_id: int, now_ms: int) -> bool:
+        session = self._sessions.get(broker_id)
+        return session is not None and now_ms < session.last_contact_ms + self._timeout_ms
+
+    def expired(self, now_ms: int) -> list[int]:
+        """The brokers whose session is over, the one that was silent longest first."""
+        over = [
+            (session.last_contact_ms, broker_id)
+            for broker_id, session in self._sessions.items()
+            if now_ms >= session.last_contact_ms + self._timeout_ms
+        ]
+        return [broker_id for _, broker_id in sorted(over)]
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next session ends if nothing more is heard; None without sessions."""
+        oldest = min((session.last_contact_ms for session in self._sessions.values()), default=None)
+        return None if oldest is None else oldest + self._timeout_ms
+
+    def have_all_read(self, broker_ids: Iterable[int], offset: int) -> bool:
+        """Whether each of the brokers has published metadata up to `offset`."""
+        return all(self._metadata_offset(broker_id) >= offset for broker_id in broker_ids)
+
+    def _metadata_offset(self, broker_id: int) -> int:
+        session = self._sessions.get(broker_id)
+        return NO_OFFSET if session is None else session.metadata_offset
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __repr__(self) -> str:
+        return f"BrokerSessions(live or lapsed={len(self)}, timeout_ms={self._timeout_ms})"

@@ -1,0 +1,189 @@
+"""What the active controller knows, in place and indexed: the same facts as the image, ready to be asked.
+
+Changed only by `replay`, with the records of its own decisions before they are committed (a controller that loses its
+leadership is thrown away with them). The rules are replay.py's; this class keeps the tables and, beside them, the
+indexes that make a decision cost what it touches: which partitions have a broker in their ISR, which have no leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from metadata.controller.topic_names import collision_key
+from metadata.image import MetadataImage, TopicImage, image_records
+from metadata.records import TOPIC_RESOURCE, Record, RegisterBrokerRecord
+from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
+from metadata.replay import replay
+from penstock.errors import InvariantViolation
+
+
+@dataclass(slots=True)
+class TopicState:
+    """One topic and its partitions by number."""
+
+    name: str
+    topic_id: str
+    partitions: dict[int, PartitionRegistration]
+
+    @property
+    def replication_factor(self) -> int:
+        return max((len(partition.replicas) for partition in self.partitions.values()), default=0)
+
+
+class ControllerState:
+    """The controller's tables. Implements `replay.Tables` in place."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.topics: dict[str, TopicState] = {}
+        self.configs: dict[ConfigResource, dict[str, str]] = {}
+        self.partition_count = 0
+        self.unclean_elections = 0
+        self._ids_by_name: dict[str, str] = {}
+        self._names_by_collision_key: dict[str, str] = {}
+        self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
+        self._leaderless: set[PartitionKey] = set()
+        self._lost_leadership_at: dict[int, int] = {}
+        self._loaded_offset = self._offset = image.offset
+        for record in image_records(image):
+            replay(self, record)
+
+    def replay(self, record: Record, offset: int) -> None:
+        """Makes the record's change; `offset` is the place that it will have in the metadata log."""
+        if offset <= self._offset:
+            raise InvariantViolation(f"{record} at offset {offset} was replayed after offset {self._offset}")
+        if isinstance(record, RegisterBrokerRecord) and record.broker_epoch != offset:
+            raise InvariantViolation(f"{record} stands at offset {offset}, which must be its broker epoch")
+        self._offset = offset
+        replay(self, record)
+
+    def to_image(self, epoch: int) -> MetadataImage:
+        """The state as an image; copies everything, for comparison."""
+        topics = [TopicImage(topic.name, topic.topic_id, dict(topic.partitions)) for topic in self.topics.values()]
+        return MetadataImage(
+            offset=self._offset,
+            epoch=epoch,
+            brokers=dict(self.brokers),
+            topics_by_id={topic.topic_id: topic for topic in topics},
+            topics_by_name={topic.name: topic for topic in topics},
+            configs={resource: dict(config) for resource, config in self.configs.items()},
+        )
+
+    # --- what decisions ask ---------------------------------------------------------------------------------------
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether replicas of this broker may join an ISR or be elected."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def is_unfenced(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def active_brokers(self) -> list[BrokerRegistration]:
+        return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if self.brokers[broker_id].is_active]
+
+    def topic_named(self, name: str) -> TopicState | None:
+        topic_id = self._ids_by_name.get(name)
+        return None if topic_id is None else self.topics[topic_id]
+
+    def name_colliding_with(self, name: str) -> str | None:
+        """An existing topic whose name differs from this one only in '.' and '_'."""
+        return self._names_by_collision_key.get(collision_key(name))
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), {})
+
+    def partitions_with_isr_member(self, broker_id: int) -> list[PartitionRegistration]:
+        """By topic id and partition, so that the same state always gives the same records."""
+        return list(self._sorted(self._keys_by_isr_member.get(broker_id, set())))
+
+    def leaderless_partitions(self) -> list[PartitionRegistration]:
+        return list(self._sorted(self._leaderless))
+
+    @property
+    def leaderless_count(self) -> int:
+        return len(self._leaderless)
+
+    def lost_leadership_at(self, broker_id: int) -> int:
+        """The offset of the last record that took a leadership from the broker; a bound when that was long ago."""
+        return self._lost_leadership_at.get(broker_id, self._loaded_offset)
+
+    def __repr__(self) -> str:
+        return (
+            f"ControllerState(offset={self._offset}, brokers={len(self.brokers)}, topics={len(self.topics)},"
+            f" partitions={self.partition_count}, leaderless={self.leaderless_count})"
+        )
+
+    # --- Tables -----------------------------------------------------------------------------------------------------
+
+    def find_broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.brokers.get(broker_id)
+
+    def put_broker(self, broker: BrokerRegistration) -> None:
+        self.brokers[broker.broker_id] = broker
+
+    def drop_broker(self, broker_id: int) -> None:
+        del self.brokers[broker_id]
+
+    def has_topic(self, topic_id: str) -> bool:
+        return topic_id in self.topics
+
+    def topic_id_of(self, name: str) -> str | None:
+        return self._ids_by_name.get(name)
+
+    def put_topic(self, name: str, topic_id: str) -> None:
+        self.topics[topic_id] = TopicState(name, topic_id, {})
+        self._ids_by_name[name] = topic_id
+        self._names_by_collision_key[collision_key(name)] = name
+
+    def drop_topic(self, topic_id: str) -> None:
+        topic = self.topics.pop(topic_id)
+        del self._ids_by_name[topic.name]
+        self._names_by_collision_key.pop(collision_key(topic.name), None)
+        self.configs.pop(ConfigResource(TOPIC_RESOURCE, topic.name), None)
+        self.partition_count -= len(topic.partitions)
+        for partition in topic.partitions.values():
+            self._unindex(partition)
+
+    def find_partition(self, key: PartitionKey) -> PartitionRegistration | None:
+        topic = self.topics.get(key.topic_id)
+        return None if topic is None else topic.partitions.get(key.partition)
+
+    def put_partition(self, partition: PartitionRegistration) -> None:
+        partitions = self.topics[partition.topic_id].partitions
+        before = partitions.get(partition.partition)
+        if before is None:
+            self.partition_count += 1
+        else:
+            self._unindex(before)
+            self._note_change(before, partition)
+        partitions[partition.partition] = partition
+        for member in partition.isr:
+            self._keys_by_isr_member.setdefault(member, set()).add(partition.key)
+        if not partition.has_leader:
+            self._leaderless.add(partition.key)
+
+    def put_config(self, resource: ConfigResource, key: str, value: str | None) -> None:
+        config = self.configs.setdefault(resource, {})
+        if value is None:
+            config.pop(key, None)
+        else:
+            config[key] = value
+        if not config:
+            del self.configs[resource]
+
+    def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
+        if before.leader_id != after.leader_id and before.has_leader:
+            self._lost_leadership_at[before.leader_id] = self._offset
+        if after.has_leader and after.leader_id not in before.isr:
+            self.unclean_elections += 1
+
+    def _unindex(self, partition: PartitionRegistration) -> None:
+        for member in partition.isr:
+            self._keys_by_isr_member[member].discard(partition.key)
+        self._leaderless.discard(partition.key)
+
+    def _sorted(self, keys: set[PartitionKey]) -> Iterator[PartitionRegistration]:
+        return (self.topics[key.topic_id].partitions[key.partition] for key in sorted(keys))

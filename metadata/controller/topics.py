@@ -1,0 +1,197 @@
+"""Decides which topics come into being and which go. Each topic of a request stands alone: one error spoils no other.
+
+A topic is checked whole (name, numbers, configuration, placement) before any of its records exists. Where its replicas
+go is placement.py's or the operator's own assignment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from metadata.controller.context import DecisionContext, check_min_insync_replicas
+from metadata.controller.placement import place_replicas
+from metadata.controller.result import ControllerResult
+from metadata.controller.topic_names import collision_key, validate_topic_name
+from metadata.records import TOPIC_RESOURCE, ConfigRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from metadata.requests import (
+    USE_DEFAULT,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+    TopicResult,
+)
+from metadata.topic_config import validate_topic_config
+from penstock.errors import (
+    ApiError,
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    PolicyViolationError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the topics before in the same request have taken."""
+
+    records: list[Record] = field(default_factory=list)
+    partition_count: int = 0
+    names_by_collision_key: dict[str, str] = field(default_factory=dict)
+
+
+def create_topics(context: DecisionContext, request: CreateTopicsRequest) -> ControllerResult[CreateTopicsResponse]:
+    """Results stand in the order of the request; with `validate_only` they are the same, but nothing is made."""
+    context.check_item_count(len(request.topics), "topics")
+    times = Counter(topic.name for topic in request.topics)
+    batch, results = _Batch(), []
+    for topic in request.topics:
+        try:
+            if times[topic.name] > 1:
+                raise InvalidRequestError(
+                    f"topic {topic.name[:64]!r} is named {times[topic.name]} times in the request"
+                )
+            results.append(_create_topic(context, topic, batch, request.validate_only))
+        except ApiError as error:
+            results.append(TopicResult(topic.name, error=error))
+    records = () if request.validate_only else tuple(batch.records)
+    return ControllerResult(records, CreateTopicsResponse(tuple(results)))
+
+
+def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> ControllerResult[DeleteTopicsResponse]:
+    """Removes each named topic; its data goes because of the committed record, by topic id, and for nothing else."""
+    context.check_item_count(len(request.names), "topics")
+    times = Counter(request.names)
+    records: list[Record] = []
+    results = []
+    for name in request.names:
+        topic = context.state.topic_named(name)
+        if times[name] > 1:
+            error: ApiError = InvalidRequestError(f"topic {name[:64]!r} is named {times[name]} times in the request")
+            results.append(TopicResult(name, error=error))
+        elif topic is None:
+            error = UnknownTopicOrPartitionError(f"topic {name[:64]!r} does not exist")
+            results.append(TopicResult(name, error=error))
+        else:
+            records.append(RemoveTopicRecord(topic.topic_id))
+            results.append(TopicResult(name, topic.topic_id, None, len(topic.partitions), topic.replication_factor))
+    return ControllerResult(tuple(records), DeleteTopicsResponse(tuple(results)))
+
+
+def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, validate_only: bool) -> TopicResult:
+    _check_name(context, topic.name, batch)
+    replicas = _assigned_by_hand(context, topic) if topic.assignment else _placed(context, topic, batch)
+    replication_factor = max(map(len, replicas))
+    config = validate_topic_config(topic.config)
+    check_min_insync_replicas(topic.name, config, replication_factor)
+    record_count = len(batch.records) + 1 + len(config) + len(replicas)
+    if record_count > context.config.max_records_per_decision:
+        raise PolicyViolationError(
+            f"the topics up to {topic.name} need {record_count} records, at most"
+            f" {context.config.max_records_per_decision} may be committed at once; ask for fewer in one request"
+        )
+    topic_id = "" if validate_only else context.new_topic_id()
+    batch.records.append(TopicRecord(topic.name, topic_id))
+    for key in sorted(topic.config):
+        batch.records.append(ConfigRecord(TOPIC_RESOURCE, topic.name, key, topic.config[key].strip()))
+    for partition, assigned in enumerate(replicas):
+        batch.records.append(_partition_record(context, topic_id, partition, assigned))
+    batch.partition_count += len(replicas)
+    batch.names_by_collision_key[collision_key(topic.name)] = topic.name
+    return TopicResult(topic.name, topic_id, None, len(replicas), replication_factor)
+
+
+def _partition_record(
+    context: DecisionContext, topic_id: str, partition: int, replicas: tuple[int, ...]
+) -> PartitionRecord:
+    """A new partition is empty, so every replica that is active is in sync."""
+    isr = tuple(replica for replica in replicas if context.state.is_active(replica))
+    return PartitionRecord(topic_id, partition, replicas, isr, leader_id=isr[0])
+
+
+def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
+    validate_topic_name(name)
+    if context.state.topic_named(name) is not None:
+        raise TopicExistsError(f"topic {name} exists already")
+    other = context.state.name_colliding_with(name) or batch.names_by_collision_key.get(collision_key(name))
+    if other is not None:
+        raise InvalidTopicError(f"topic name {name} collides with topic {other}: '.' and '_' count as the same")
+
+
+def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tuple[int, ...]]:
+    """Replicas by placement, after the two numbers were checked."""
+    config = context.config
+    partitions = config.num_partitions if topic.partitions == USE_DEFAULT else topic.partitions
+    _check_partition_count(context, topic.name, partitions, batch)
+    factor = config.default_replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
+    brokers = context.state.active_brokers()
+    if not 1 <= factor <= len(brokers):
+        raise InvalidReplicationFactorError(
+            f"replication factor {factor} of topic {topic.name} must be from 1 to the number of live brokers:"
+            f" {len(brokers)} of {len(context.state.brokers)} registered brokers are live now"
+        )
+    return place_replicas(brokers, partitions, factor, context.rng)
+
+
+def _check_partition_count(context: DecisionContext, name: str, partitions: int, batch: _Batch) -> None:
+    config = context.config
+    if not 1 <= partitions <= config.max_partitions_per_topic:
+        raise InvalidPartitionsError(
+            f"topic {name} cannot have {partitions} partitions: a topic has from 1 to {config.max_partitions_per_topic}"
+        )
+    total = context.state.partition_count + batch.partition_count + partitions
+    if total > config.max_partitions:
+        raise InvalidPartitionsError(
+            f"topic {name} cannot have {partitions} partitions: the cluster would have {total}, at most"
+            f" {config.max_partitions} are allowed"
+        )
+
+
+def _assigned_by_hand(context: DecisionContext, topic: NewTopic) -> list[tuple[int, ...]]:
+    """The operator's own assignment, in the order of partitions."""
+    assignment = sorted(topic.assignment, key=lambda assigned: assigned.partition)
+    if [assigned.partition for assigned in assignment] != list(range(len(assignment))):
+        raise InvalidReplicaAssignmentError(
+            f"the assignment of topic {topic.name} must name the partitions from 0 on, each once"
+        )
+    _check_partition_count(context, topic.name, len(assignment), _Batch())
+    replicas = [assigned.replicas for assigned in assignment]
+    _check_agrees(topic, replicas)
+    for partition, assigned in enumerate(replicas):
+        _check_replicas(context, f"{topic.name}-{partition}", assigned, len(replicas[0]))
+    return replicas
+
+
+def _check_agrees(topic: NewTopic, replicas: Sequence[tuple[int, ...]]) -> None:
+    """The two numbers may be left out; if given, they must be the assignment's own."""
+    if topic.partitions not in (USE_DEFAULT, len(replicas)):
+        raise InvalidRequestError(
+            f"topic {topic.name}: {topic.partitions} partitions are asked for, {len(replicas)} are assigned"
+        )
+    if topic.replication_factor not in (USE_DEFAULT, len(replicas[0])):
+        raise InvalidRequestError(
+            f"topic {topic.name}: replication factor {topic.replication_factor} is asked for,"
+            f" {len(replicas[0])} replicas are assigned"
+        )
+
+
+def _check_replicas(context: DecisionContext, name: str, replicas: tuple[int, ...], factor: int) -> None:
+    shown = list(replicas[:10])
+    if not replicas or len(set(replicas)) < len(replicas):
+        raise InvalidReplicaAssignmentError(f"{name}: the replicas {shown} must be at least one, each another broker")
+    if len(replicas) != factor:
+        raise InvalidReplicaAssignmentError(
+            f"{name} has {len(replicas)} replicas, partition 0 has {factor}: all partitions need the same number"
+        )
+    unknown = [replica for replica in replicas if replica not in context.state.brokers]
+    if unknown:
+        raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
+    if not any(map(context.state.is_active, replicas)):
+        raise InvalidReplicaAssignmentError(f"{name}: all of the brokers {shown} are fenced or shutting down")
