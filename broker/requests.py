@@ -1,7 +1,7 @@
 """What the APIs are asked and what they answer, whichever door it came through.
 
-Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative requests
-are the controller's own (`metadata.requests`), forwarded as they are.
+Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative
+requests are the controller's own (`metadata.requests`), forwarded as they are.
 """
 
 from __future__ import annotations

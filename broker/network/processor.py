@@ -1,8 +1,8 @@
 """One connection's own part of the request path: requests in, responses out, in the order of the requests.
 
 A processor keeps the open requests of its connection in order. Answers may become ready in any order; they leave in the
-order in which the requests came. At most `PIPELINED_REQUESTS_MAX` are open, and the door waits before it reads another:
-that bounds a connection's memory and pushes back through the transport. The transport itself belongs to the door.
+order in which the requests came. At most `pipelined_max` are open, and the door waits before it reads another: that bounds a
+connection's memory and pushes back through the transport. (Kafka allows one; here the loop keeps appends in order.) The transport itself belongs to the door.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from collections import deque
 
 from broker.network.request_channel import Request, RequestChannel
 
-PIPELINED_REQUESTS_MAX = 16
-"""Open requests of one connection; Kafka allows 1, but a stream's appends are ordered by the loop anyway."""
-
 
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(self, channel: RequestChannel, client_address: str) -> None:
+    def __init__(self, channel: RequestChannel, client_address: str, pipelined_max: int) -> None:
         self.client_address = client_address
         self._channel = channel
+        self._pipelined_max = pipelined_max
         self._open: deque[Request] = deque()
         self._room = asyncio.Event()
         self._head_ready = asyncio.Event()
@@ -34,7 +32,7 @@ class Processor:
         await self._room.wait()
         request = Request(api, body, self, self.client_address, context)
         self._open.append(request)
-        if len(self._open) >= PIPELINED_REQUESTS_MAX:
+        if len(self._open) >= self._pipelined_max:
             self._room.clear()
         await self._channel.send(request)
 

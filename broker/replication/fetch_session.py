@@ -66,7 +66,7 @@ class FetchSession:
         if self._waiting is not None:
             self._respond(self._waiting)
         if body.max_wait_ms < 0 or body.max_bytes < 0:
-            raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms} or max_bytes {body.max_bytes} is negative")
+            raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         if len(self._watched) + len(body.partitions) > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
         self._replica_id, self._broker_epoch = body.replica_id, body.broker_epoch

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from metadata.requests import IsrMember
 from penstock.types import NO_OFFSET
 
 
@@ -30,14 +31,6 @@ class FollowerProgress:
     last_fetch_ms: int = 0
     last_fetch_leader_end_offset: int = NO_OFFSET
     last_caught_up_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class IsrMember:
-    """A member of a proposed ISR, with the broker epoch under which it fetched (KIP-903)."""
-
-    broker_id: int
-    broker_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +118,7 @@ class LeaderState:
                 offset = min(offset, follower.log_end_offset)
         return offset
 
-    def propose_expand(
-        self, broker_id: int, high_watermark: int, own_epoch: int, eligible: bool
-    ) -> ProposedIsr | None:
+    def propose_expand(self, broker_id: int, high_watermark: int, own_epoch: int, eligible: bool) -> ProposedIsr | None:
         """The ISR with `broker_id` added, if it caught up with the high watermark in this epoch."""
         follower = self.followers.get(broker_id)
         if self.proposed is not None or follower is None or broker_id in self.isr or not eligible:

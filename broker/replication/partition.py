@@ -9,11 +9,12 @@ work, sending is alter_partition.py's, and waiting requests are callbacks in `Of
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from broker.replication.leader_state import LeaderState, ProposedIsr
 from broker.replication.purgatory import OffsetWaiters
+from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
     ApiError,
@@ -31,17 +32,6 @@ if TYPE_CHECKING:
     from storage.log import AppendInfo, Log
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """What the metadata says of a partition."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader_id: int
-    leader_epoch: int
-    partition_epoch: int
 
 
 class PartitionWatcher(Protocol):
@@ -63,17 +53,20 @@ class Partition:
         self.topic_partition: TopicPartition = partition_log.topic_partition
         self.high_watermark = min(max(high_watermark, partition_log.log_start_offset), partition_log.log_end_offset)
         self.min_insync_replicas = min_insync_replicas
-        self.state = PartitionState((), (), NO_LEADER, NO_EPOCH, NO_EPOCH)
+        self.state = PartitionRegistration(
+            partition_log.topic_id, self.topic_partition.partition, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH
+        )
         self.leading: LeaderState | None = None
         self.offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH)
         self.watchers: set[PartitionWatcher] = set()
+        self.on_follower_fetch: Callable[[Partition, int], None] = lambda partition, replica_id: None
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
-    def become_leader(self, state: PartitionState, now_ms: int) -> bool:
+    def become_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
         """Lead in `state.leader_epoch`; True when that epoch is new here. The epoch is recorded BEFORE any append."""
         is_new = self.leading is None or state.leader_epoch > self.leading.leader_epoch
         self.state = state
@@ -89,7 +82,7 @@ class Partition:
         self._notify(wake=is_new)
         return is_new
 
-    def become_follower(self, state: PartitionState, hint: LeaderHint) -> bool:
+    def become_follower(self, state: PartitionRegistration, hint: LeaderHint) -> bool:
         """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: that is
         decided by epoch, on the first fetch from the new leader (KIP-101)."""
         is_new = state.leader_epoch > self.state.leader_epoch or self.leading is not None
@@ -181,6 +174,7 @@ class Partition:
             self._check_range(position.offset, self.log.log_end_offset)
             leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
             self.maybe_advance_high_watermark()
+            self.on_follower_fetch(self, replica_id)
         return diverging
 
     def diverging_epoch(self, position: OffsetAndEpoch) -> EpochEndOffset | None:
@@ -234,6 +228,7 @@ class Partition:
             self._after_isr_change()
 
     def isr_rejected(self, proposed: ProposedIsr) -> None:
+        """The controller refused the proposal for good: nothing of it is committed, nor will be."""
         if self.leading is not None:
             self.leading.reject_proposal(proposed)
             self.maybe_advance_high_watermark()

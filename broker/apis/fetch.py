@@ -1,0 +1,49 @@
+"""Fetch: for consumers up to the high watermark, for followers up to the log end.
+
+Checks who asks, then leaves the work to the stream's session (replication/fetch_session.py), which answers now or parks
+the request. A follower must be a registered broker of this cluster, because its fetch offset counts as an
+acknowledgement.
+"""
+
+from __future__ import annotations
+
+from broker.network.request_channel import Request
+from broker.replication.fetch_session import FetchSession
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import FetchRequest
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    StaleBrokerEpochError,
+)
+from penstock.types import CONSUMER_REPLICA_ID
+
+
+class FetchApi:
+    """Handles fetch requests; `request.context` is the stream's session."""
+
+    def __init__(self, replicas: ReplicaManager, cluster_id: str) -> None:
+        self._replicas = replicas
+        self._cluster_id = cluster_id
+
+    def handle(self, request: Request, body: FetchRequest) -> None:
+        session = request.context
+        if not isinstance(session, FetchSession):
+            raise InvalidRequestError("a fetch needs a stream")
+        if body.replica_id != CONSUMER_REPLICA_ID:
+            self._check_replica(body)
+        session.handle(request, body)
+
+    def _check_replica(self, body: FetchRequest) -> None:
+        if body.cluster_id != self._cluster_id:
+            raise InconsistentClusterIdError(
+                f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
+            )
+        known = self._replicas.live_broker_epochs.get(body.replica_id)
+        if body.replica_id < 0 or known is None:
+            raise BrokerIdNotRegisteredError(f"replica id {body.replica_id} is not a registered, unfenced broker")
+        if body.broker_epoch < known:
+            raise StaleBrokerEpochError(
+                f"broker {body.replica_id} fetches with epoch {body.broker_epoch}; it is registered with {known}"
+            )

@@ -1,0 +1,55 @@
+"""ListOffsets: the earliest and latest readable offset, the largest timestamp, or the first record at or after a time.
+
+'Latest' is the high watermark: what a consumer can read. A leader that has not committed in its own epoch yet does not
+know it for sure, and says so (KIP-207).
+"""
+
+from __future__ import annotations
+
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
+from penstock.errors import ApiError, InvalidRequestError, OffsetNotAvailableError
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
+
+
+class ListOffsetsApi:
+    """Handles list-offsets requests."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    def handle(self, request: Request, body: ListOffsetsRequest) -> None:
+        request.complete([self._one(asked) for asked in body.partitions])
+
+    def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
+        try:
+            partition = self._replicas.get(asked.partition)
+            found = _find(partition, asked)
+        except ApiError as error:
+            return ListOffsetsResult(asked.partition, error)
+        if found is None:
+            return ListOffsetsResult(asked.partition)
+        return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
+
+
+def _find(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffset | None:
+    leading = partition.leader_state(asked.current_leader_epoch)
+    log = partition.log
+    if asked.timestamp_ms == EARLIEST_TIMESTAMP:
+        return TimestampAndOffset(-1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset))
+    if partition.high_watermark < leading.epoch_start_offset:
+        raise OffsetNotAvailableError(
+            f"{partition.topic_partition}: the new leader knows the high watermark only from "
+            f"{leading.epoch_start_offset} on; it stands at {partition.high_watermark}"
+        )
+    if asked.timestamp_ms == LATEST_TIMESTAMP:
+        return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
+    if asked.timestamp_ms == MAX_TIMESTAMP:
+        found = log.max_timestamp()
+    elif asked.timestamp_ms >= 0:
+        found = log.offset_for_timestamp(asked.timestamp_ms)
+    else:
+        raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} is neither a time nor -1, -2 or -3")
+    return found if found is not None and found.offset < partition.high_watermark else None

@@ -1,0 +1,97 @@
+"""Produce: append the records of every partition, and answer when as many disks have them as `acks` asks for.
+
+acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the high watermark passed the last record,
+which is after the flush on every in-sync replica. A partition that fails does not stop the others of the request.
+Waiting is a `DelayedProduce` in the purgatory of the partitions; the handler goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.replication.purgatory import DelayedProduce
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    InvalidRequiredAcksError,
+    KafkaStorageError,
+    RequestTimedOutError,
+)
+
+TIMEOUT_MS_MAX = 600_000
+ACKS_ALL = -1
+
+
+class ProduceApi:
+    """Handles produce requests."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    def handle(self, request: Request, body: ProduceRequest) -> None:
+        if body.acks not in (0, 1, ACKS_ALL):
+            raise InvalidRequiredAcksError(f"acks is {body.acks}; it must be 0, 1 or -1 (all)")
+        if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
+            raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
+        results: list[PartitionProduceResult] = []
+        response = ProduceResponse(body.correlation_id, results if body.acks else [])
+        timer: asyncio.TimerHandle | None = None
+
+        def complete() -> None:
+            if timer is not None:
+                timer.cancel()
+            request.complete(response)
+
+        def expired(index: int) -> None:
+            results[index].error = RequestTimedOutError(
+                f"{results[index].partition}: not acked within {body.timeout_ms} ms; it may still become durable"
+            )
+
+        delayed = DelayedProduce(complete, expired)
+        for key, records in body.partitions:
+            result = PartitionProduceResult(key)
+            results.append(result)
+            try:
+                self._append(self._replicas.get(key), records, body.acks, result, len(results) - 1, delayed)
+            except ApiError as error:
+                result.error = error
+        if not delayed.is_waiting:
+            request.complete(response)
+        else:
+            timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
+
+    def _append(
+        self,
+        partition: Partition,
+        records: bytes,
+        acks: int,
+        result: PartitionProduceResult,
+        index: int,
+        delayed: DelayedProduce,
+    ) -> None:
+        clock = self._replicas.clock
+        try:
+            info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())
+        except (OSError, KafkaStorageError) as error:
+            if isinstance(error, OSError):
+                raise KafkaStorageError(f"{partition.topic_partition}: append failed: {error}") from error
+            raise
+        self._replicas.bytes_in += info.size_bytes
+        self._replicas.messages_in += info.record_count
+        result.base_offset = info.first_offset
+        result.log_append_time_ms = info.log_append_time_ms
+        result.log_start_offset = partition.log.log_start_offset
+        if acks:
+            delayed.expect(index)
+
+            def done(error: ApiError | None) -> None:
+                if result.error is None:
+                    result.error = error
+                delayed.partition_done(index)
+
+            (partition.acks_all if acks == ACKS_ALL else partition.acks_one).add(info.last_offset + 1, done)
+        self._replicas.request_flush(partition)

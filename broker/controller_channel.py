@@ -1,0 +1,66 @@
+"""How a broker reaches the active controller: in this process if it is here, over the controller listener otherwise.
+
+It follows the quorum's leader as the raft driver knows it and retries while there is none, within a time limit. What it
+carries are `metadata.requests`; what comes back are their answers, or the controller's typed error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from penstock.clock import Clock
+from penstock.errors import ApiError, NetworkError, NotControllerError, RequestTimedOutError
+from penstock.types import NO_LEADER
+
+RETRY_MS = 50
+CALL_TIMEOUT_MS = 10_000
+
+
+class QuorumView(Protocol):
+    """What the channel needs of the raft driver."""
+
+    @property
+    def leader_id(self) -> int: ...
+
+
+class ControllerChannel:
+    """Calls the active controller."""
+
+    def __init__(
+        self,
+        node_id: int,
+        quorum: QuorumView,
+        clock: Clock,
+        remote: Callable[[int, Any, int], Awaitable[Any]],
+        local: Callable[[Any], Awaitable[Any]] | None,
+    ) -> None:
+        self._node_id = node_id
+        self._quorum = quorum
+        self._clock = clock
+        self._remote = remote
+        self._local = local
+
+    async def call(self, request: Any, timeout_ms: int = CALL_TIMEOUT_MS) -> Any:
+        """The controller's answer. NOT_CONTROLLER, no leader and broken connections are retried until the time is up."""
+        deadline_ms = self._clock.now_ms() + timeout_ms
+        last: ApiError = NotControllerError("the quorum has no leader")
+        while True:
+            left_ms = deadline_ms - self._clock.now_ms()
+            if left_ms <= 0:
+                raise RequestTimedOutError(f"no answer from the controller within {timeout_ms} ms: {last}")
+            try:
+                return await self._once(request, left_ms)
+            except (NotControllerError, NetworkError) as error:
+                last = error
+            await asyncio.sleep(RETRY_MS / 1000)
+
+    async def _once(self, request: Any, timeout_ms: int) -> Any:
+        leader_id = self._quorum.leader_id
+        if leader_id == NO_LEADER:
+            raise NotControllerError("the quorum has no leader")
+        if leader_id == self._node_id and self._local is not None:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await self._local(request)
+        return await self._remote(leader_id, request, timeout_ms)

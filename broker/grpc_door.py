@@ -1,0 +1,181 @@
+"""The gRPC door of a broker: streams and calls become requests of the channel, answers become messages. An edge.
+
+A stream has a processor, which keeps its answers in the order of its requests; a call of its own has a one-shot sink.
+The door decodes and encodes and decides nothing. Its time goes to the processor meter (NetworkProcessorAvgIdlePercent).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from broker import grpc_codec as codec
+from broker.grpc_errors import abort
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.processor import Processor
+from broker.network.request_channel import Request, RequestChannel
+from broker.replication.fetch_session import FetchSession
+from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
+from penstock.errors import ApiError, InvalidRequestError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+FETCHES_PIPELINED_MAX = 2
+"""Open fetches of one stream: each may hold a whole response in memory."""
+PRODUCES_PIPELINED_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamKind:
+    """How one kind of stream is decoded and encoded."""
+
+    api: str
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], Any]
+    encode_error: Callable[[Any, ApiError], Any]
+    pipelined_max: int
+
+
+def _produce_error(body: Any, error: ApiError) -> pb.ProduceResponse:
+    return pb.ProduceResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error))
+
+
+def _fetch_error(body: Any, error: ApiError) -> pb.FetchResponse:
+    return pb.FetchResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error))
+
+
+_PRODUCE = _StreamKind(
+    "Produce", codec.produce_from_pb, codec.produce_to_pb, _produce_error, PRODUCES_PIPELINED_MAX
+)
+_FETCH = _StreamKind("Fetch", codec.fetch_from_pb, codec.fetch_response_to_pb, _fetch_error, FETCHES_PIPELINED_MAX)
+
+
+class _OneShot:
+    """The sink of a call that has one answer."""
+
+    def __init__(self) -> None:
+        self._done = asyncio.get_running_loop().create_future()
+
+    def response_ready(self, request: Request) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+    async def wait(self) -> None:
+        await self._done
+
+
+class BrokerDoor(broker_pb2_grpc.BrokerServicer):
+    """Serves `penstock.v1.Broker`."""
+
+    def __init__(
+        self, channel: RequestChannel, new_session: Callable[[], FetchSession], quotas: ConnectionQuotas
+    ) -> None:
+        self._channel = channel
+        self._new_session = new_session
+        self._quotas = quotas
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+
+    async def Produce(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+        await self._stream(_PRODUCE, context, None)
+
+    async def Fetch(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+        session = self._new_session()
+        try:
+            await self._stream(_FETCH, context, session)
+        finally:
+            session.close()
+
+    async def _stream(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
+        address = context.peer()
+        try:
+            self._quotas.connected(address)
+        except ApiError as error:
+            await abort(context, error)
+            return
+        processor = Processor(self._channel, address, kind.pipelined_max)
+        reader = asyncio.create_task(self._read(kind, context, processor, session))
+        try:
+            while (request := await processor.next_response()) is not None:
+                await self._write(kind, context, request)
+            reader.result()
+        finally:
+            reader.cancel()
+            processor.close()
+            self._quotas.disconnected(address)
+
+    async def _read(
+        self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
+    ) -> None:
+        try:
+            while (message := await context.read()) is not grpc.aio.EOF:
+                began_ns = time.monotonic_ns()
+                body = kind.decode(message)
+                self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+                await processor.submit(kind.api, body, session)
+        finally:
+            processor.input_ended()
+
+    async def _write(self, kind: _StreamKind, context: grpc.aio.ServicerContext, request: Request) -> None:
+        began_ns = time.monotonic_ns()
+        if request.error is not None:
+            message = kind.encode_error(request.body, request.error)
+        else:
+            message = kind.encode(request.response)
+        self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+        await context.write(message)
+        self._channel.request_sent(request)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self, api: str, body: object, context: grpc.aio.ServicerContext, encode: Callable[[Any], Any]
+    ) -> Any:
+        sink = _OneShot()
+        request = Request(api, body, sink, context.peer())
+        await self._channel.send(request)
+        await sink.wait()
+        self._channel.request_sent(request)
+        if request.error is not None:
+            await abort(context, request.error)
+        return encode(request.response)
+
+    async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("ListOffsets", codec.list_offsets_from_pb(request), context, codec.list_offsets_to_pb)
+
+    async def OffsetForLeaderEpoch(
+        self, request: pb.OffsetForLeaderEpochRequest, context: grpc.aio.ServicerContext
+    ) -> Any:
+        return await self._call("OffsetForLeaderEpoch", codec.epochs_from_pb(request), context, codec.epochs_to_pb)
+
+    async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = MetadataRequest(None if request.all_topics else tuple(request.topics))
+        return await self._call("Metadata", body, context, codec.metadata_to_pb)
+
+    async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(codec.create_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("CreateTopics", body, context, codec.create_topics_response_to_pb)
+
+    async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(codec.delete_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("DeleteTopics", body, context, codec.delete_topics_response_to_pb)
+
+    async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
+        if timeout_ms < 0:
+            await abort(context, InvalidRequestError(f"timeout_ms is {timeout_ms}; it must not be negative"))
+        return (body, timeout_ms)
+
+    async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("DescribeCluster", DescribeClusterRequest(), context, codec.cluster_to_pb)
+
+    async def DescribeQuorum(self, request: pb.DescribeQuorumRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, codec.quorum_to_pb)

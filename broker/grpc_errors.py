@@ -1,0 +1,61 @@
+"""How a typed error crosses gRPC where a message has no field for it, and what gRPC's own failures mean. An edge.
+
+A whole request that fails is a gRPC status with the wire code in the trailing metadata (`penstock-error-code`), so that
+another language sees a proper status and our own edges get the exact error back.
+"""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    InvalidTopicError,
+    NetworkError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    TopicExistsError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    error_for,
+)
+
+ERROR_CODE_KEY = "penstock-error-code"
+
+_STATUS: dict[type[ApiError], grpc.StatusCode] = {
+    InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    InvalidTopicError: grpc.StatusCode.INVALID_ARGUMENT,
+    TopicExistsError: grpc.StatusCode.ALREADY_EXISTS,
+    UnknownTopicOrPartitionError: grpc.StatusCode.NOT_FOUND,
+    ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RequestTimedOutError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    UnknownServerError: grpc.StatusCode.INTERNAL,
+}
+
+
+async def abort(context: grpc.aio.ServicerContext, error: ApiError) -> None:
+    """End the call with this error; does not return."""
+    status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
+    await context.abort(status, error.message, ((ERROR_CODE_KEY, str(error.code)),))
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:
+    """What a failed call to `peer` means."""
+    for key, value in error.trailing_metadata() or ():
+        if key == ERROR_CODE_KEY:
+            return error_for(int(value), error.details() or "")
+    status, details = error.code(), error.details() or ""
+    if status is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return RequestTimedOutError(f"{peer}: no answer in time")
+    if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return ResourceExhaustedError(f"{peer}: {details}")
+    if status is grpc.StatusCode.UNIMPLEMENTED:
+        return UnsupportedVersionError(f"{peer} does not know this call: {details}")
+    if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN) and "penstock" in details.lower():
+        return UnknownServerError(f"{peer}: {details}")
+    return NetworkError(f"{peer}: {status.name.lower()}: {details}")
+
+

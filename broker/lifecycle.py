@@ -1,0 +1,132 @@
+"""This broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown.
+
+    register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
+                                                                                 └─ want_shut_down ─► should_shut_down
+
+The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration. A heartbeat that
+the controller does not recognise leads to a new registration with the same incarnation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from broker.controller_channel import ControllerChannel
+from broker.metadata_loader import MetadataLoader
+from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, RegisterBrokerRequest
+from penstock.errors import (
+    ApiError,
+    BrokerIdNotRegisteredError,
+    DuplicateBrokerRegistrationError,
+    InconsistentClusterIdError,
+    StaleBrokerEpochError,
+)
+from penstock.types import NO_OFFSET
+
+log = logging.getLogger(__name__)
+
+RETRY_MS = 200
+CONTROLLED_SHUTDOWN_MS_MAX = 5_000
+
+
+class BrokerLifecycle:
+    """Runs until stopped; `unfenced` is set once the controller lets this broker serve."""
+
+    def __init__(
+        self,
+        registration: RegisterBrokerRequest,
+        channel: ControllerChannel,
+        loader: MetadataLoader,
+        heartbeat_interval_ms: int,
+        on_registered: Callable[[int], None],
+        on_caught_up: Callable[[], None],
+    ) -> None:
+        self.unfenced = asyncio.Event()
+        self.broker_epoch = -1
+        self._registration = registration
+        self._channel = channel
+        self._loader = loader
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._on_registered = on_registered
+        self._on_caught_up = on_caught_up
+        self._may_unfence = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        """The task that keeps this broker registered; it ends only by `stop` or by an error that is final."""
+        self._task = asyncio.create_task(self._run(), name="broker-lifecycle")
+        return self._task
+
+    async def _run(self) -> None:
+        await self._register()
+        while True:
+            try:
+                answer = await self._heartbeat(want_shut_down=False)
+                if answer.is_fenced:
+                    self.unfenced.clear()
+                elif not self.unfenced.is_set():
+                    log.info("broker %d is unfenced, epoch %d", self._registration.broker_id, self.broker_epoch)
+                    self.unfenced.set()
+                    continue
+            except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
+                log.warning("heartbeat: %s; registering anew", error)
+                # The stored epoch is not vouched for any more: this registration is as after an unclean stop.
+                self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
+                await self._register()
+                continue
+            except ApiError as error:
+                log.warning("heartbeat: %s", error)
+            await asyncio.sleep(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+
+    async def _register(self) -> None:
+        while True:
+            try:
+                answer = await self._channel.call(self._registration)
+                break
+            except InconsistentClusterIdError:
+                raise
+            except DuplicateBrokerRegistrationError as error:
+                log.info("registration: %s; waiting for that session to end", error)
+            except ApiError as error:
+                log.info("registration: %s; retrying", error)
+            await asyncio.sleep(RETRY_MS / 1000)
+        self.broker_epoch = answer.broker_epoch
+        self._on_registered(self.broker_epoch)
+        await self._loader.wait_for_offset(self.broker_epoch)
+        if not self._may_unfence:
+            self._on_caught_up()
+            self._may_unfence = True
+
+    async def _heartbeat(self, *, want_shut_down: bool) -> BrokerHeartbeatResponse:
+        answer = await self._channel.call(
+            BrokerHeartbeatRequest(
+                self._registration.cluster_id,
+                self._registration.broker_id,
+                self.broker_epoch,
+                self._loader.image.offset if self._may_unfence else NO_OFFSET,
+                want_shut_down=want_shut_down,
+            ),
+            self._heartbeat_interval_ms * 4,
+        )
+        if not isinstance(answer, BrokerHeartbeatResponse):
+            raise TypeError(f"heartbeat was answered with {answer!r}")
+        return answer
+
+    async def controlled_shutdown(self) -> bool:
+        """Ask the controller to move this broker's leaders away; True when it says that the broker may stop."""
+        try:
+            async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
+                while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
+                    await asyncio.sleep(0.05)
+        except (ApiError, TimeoutError) as error:
+            log.warning("controlled shutdown was not granted: %s", error)
+            return False
+        return True
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

@@ -1,0 +1,64 @@
+"""Turns what the quorum has committed into images, and tells the publishers what changed.
+
+raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (replica manager, configs, caches)
+
+Every node runs one, controller or not, over the same bytes: so the image at offset N is the same everywhere (I8). A
+record that cannot be replayed stops the node: guessing would fork the metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from metadata.codec import decode_record
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.record.batch import iter_headers
+from penstock.record.reader import read_columns
+
+Publisher = Callable[[MetadataDelta, MetadataImage], None]
+
+
+class MetadataLoader:
+    """Holds the current image. A listener of the raft driver; called on the loop, in the order of the log."""
+
+    def __init__(self) -> None:
+        self.image: MetadataImage = EMPTY_IMAGE
+        self._publishers: list[Publisher] = []
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def subscribe(self, publisher: Publisher) -> None:
+        """Call `publisher` for every image from now on; first with everything that the present image holds."""
+        self._publishers.append(publisher)
+
+    def on_committed(self, base_offset: int, records: bytes) -> None:
+        """Replay whole batches that begin at `base_offset`; one image for all of them."""
+        delta = MetadataDelta(self.image)
+        last_offset, epoch = self.image.offset, self.image.epoch
+        for _, header in iter_headers(records):
+            last_offset, epoch = header.last_offset, header.leader_epoch
+        for value in read_columns(records, from_offset=base_offset).values:
+            if value is not None:
+                delta.replay(decode_record(bytes(value)))
+        self.image = delta.apply(last_offset, epoch)
+        for publisher in self._publishers:
+            publisher(delta, self.image)
+        still = deque()
+        for offset, waiter in self._waiters:
+            if offset > last_offset:
+                still.append((offset, waiter))
+            elif not waiter.done():
+                waiter.set_result(None)
+        self._waiters = still
+
+    async def wait_for_offset(self, offset: int) -> None:
+        """Until the image holds `offset`: what was committed there can be read here."""
+        if self.image.offset < offset:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append((offset, waiter))
+            await waiter
+
+    def __repr__(self) -> str:
+        return f"MetadataLoader({self.image!r}, {len(self._waiters)} waiting)"

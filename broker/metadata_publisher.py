@@ -1,0 +1,106 @@
+"""Carries each new image to the replica manager: what this broker leads, follows, and no longer hosts.
+
+It looks only at what the delta names, except for the first image after the broker has caught up: then at everything,
+and at the directories on disk, of which those that the metadata does not know are set aside as stray (never deleted:
+data is deleted by a committed record, not by absence; design §1).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from broker.replication.replica_manager import ReplicaManager, TopicSettings
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage, TopicImage
+from metadata.records import TOPIC_RESOURCE
+from metadata.topic_config import effective_topic_config
+from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
+from storage.log import LogConfig
+from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class MetadataPublisher:
+    """Subscribes to the loader. Does nothing until `caught_up` is called once."""
+
+    def __init__(
+        self, replicas: ReplicaManager, log_manager: LogManager, broker_defaults: Mapping[str, object]
+    ) -> None:
+        self._replicas = replicas
+        self._log_manager = log_manager
+        self._defaults = broker_defaults
+        self._is_active = False
+
+    def caught_up(self, image: MetadataImage) -> None:
+        """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
+        self._is_active = True
+        self._brokers_changed(image)
+        for topic in image.topics_by_id.values():
+            self._apply_topic(image, topic, topic.partitions)
+        self._set_strays_aside(image)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if not self._is_active:
+            return
+        if delta.changed_brokers:
+            self._brokers_changed(image)
+        for topic_id in delta.deleted_topic_ids:
+            self._delete_topic(delta.image.topics_by_id[topic_id])
+        reconfigured = {r.resource_name for r in delta.changed_configs if r.resource_type == TOPIC_RESOURCE}
+        for topic_id, partitions in delta.changed_topics.items():
+            topic = image.topics_by_id[topic_id]
+            self._apply_topic(image, topic, topic.partitions if topic.name in reconfigured else partitions)
+            reconfigured.discard(topic.name)
+        for name in reconfigured:
+            found = image.topic(name)
+            if found is not None:
+                self._apply_topic(image, found, found.partitions)
+
+    def _apply_topic(self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int]) -> None:
+        settings = self._settings(image, topic.name)
+        for number in partitions:
+            state = topic.partitions[number]
+            key = TopicPartition(topic.name, number)
+            if self._replicas.broker_id in state.replicas:
+                leader = image.brokers.get(state.leader_id)
+                hint = LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint if leader else None)
+                self._replicas.apply(key, topic.topic_id, state, settings, hint)
+            elif self._replicas.find(key) is not None:
+                self._replicas.remove(key, topic.topic_id)
+
+    def _delete_topic(self, topic: TopicImage) -> None:
+        for number in topic.partitions:
+            self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
+
+    def _brokers_changed(self, image: MetadataImage) -> None:
+        self._replicas.live_broker_epochs = {
+            broker.broker_id: broker.broker_epoch for broker in image.brokers.values() if not broker.fenced
+        }
+
+    def _settings(self, image: MetadataImage, name: str) -> TopicSettings:
+        typed = effective_topic_config(image.topic_config(name), self._defaults)
+        return topic_settings(typed)
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        for found in self._log_manager.logs():
+            key = found.topic_partition
+            if key.topic == METADATA_TOPIC:
+                continue
+            topic = image.topic(key.topic)
+            state = topic.partitions.get(key.partition) if topic is not None else None
+            known = topic is not None and topic.topic_id == found.topic_id and state is not None
+            if not known or (state is not None and self._replicas.broker_id not in state.replicas):
+                log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
+                self._log_manager.stray(key)
+
+
+def topic_settings(typed: Mapping[str, object]) -> TopicSettings:
+    """A topic's typed configuration, as storage and replication take it."""
+    fields = LogConfig.__dataclass_fields__
+    known = {key.replace(".", "_"): value for key, value in typed.items()}
+    return TopicSettings(
+        log=LogConfig(**{name: value for name, value in known.items() if name in fields}),  # type: ignore[arg-type]
+        min_insync_replicas=int(str(known["min_insync_replicas"])),
+    )

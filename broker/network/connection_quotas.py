@@ -1,0 +1,41 @@
+"""How many connections a node and one address may have: `max.connections`, `max.connections.per.ip` (KIP-612's limits).
+
+Counts streams, because one gRPC connection may carry any number of them and each costs the node memory.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import ResourceExhaustedError
+
+
+class ConnectionQuotas:
+    """Counts by host; a stream over a limit is refused with a typed error."""
+
+    def __init__(self, connections_max: int, connections_max_per_ip: int) -> None:
+        self._max = connections_max
+        self._max_per_ip = connections_max_per_ip
+        self._by_host: dict[str, int] = {}
+        self.total = 0
+
+    def connected(self, address: str) -> None:
+        """Count one more from `address` ("ipv4:127.0.0.1:4711"), or refuse it."""
+        host = _host(address)
+        if self.total >= self._max:
+            raise ResourceExhaustedError(f"this node has max.connections={self._max} open; close one or raise it")
+        if self._by_host.get(host, 0) >= self._max_per_ip:
+            raise ResourceExhaustedError(f"{host} has max.connections.per.ip={self._max_per_ip} open here")
+        self._by_host[host] = self._by_host.get(host, 0) + 1
+        self.total += 1
+
+    def disconnected(self, address: str) -> None:
+        host = _host(address)
+        left = self._by_host.get(host, 0) - 1
+        self.total -= 1
+        if left > 0:
+            self._by_host[host] = left
+        else:
+            self._by_host.pop(host, None)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]

@@ -1,0 +1,253 @@
+"""Decides what one fetcher asks its source broker for, and what to do with the answers.
+
+Pure: it keeps a state per partition (fetching, truncating, delayed; KIP-595's fetch with `last_fetched_epoch`), builds
+the next request of the stream's session, and turns answers into effects. Appending, truncating, flushing and sending
+belong to fetcher_driver.py.
+
+Safety, in the order in which it is obeyed:
+- the fetch offset is BEFORE everything that is not durable here: the driver calls `appended` only AFTER the flush, so
+  the next fetch at N acknowledges N;
+- an answer to a question that is no longer asked (other offset, other epoch, forgotten) is dropped;
+- the log is cut only by the leader's epoch history, never to the high watermark (KIP-101).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from broker.requests import FetchPartition, PartitionFetchResult
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    InconsistentTopicIdError,
+    OffsetOutOfRangeError,
+)
+from penstock.types import EpochEndOffset, TopicPartition
+
+
+class ReplicaState(Enum):
+    """What a partition of the fetcher is doing."""
+
+    FETCHING = "fetching"
+    TRUNCATING = "truncating"
+    DELAYED = "delayed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append these batches, flush them, then call `FetcherCore.appended`."""
+
+    partition: TopicPartition
+    records: bytes
+    leader_high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Cut the log by the leader's answer, then call `FetcherCore.truncated`."""
+
+    partition: TopicPartition
+    answer: EpochEndOffset
+
+
+@dataclass(frozen=True, slots=True)
+class StartOver:
+    """Everything here is older than the leader's log start: drop it and begin there, then call `truncated`."""
+
+    partition: TopicPartition
+    log_start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceHighWatermark:
+    """No records, but the leader's high watermark."""
+
+    partition: TopicPartition
+    leader_high_watermark: int
+
+
+Effect = Append | Truncate | StartOver | AdvanceHighWatermark
+
+
+@dataclass(slots=True)
+class FetchState:
+    """One partition of the fetcher."""
+
+    topic_id: str
+    leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    state: ReplicaState = ReplicaState.FETCHING
+    retry_at_ms: int = 0
+    lag: int = -1
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTurn:
+    """What the next request of the session says: partitions added or moved, and partitions forgotten."""
+
+    partitions: list[FetchPartition]
+    forgotten: list[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherStatistics:
+    partitions: int
+    failed_partitions: int
+    delayed_partitions: int
+    lag_max: int
+
+
+class FetcherCore:
+    """The partitions that one fetcher follows from one source broker."""
+
+    def __init__(self, backoff_ms: int, partition_bytes_max: int) -> None:
+        self._backoff_ms = backoff_ms
+        self._partition_bytes_max = partition_bytes_max
+        self._states: dict[TopicPartition, FetchState] = {}
+        self._changed: dict[TopicPartition, None] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
+        self._in_session: set[TopicPartition] = set()
+
+    # -- which partitions --------------------------------------------------------------------------------------------
+
+    def add(self, partition: TopicPartition, state: FetchState) -> None:
+        """Follow `partition` in `state.leader_epoch`; replaces what was known of it."""
+        self._states[partition] = state
+        self._changed[partition] = None
+        self._forgotten.pop(partition, None)
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._states.pop(partition, None)
+            self._changed.pop(partition, None)
+            if partition in self._in_session:
+                self._forgotten[partition] = None
+
+    def failed(self, partition: TopicPartition, why: str) -> None:
+        """Set aside until the next leader epoch: the disk or the data refused (features row 26)."""
+        state = self._states.get(partition)
+        if state is not None:
+            state.state, state.failure = ReplicaState.FAILED, why
+            self._changed.pop(partition, None)
+            if partition in self._in_session:
+                self._forgotten[partition] = None
+
+    def session_lost(self) -> None:
+        """The stream broke: the next one starts with every partition."""
+        self._in_session.clear()
+        self._forgotten.clear()
+        self._changed = {p: None for p, s in self._states.items() if s.state is not ReplicaState.FAILED}
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._states
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def has_changes(self, now_ms: int) -> bool:
+        return bool(self._forgotten) or any(self._states[p].retry_at_ms <= now_ms for p in self._changed)
+
+    def next_turn(self, now_ms: int) -> FetchTurn:
+        """What changed since the request before; delayed partitions whose time has come are part of it."""
+        wanted = []
+        for partition in tuple(self._changed):
+            state = self._states[partition]
+            if state.retry_at_ms > now_ms or state.state is ReplicaState.TRUNCATING:
+                continue
+            state.state = ReplicaState.FETCHING
+            del self._changed[partition]
+            self._in_session.add(partition)
+            wanted.append(
+                FetchPartition(
+                    partition,
+                    state.topic_id,
+                    state.fetch_offset,
+                    state.leader_epoch,
+                    state.last_fetched_epoch,
+                    state.log_start_offset,
+                    self._partition_bytes_max,
+                )
+            )
+        forgotten = [p for p in self._forgotten if p in self._in_session]
+        self._in_session.difference_update(forgotten)
+        self._forgotten.clear()
+        return FetchTurn(wanted, forgotten)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def on_result(self, result: PartitionFetchResult, now_ms: int) -> list[Effect]:
+        """What to do with one partition's answer."""
+        partition = result.partition
+        state = self._states.get(partition)
+        if state is None or state.state is not ReplicaState.FETCHING:
+            return []
+        if result.fetch_offset != state.fetch_offset or partition in self._changed:
+            return []  # an answer to a question that is no longer asked
+        if result.error is not None:
+            return self._on_error(partition, state, result.error, now_ms)
+        if result.diverging_epoch is not None:
+            state.state = ReplicaState.TRUNCATING
+            return [Truncate(partition, result.diverging_epoch)]
+        state.lag = max(0, result.high_watermark - state.fetch_offset)
+        if result.records:
+            return [Append(partition, result.records, result.high_watermark)]
+        return [AdvanceHighWatermark(partition, result.high_watermark)]
+
+    def _on_error(self, partition: TopicPartition, state: FetchState, error: ApiError, now_ms: int) -> list[Effect]:
+        self._in_session.discard(partition)  # the leader's session forgets a partition that it answers with an error
+        if isinstance(error, OffsetOutOfRangeError) and error.log_start_offset > state.fetch_offset:
+            state.state = ReplicaState.TRUNCATING
+            return [StartOver(partition, error.log_start_offset)]
+        if isinstance(error, OffsetOutOfRangeError) and 0 <= error.log_end_offset < state.fetch_offset:
+            state.state = ReplicaState.TRUNCATING
+            return [Truncate(partition, EpochEndOffset(state.last_fetched_epoch, error.log_end_offset))]
+        if isinstance(error, FencedLeaderEpochError | InconsistentTopicIdError):
+            self.failed(partition, str(error))  # the metadata log will bring the new epoch, and the partition anew
+            return []
+        state.state = ReplicaState.DELAYED
+        state.retry_at_ms = now_ms + self._backoff_ms
+        self._changed[partition] = None
+        return []
+
+    def appended(self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int) -> None:
+        """Everything below `next_offset` is durable here."""
+        self._moved(partition, leader_epoch, next_offset, last_epoch, None)
+
+    def truncated(
+        self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int, log_start_offset: int
+    ) -> None:
+        """The log ends at `next_offset` now; ask again from there."""
+        self._moved(partition, leader_epoch, next_offset, last_epoch, log_start_offset)
+
+    def _moved(
+        self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int, start: int | None
+    ) -> None:
+        state = self._states.get(partition)
+        if state is None or state.leader_epoch != leader_epoch:
+            return
+        state.state, state.fetch_offset, state.last_fetched_epoch = ReplicaState.FETCHING, next_offset, last_epoch
+        if start is not None:
+            state.log_start_offset = start
+        self._changed[partition] = None
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The epoch in which the partition is followed; -1 when it is not."""
+        state = self._states.get(partition)
+        return state.leader_epoch if state else -1
+
+    def statistics(self) -> FetcherStatistics:
+        states = tuple(self._states.values())
+        return FetcherStatistics(
+            partitions=len(states),
+            failed_partitions=sum(s.state is ReplicaState.FAILED for s in states),
+            delayed_partitions=sum(s.state is ReplicaState.DELAYED for s in states),
+            lag_max=max((s.lag for s in states), default=0),
+        )

@@ -1,0 +1,259 @@
+"""Runs one fetcher: a gRPC stream to one source broker, the core's decisions, and the local logs.
+
+One turn: send what the core wants, wait for the answer, append everything in it, wait for ONE group commit over all
+logs that were touched, tell the core. The next request is sent AFTER the flush, because a fetch at offset N tells the
+leader that everything below N is on this disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.replication.fetcher_core import (
+    AdvanceHighWatermark,
+    Append,
+    Effect,
+    FetcherCore,
+    FetchState,
+    StartOver,
+    Truncate,
+)
+from broker.replication.partition import Partition
+from broker.requests import FetchRequest, FetchResponse
+from penstock.clock import Clock
+from penstock.epochs import truncation_offset
+from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, PenstockError
+from penstock.types import TopicPartition
+
+log = logging.getLogger(__name__)
+
+RECONNECT_BACKOFF_MS_MAX = 1_000
+
+
+class FetchStream(Protocol):
+    """One bidirectional fetch stream to a source broker; see grpc_peers.py."""
+
+    def send(self, request: FetchRequest) -> None:
+        """Queue a request; does not wait."""
+        ...
+
+    async def receive(self) -> FetchResponse:
+        """The next answer; NetworkError when the stream broke."""
+        ...
+
+    def cancel(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherConfig:
+    """What every fetch of a node has in common."""
+
+    broker_id: int
+    cluster_id: str
+    wait_ms_max: int
+    response_bytes_max: int
+    partition_bytes_max: int
+    backoff_ms: int
+
+
+class Fetcher:
+    """Follows the partitions given to it from one source broker, until stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        config: FetcherConfig,
+        clock: Clock,
+        open_stream: Callable[[], FetchStream],
+        node: FetcherNode,
+    ) -> None:
+        self.name = name
+        self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
+        self.bytes_in = 0
+        self._config = config
+        self._clock = clock
+        self._open_stream = open_stream
+        self._node = node
+        self._stream: FetchStream | None = None
+        self._outstanding = 0
+        self._correlation_id = 0
+        self._has_work = asyncio.Event()
+        self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
+
+    def add(self, partition: Partition, leader_epoch: int) -> None:
+        """Follow `partition` from its durable end in `leader_epoch`."""
+        partition_log = partition.log
+        self.core.add(
+            partition.topic_partition,
+            FetchState(
+                topic_id=partition_log.topic_id,
+                leader_epoch=leader_epoch,
+                fetch_offset=partition_log.log_end_offset,
+                last_fetched_epoch=partition_log.latest_epoch,
+                log_start_offset=partition_log.log_start_offset,
+            ),
+        )
+        self._has_work.set()
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        self.core.remove(partitions)
+
+    def kick(self) -> None:
+        """Something was added: do not let it wait for the long poll under way."""
+        if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
+            self._ask(self._stream)
+
+    def on_fatal(self, report: Callable[[BaseException], None]) -> None:
+        """Tell `report` when the fetcher ended by an error that must not be retried."""
+        self._task.add_done_callback(
+            lambda task: None if task.cancelled() or (error := task.exception()) is None else report(error)
+        )
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        backoff_ms = 0
+        while True:
+            await self._has_work.wait()
+            if not len(self.core):
+                self._has_work.clear()
+                continue
+            try:
+                await self._follow()
+                backoff_ms = 0
+            except ApiError as error:
+                log.info("fetcher %s: %s; retrying", self.name, error)
+                backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, max(50, backoff_ms * 2))
+                await asyncio.sleep(backoff_ms / 1000)
+
+    async def _follow(self) -> None:
+        """One stream's life: until it breaks or nothing is left to follow."""
+        stream = self._stream = self._open_stream()
+        self._outstanding = 0
+        self.core.session_lost()
+        try:
+            while len(self.core):
+                if self._outstanding == 0:
+                    self._ask(stream)
+                response = await stream.receive()
+                self._outstanding -= 1
+                await self._apply(response)
+        finally:
+            self._stream = None
+            stream.cancel()
+
+    def _ask(self, stream: FetchStream) -> None:
+        turn = self.core.next_turn(self._clock.now_ms())
+        self._correlation_id += 1
+        self._outstanding += 1
+        stream.send(
+            FetchRequest(
+                correlation_id=self._correlation_id,
+                replica_id=self._config.broker_id,
+                broker_epoch=self._node.broker_epoch,
+                max_wait_ms=self._config.wait_ms_max,
+                min_bytes=1,
+                max_bytes=self._config.response_bytes_max,
+                partitions=turn.partitions,
+                forgotten=turn.forgotten,
+                cluster_id=self._config.cluster_id,
+            )
+        )
+
+    async def _apply(self, response: FetchResponse) -> None:
+        now_ms = self._clock.now_ms()
+        grown: list[tuple[Partition, int, int]] = []
+        for result in response.partitions:
+            for effect in self.core.on_result(result, now_ms):
+                leader_epoch = self.core.leader_epoch(effect.partition)
+                partition = self._node.find(effect.partition)
+                if partition is None or partition.leading is not None:
+                    self.core.remove([effect.partition])
+                    continue
+                try:
+                    self._perform(effect, partition, leader_epoch, grown)
+                except InvariantViolation:
+                    raise
+                except CorruptMessageError as error:
+                    log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
+                    self.core.failed(effect.partition, str(error))
+                except (PenstockError, OSError) as error:
+                    self._node.partition_failed(partition, error)
+                    self.core.failed(effect.partition, str(error))
+        await self._make_durable(grown)
+
+    def _perform(
+        self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]
+    ) -> None:
+        partition_log = partition.log
+        match effect:
+            case Append(records=records, leader_high_watermark=high_watermark):
+                partition_log.append_as_follower(records)
+                self.bytes_in += len(records)
+                partition.follower_high_watermark(high_watermark)
+                grown.append((partition, leader_epoch, partition_log.log_end_offset))
+            case Truncate(answer=answer):
+                offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
+                log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
+                partition.truncate_to(max(offset, partition_log.log_start_offset))
+                self._truncated(partition, leader_epoch)
+            case StartOver(log_start_offset=start):
+                log.warning("%s: starting over at the leader's log start %d", partition, start)
+                partition.truncate_fully_and_start_at(start)
+                self._truncated(partition, leader_epoch)
+            case AdvanceHighWatermark(leader_high_watermark=high_watermark):
+                partition.follower_high_watermark(high_watermark)
+
+    def _truncated(self, partition: Partition, leader_epoch: int) -> None:
+        partition_log = partition.log
+        self.core.truncated(
+            partition.topic_partition,
+            leader_epoch,
+            partition_log.log_end_offset,
+            partition_log.latest_epoch,
+            partition_log.log_start_offset,
+        )
+
+    async def _make_durable(self, grown: list[tuple[Partition, int, int]]) -> None:
+        """Wait for the flush of everything appended, then let the core acknowledge it by its next fetch."""
+        flushed = asyncio.get_running_loop().create_future()
+        open_count = len(grown)
+
+        def one_done(_error: ApiError | None) -> None:
+            nonlocal open_count
+            open_count -= 1
+            if open_count == 0 and not flushed.done():
+                flushed.set_result(None)
+
+        for partition, _, end_offset in grown:
+            if partition.log.flushed_offset >= end_offset:
+                one_done(None)
+            else:
+                partition.acks_one.add(end_offset, one_done)
+                self._node.request_flush(partition)
+        if grown:
+            await flushed
+        for partition, leader_epoch, end_offset in grown:
+            if partition.offline is None and partition.log.flushed_offset >= end_offset:
+                self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+
+
+class FetcherNode(Protocol):
+    """What a fetcher needs of its node; the replica manager gives it."""
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    def find(self, partition: TopicPartition) -> Partition | None: ...
+
+    def request_flush(self, partition: Partition) -> None: ...
+
+    def partition_failed(self, partition: Partition, error: Exception) -> None: ...

@@ -1,0 +1,240 @@
+"""The partitions of this broker, and what happens to all of them: roles, ISR upkeep, failures, checkpoints.
+
+Told by the metadata (through `broker/metadata_publisher.py`) which partitions this broker hosts and in which role;
+gives a leader's partitions to the request path and a follower's to the fetchers. The decisions about one partition are
+in partition.py and leader_state.py; sending AlterPartition is alter_partition.py's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.replication.fetcher_manager import FetcherManager
+from broker.replication.leader_state import ProposedIsr
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionRegistration
+from penstock.clock import Clock
+from penstock.errors import ApiError, KafkaStorageError, UnknownTopicOrPartitionError
+from penstock.types import NO_LEADER, LeaderHint, TopicPartition
+from storage.group_commit import GroupCommit
+from storage.log import LogConfig
+from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What a topic's configuration means to its partitions."""
+
+    log: LogConfig
+    min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaManagerStatistics:
+    partitions: int
+    leaders: int
+    under_replicated: int
+    under_min_isr: int
+    offline: int
+    isr_shrinks: int
+    isr_expands: int
+    bytes_in: int
+    bytes_out: int
+    messages_in: int
+    replication_bytes_in: int
+    replication_bytes_out: int
+
+
+class IsrProposals(Protocol):
+    """Takes ISR changes to the controller; see alter_partition.py."""
+
+    def propose(self, partition: Partition, proposed: ProposedIsr) -> None: ...
+
+
+class ReplicaManager:
+    """See the module. One per node; all methods are called on the event loop."""
+
+    def __init__(
+        self, broker_id: int, log_manager: LogManager, group_commit: GroupCommit, clock: Clock, lag_time_ms_max: int
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = -1
+        self.clock = clock
+        self.proposals: IsrProposals | None = None
+        self.fetchers: FetcherManager | None = None
+        self.live_broker_epochs: dict[int, int] = {}
+        self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
+        self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
+        self._log_manager = log_manager
+        self._group_commit = group_commit
+        self._lag_time_ms_max = lag_time_ms_max
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._high_watermarks = log_manager.high_watermarks()
+        self._retired_shrinks = self._retired_expands = 0
+
+    def find(self, partition: TopicPartition) -> Partition | None:
+        return self._partitions.get(partition)
+
+    def get(self, partition: TopicPartition) -> Partition:
+        """The hosted partition, or the typed error that a client may retry after new metadata."""
+        found = self._partitions.get(partition)
+        if found is None:
+            raise UnknownTopicOrPartitionError(f"{partition} is not on broker {self.broker_id}")
+        return found
+
+    def partitions(self) -> Iterable[Partition]:
+        return tuple(self._partitions.values())
+
+    # -- roles -------------------------------------------------------------------------------------------------------
+
+    def apply(
+        self, key: TopicPartition, topic_id: str, state: PartitionRegistration, settings: TopicSettings, hint: LeaderHint
+    ) -> None:
+        """This broker hosts `key` now, in the role that `state` says."""
+        partition = self._partitions.get(key) or self._host(key, topic_id, settings)
+        if partition is None:
+            return
+        partition.min_insync_replicas = settings.min_insync_replicas
+        if partition.offline is not None:
+            return
+        try:
+            if state.leader_id == self.broker_id:
+                self._lead(partition, state)
+            else:
+                self._follow(partition, state, hint)
+        except OSError as error:
+            self.partition_failed(partition, error)
+
+    def _host(self, key: TopicPartition, topic_id: str, settings: TopicSettings) -> Partition | None:
+        try:
+            partition_log = self._log_manager.get_or_create(key, topic_id, settings.log)
+        except (KafkaStorageError, OSError) as error:
+            log.error("%s cannot be hosted: %s", key, error)
+            return None
+        partition = Partition(
+            self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
+        )
+        partition.on_follower_fetch = self._maybe_expand
+        self._partitions[key] = partition
+        self._group_commit.subscribe(partition_log, partition.flushed)
+        return partition
+
+    def _lead(self, partition: Partition, state: PartitionRegistration) -> None:
+        self._stop_fetching(partition)
+        if partition.become_leader(state, self.clock.now_ms()):
+            log.info("%s: leading", partition)
+        self.request_flush(partition)
+        partition.maybe_advance_high_watermark()
+
+    def _follow(self, partition: Partition, state: PartitionRegistration, hint: LeaderHint) -> None:
+        if partition.leading is not None:
+            self._retired_shrinks += partition.leading.isr_shrinks
+            self._retired_expands += partition.leading.isr_expands
+        is_new = partition.become_follower(state, hint)
+        if is_new or (self.fetchers and not self.fetchers.follows(partition.topic_partition, state.leader_id)):
+            self._stop_fetching(partition)
+            if state.leader_id != NO_LEADER:
+                self._fetch_when_durable(partition, state)
+
+    def _fetch_when_durable(self, partition: Partition, state: PartitionRegistration) -> None:
+        """Start fetching AFTER the log's tail is flushed: the first fetch acknowledges all of it."""
+        if partition.state != state or partition.offline is not None or self.fetchers is None:
+            return
+        if partition.log.flushed_offset < partition.log.log_end_offset:
+            partition.acks_one.add(
+                partition.log.log_end_offset, lambda _error: self._fetch_when_durable(partition, state)
+            )
+            self.request_flush(partition)
+            return
+        self.fetchers.add(partition, state.leader_id, state.leader_epoch)
+
+    def _stop_fetching(self, partition: Partition) -> None:
+        if self.fetchers is not None:
+            self.fetchers.remove([partition.topic_partition])
+
+    def remove(self, key: TopicPartition, topic_id: str) -> None:
+        """A committed record says that this broker hosts the partition no longer: its data is deleted."""
+        partition = self._partitions.get(key)
+        if partition is not None and partition.log.topic_id != topic_id:
+            return
+        if partition is not None:
+            del self._partitions[key]
+            self._stop_fetching(partition)
+            partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
+            self._group_commit.unsubscribe(partition.log)
+        self._log_manager.delete(key)
+
+    # -- upkeep ------------------------------------------------------------------------------------------------------
+
+    def request_flush(self, partition: Partition) -> None:
+        self._group_commit.request(partition.log)
+
+    def shrink_isrs(self) -> None:
+        """Drop from the ISR who has lagged for `replica.lag.time.max.ms`; called on schedule."""
+        now_ms = self.clock.now_ms()
+        for partition in self._partitions.values():
+            if partition.leading is not None:
+                end = partition.log.log_end_offset
+                proposed = partition.leading.propose_shrink(end, self.broker_epoch, now_ms, self._lag_time_ms_max)
+                self._propose(partition, proposed)
+
+    def _maybe_expand(self, partition: Partition, replica_id: int) -> None:
+        leading = partition.leading
+        if leading is None or replica_id in leading.isr:
+            return
+        follower = leading.followers[replica_id]
+        eligible = self.live_broker_epochs.get(replica_id) == follower.broker_epoch
+        self._propose(
+            partition,
+            leading.propose_expand(replica_id, partition.high_watermark, self.broker_epoch, eligible),
+        )
+
+    def _propose(self, partition: Partition, proposed: ProposedIsr | None) -> None:
+        if proposed is not None and self.proposals is not None:
+            log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
+            self.proposals.propose(partition, proposed)
+
+    def partition_failed(self, partition: Partition, error: Exception) -> None:
+        """The disk under one partition failed: it goes offline here, the others go on."""
+        log.error("%s goes offline: %s", partition, error)
+        self._stop_fetching(partition)
+        partition.stop(error if isinstance(error, ApiError) else KafkaStorageError(f"{partition}: {error}"))
+
+    def directory_failed(self, directory: str, error: Exception) -> None:
+        """A log dir failed: every partition in it goes offline, and the dir is not used again."""
+        for partition in self.partitions():
+            if str(partition.log.directory).startswith(directory.rstrip("/") + "/"):
+                self.partition_failed(partition, error)
+        self.on_storage_failure(directory, error)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write replication-offset-checkpoint; called on schedule and at the end."""
+        known = dict(self._high_watermarks)
+        known.update({key: partition.high_watermark for key, partition in self._partitions.items()})
+        self._log_manager.checkpoint_high_watermarks(known)
+
+    def statistics(self) -> ReplicaManagerStatistics:
+        hosted = tuple(self._partitions.values())
+        leading = [p.leading for p in hosted if p.leading is not None]
+        return ReplicaManagerStatistics(
+            partitions=len(hosted),
+            leaders=len(leading),
+            under_replicated=sum(p.is_under_replicated for p in hosted),
+            under_min_isr=sum(p.is_under_min_isr for p in hosted),
+            offline=sum(p.offline is not None for p in hosted),
+            isr_shrinks=self._retired_shrinks + sum(state.isr_shrinks for state in leading),
+            isr_expands=self._retired_expands + sum(state.isr_expands for state in leading),
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            messages_in=self.messages_in,
+            replication_bytes_in=self.fetchers.bytes_in() if self.fetchers else 0,
+            replication_bytes_out=self.replication_bytes_out,
+        )
+
+    def __repr__(self) -> str:
+        return f"ReplicaManager(broker {self.broker_id}, {len(self._partitions)} partitions)"
