@@ -1,0 +1,91 @@
+"""`penstock consume TOPIC > lines`: records of every partition, as they come, one a line.
+
+Written in bulk, once per poll, and flushed, so that a reader in a pipe sees a record when it arrives. The order is that
+of each partition; between partitions there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import bytes_fields
+
+if TYPE_CHECKING:
+    from penstock import Consumer
+
+POLL_MS = 500
+KEY_SEPARATOR = b"\t"
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Not only what comes from now on.")] = False,
+    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after so many records; 0: never.")] = 0,
+    exit_at_end: Annotated[
+        bool, typer.Option("--exit-at-end", help="Stop where the log ended when the command began.")
+    ] = False,
+    print_key: Annotated[bool, typer.Option("--print-key", help="Print the key and a tab before the value.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Print a topic's records, one a line."""
+    from penstock import Admin, Consumer, TopicPartition
+
+    with Admin(bootstrap) as admin:
+        partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topic(topic).partitions]
+    with Consumer(bootstrap) as consumer:
+        consumer.assign(partitions)
+        if from_beginning:
+            consumer.seek_to_beginning()
+        else:
+            consumer.seek_to_end()
+        ends = consumer.end_offsets(partitions) if exit_at_end else None
+        for records in _polls(consumer, ends, count):
+            _write(records, print_key=print_key, as_json=as_json)
+
+
+def _polls(consumer: Consumer, ends: dict[Any, int] | None, count: int) -> Iterator[Sequence[Any]]:
+    """Lists of records until `count` of them, or until every partition has reached its end."""
+    left = count
+    while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
+        records = consumer.poll(timeout_ms=POLL_MS)
+        if ends is not None:
+            records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+        if count:
+            records = records[:left]
+            left -= len(records)
+        if records:
+            yield records
+        if count and left == 0:
+            return
+
+
+def _write(records: Sequence[Any], *, print_key: bool, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.buffer.write(b"".join(_json_line(record) for record in records))
+    elif print_key:
+        lines = [KEY_SEPARATOR.join((record.key or b"", record.value or b"")) for record in records]
+        sys.stdout.buffer.write(b"\n".join([*lines, b""]))
+    else:
+        sys.stdout.buffer.write(b"\n".join([*(record.value or b"" for record in records), b""]))
+    sys.stdout.buffer.flush()
+
+
+def _json_line(record: Any) -> bytes:
+    fields: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        **bytes_fields("key", record.key),
+        **bytes_fields("value", record.value),
+    }
+    if record.headers:
+        fields["headers"] = [{"name": name, **bytes_fields("value", value)} for name, value in record.headers]
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"

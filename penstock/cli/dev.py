@@ -1,0 +1,56 @@
+"""`penstock dev`: a cluster of one or three nodes on this machine, until Ctrl-C. `penstock demo`: see demo.py."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import AsJson
+from penstock.cli.output import note, print_json
+
+DEFAULT_PORT = 9192
+DEFAULT_DATA = Path("penstock-data")
+LOOK_EVERY_S = 0.5
+"""How often a node that ended by itself is looked for."""
+
+
+def dev(
+    nodes: Annotated[int, typer.Option(help="1, or 3 to see replication and failover.")] = 1,
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Formatted on first start, and kept.")] = DEFAULT_DATA,
+    port: Annotated[int, typer.Option(help="Brokers from here on; controllers 100, metrics 200 above.")] = DEFAULT_PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly."""
+    from penstock.errors import PenstockError
+    from penstock.testing import Cluster
+
+    with Cluster(nodes, directory=data, port=port, defaults={}) as cluster:
+        if as_json:
+            metrics = [cluster.metrics_url(index) for index in range(nodes)]
+            print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
+        else:
+            note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
+            print(cluster.bootstrap, flush=True)
+        wanted = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)  # after the nodes were made, which would inherit it
+        while signal.sigtimedwait(wanted, LOOK_EVERY_S) is None:
+            for index in range(nodes):
+                if not cluster.is_running(index):
+                    raise PenstockError(f"node {index} ended by itself; see {cluster.log_path(index)}")
+        note("stopping")
+
+
+def demo(
+    path: Annotated[
+        Path | None, typer.Argument(metavar="[PATH]", help="A file of records; without it a small sample.")
+    ] = None,
+    nodes: Annotated[int, typer.Option(help="Nodes of the demo's own cluster.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Show the whole way of a record through a cluster of this machine, from producer to Spark."""
+    from penstock.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(path, nodes, as_json))

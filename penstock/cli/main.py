@@ -1,0 +1,77 @@
+"""The `penstock` command: puts the sub-commands together and turns errors into exit codes.
+
+Exit codes: 0 done, 1 failed (one line on stderr), 2 wrong usage or configuration, 130 Ctrl-C. A reader that goes away
+(`penstock consume … | head`) ends the command in silence, like any other tool. Every sub-command imports what it needs
+when it runs, so that `penstock --help` does not load gRPC; no module here imports a server package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock.cli import bench, cluster, consume, dev, log, node, produce, topics
+from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
+
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Penstock: a replicated, durable log.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(topics.app, name="topics")
+app.add_typer(cluster.cluster_app, name="cluster")
+app.add_typer(cluster.quorum_app, name="quorum")
+app.add_typer(node.app, name="node")
+app.add_typer(log.app, name="log")
+app.add_typer(bench.app, name="bench")
+app.command("dev")(dev.dev)
+app.command("demo")(dev.demo)
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(importlib.metadata.version("penstock"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Penstock: a replicated, durable log."""
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    with contextlib.suppress(AttributeError, ValueError):  # not on every platform; not outside the main thread
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        app()
+    except (ConfigError, MetaPropertiesError) as error:
+        _fail(str(error), EXIT_REFUSED)
+    except ApiError as error:
+        _fail(f"{error.kafka_name}: {error}", EXIT_FAILED)
+    except PenstockError as error:
+        _fail(f"{type(error).__name__}: {error}", EXIT_FAILED)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _fail(text: str, code: int) -> None:
+    sys.stderr.write("penstock: " + text.rstrip() + "\n")
+    sys.exit(code)

@@ -1,0 +1,36 @@
+"""`penstock node format|start`: becomes the node process, in which the server packages are on the path."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock.node import node_command
+
+app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
+
+ConfigFile = Annotated[str, typer.Option("--config", metavar="FILE", help="The node's configuration (TOML).")]
+
+
+@app.command("format")
+def format_node(
+    config: ConfigFile,
+    cluster_id: Annotated[str, typer.Option(help="The cluster to join; without it a new id is made and printed.")] = "",
+) -> None:
+    """Prepare the log dirs of a new node, once. Refuses directories that are not empty."""
+    _become(node_command("format", "--config", config, *(["--cluster-id", cluster_id] if cluster_id else [])))
+
+
+@app.command()
+def start(config: ConfigFile) -> None:
+    """Run a node until SIGTERM or Ctrl-C."""
+    _become(node_command("start", "--config", config))
+
+
+def _become(command: list[str]) -> None:
+    """Not a child process: a service manager watches this very process."""
+    sys.stdout.flush()
+    os.execv(command[0], command)

@@ -1,0 +1,33 @@
+"""The options that every client command has, and how `key=value` is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from penstock.errors import ConfigError
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap", envvar="PENSTOCK_BOOTSTRAP", metavar="HOST:PORT[,…]", help="Where to find the cluster."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """The configs of `-c key=value …`; ConfigError for one without '=' or given twice."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"-c {pair}: must be key=value, like retention.ms=86400000")
+        if key in found:
+            raise ConfigError(f"-c {pair}: {key} is given twice; keep one")
+        found[key] = value
+    return found

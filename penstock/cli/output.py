@@ -1,0 +1,90 @@
+"""How results are printed: a table on a terminal, tabs in a pipe, JSON when asked; and progress bars on stderr.
+
+rich is imported only where it draws. stdout has the result and nothing else; what a person should know besides goes to
+stderr.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Progress(Protocol):
+    """Counts work; `advance` is cheap enough to be called for every batch."""
+
+    def advance(self, count: int) -> None: ...
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on one line."""
+    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table for people; in a pipe a header line and tab-separated rows."""
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            print("\t".join(map(str, row)))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, header_style="bold")
+    for row in rows:
+        table.add_row(*map(str, row))
+    Console().print(table)
+
+
+def print_fields(fields: dict[str, object]) -> None:
+    """Name and value, one pair a line."""
+    width = max(map(len, fields)) if sys.stdout.isatty() else 0
+    for name, value in fields.items():
+        print(f"{name + ':':<{width + 1}} {value}")
+
+
+def note(text: str) -> None:
+    """Something for a person, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes as JSON can hold them: as text when they are UTF-8, otherwise as NAME_base64."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
+
+
+class _NoProgress:
+    def advance(self, count: int) -> None:
+        """Nobody watches."""
+
+
+class _Bar:
+    def __init__(self, bar: Any, task: Any) -> None:
+        self._bar, self._task = bar, task
+
+    def advance(self, count: int) -> None:
+        self._bar.advance(self._task, count)
+
+
+@contextmanager
+def progress(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Progress]:
+    """A progress bar on a terminal's stderr, otherwise nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield _NoProgress()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield _Bar(bar, bar.add_task(title, total=total))

@@ -1,0 +1,108 @@
+"""`penstock produce TOPIC < lines`: every line a record, acks=all, exit 0 only when every line is acked.
+
+Standard input is read in bulk and sent in bulk; a line typed by hand goes at once. The number of chunks whose ack is
+still awaited is bounded, so a file larger than memory is no problem. At the first chunk that fails, reading stops.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import note, print_json
+from penstock.errors import ConfigError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock import Producer
+
+CHUNK_BYTES = 1024 * 1024
+CHUNKS_IN_FLIGHT_MAX = 32
+LINE_BYTES_MAX = 64 * 1024 * 1024
+"""A longer 'line' is no text file; without this limit it would be collected until memory ends."""
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
+    key_separator: Annotated[
+        str, typer.Option(metavar="SEP", help="What stands between key and value; without it records have no key.")
+    ] = "",
+    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Write the lines of standard input as records."""
+    from penstock import Producer
+
+    separator = key_separator.encode()
+    acked = 0
+    pending: deque[Any] = deque()
+    with Producer(bootstrap, acks="all", compression_type=compression) as producer:
+        try:
+            for lines in read_lines(sys.stdin.buffer):
+                pending.append(_send(producer, topic, lines, separator))
+                while len(pending) > CHUNKS_IN_FLIGHT_MAX or (pending and pending[0].done()):
+                    acked += pending.popleft().result()
+            while pending:
+                acked += pending.popleft().result()
+        except PenstockError:
+            note(f"penstock: stopped after {acked} acked records; what came after them may be written or not")
+            raise
+    if as_json:
+        print_json({"topic": topic, "records": acked})
+    elif sys.stderr.isatty():
+        note(f"{acked} records acked")
+
+
+def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The stream's lines without their ends, in large lists; the last line may lack its end."""
+    rest: list[bytes] = []
+    rest_bytes = 0
+    read = getattr(stream, "read1", stream.read)  # read1 returns what is there: a typed line is sent at once
+    while chunk := read(CHUNK_BYTES):
+        lines = chunk.split(b"\n")
+        rest.append(lines[0])
+        rest_bytes += len(lines[0])
+        if rest_bytes > LINE_BYTES_MAX:
+            raise ConfigError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes; records are lines")
+        if len(lines) > 1:
+            lines[0] = b"".join(rest)
+            rest = [lines.pop()]
+            rest_bytes = len(rest[0])
+            yield lines
+    last = b"".join(rest)
+    if last:
+        yield [last]
+
+
+class _Futures:
+    """The promises of keyed records, with the face of one BulkFuture."""
+
+    def __init__(self, futures: list[Any]) -> None:
+        self._futures = futures
+
+    def done(self) -> bool:
+        return all(future.done() for future in self._futures)
+
+    def result(self) -> int:
+        for future in self._futures:
+            future.result()
+        return len(self._futures)
+
+
+def _send(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> Any:
+    if not separator:
+        return producer.send_many(topic, lines)
+    futures = []
+    for line in lines:
+        key, found, value = line.partition(separator)
+        if not found:
+            raise ConfigError(
+                f"line {line[:60]!r} is without the key separator {separator!r}; nothing after it was sent"
+            )
+        futures.append(producer.send(topic, value=value, key=key))
+    return _Futures(futures)

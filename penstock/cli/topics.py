@@ -1,0 +1,109 @@
+"""`penstock topics create|list|describe|delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
+from penstock.cli.output import print_fields, print_json, print_table
+
+if TYPE_CHECKING:
+    from penstock.client.messages import TopicInfo
+
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+CLUSTER_DEFAULT = -1
+TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
+
+
+@app.command()
+def create(
+    name: TopicName,
+    partitions: Annotated[int, typer.Option("-p", "--partitions", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
+    replicas: Annotated[int, typer.Option("-r", "--replicas", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
+    config: Annotated[list[str] | None, typer.Option("-c", "--config", metavar="KEY=VALUE")] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic."""
+    from penstock import Admin
+
+    pairs = parse_pairs(config or [])
+    with Admin(bootstrap) as admin:
+        admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
+        topic = admin.describe_topic(name)
+    if as_json:
+        print_json(_topic_json(topic))
+    else:
+        factor = len(topic.partitions[0].replicas) if topic.partitions else 0
+        print(f"created {name}: {len(topic.partitions)} partitions, {factor} replicas, id {topic.topic_id}")
+
+
+@app.command("list")
+def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """List the names of all topics, one a line."""
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        names = sorted(admin.list_topics())
+    if as_json:
+        print_json(names)
+    else:
+        for name in names:
+            print(name)
+
+
+@app.command()
+def describe(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show a topic's partitions: who leads, who replicates, who is in sync."""
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        topic = admin.describe_topic(name)
+    if as_json:
+        print_json(_topic_json(topic))
+        return
+    configs = " ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
+    print_fields({"topic": topic.name, "id": topic.topic_id, "configs": configs or "(defaults)"})
+    rows = [
+        (p.partition, p.leader_id if p.leader_id >= 0 else "none", p.leader_epoch, _ids(p.replicas), _ids(p.isr))
+        for p in topic.partitions
+    ]
+    print_table(["partition", "leader", "epoch", "replicas", "isr"], rows)
+
+
+@app.command()
+def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Delete a topic and its data."""
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(name)
+    if as_json:
+        print_json({"deleted": name})
+    else:
+        print(f"deleted {name}")
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _topic_json(topic: TopicInfo) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "config": dict(topic.config),
+        "partitions": [
+            {
+                "partition": p.partition,
+                "leader_id": p.leader_id,
+                "leader_epoch": p.leader_epoch,
+                "replicas": list(p.replicas),
+                "isr": list(p.isr),
+            }
+            for p in topic.partitions
+        ],
+    }
