@@ -1,0 +1,94 @@
+"""What one node of the quorum is told: who it is, who votes, and its time-outs and limits.
+
+Every key has Kafka's name where Kafka has one (`controller.quorum.*`). Values are checked here, once, so that the core
+never meets a time-out of zero or an empty voter list. Voters are static: changing them is not built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+
+VOTERS_MAX = 9
+"""More voters only make every commit slower; Kafka recommends 3 or 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftConfig:
+    """Identity, voters, time-outs (ms) and limits (bytes) of one node."""
+
+    cluster_id: str
+    node_id: int
+    voters: tuple[int, ...]
+    election_timeout_ms: int = 1_000
+    """A voter without a leader waits this long, times a random 1 to 2, before it asks for pre-votes."""
+    fetch_timeout_ms: int = 2_000
+    """A follower that could not fetch for this long looks for another leader; a leader resigns after 1.5 times this."""
+    fetch_max_wait_ms: int = 500
+    """A fetch without news stays parked on the leader this long; see `fetch_wait_ms`."""
+    request_timeout_ms: int = 2_000
+    """How long the driver waits for an answer, on top of the time that a fetch asks to be parked."""
+    retry_backoff_ms: int = 50
+    retry_backoff_max_ms: int = 1_000
+    fetch_max_bytes: int = 1 << 20
+    """Bytes in one fetch answer; below the 4 MiB that gRPC takes as one message. One batch is always sent."""
+    batch_max_bytes: int = 1 << 20
+    """The largest batch one `propose` may make; the log under the quorum must accept it."""
+    uncommitted_max_bytes: int = 16 << 20
+    """Proposals beyond this wait for nothing: they are refused, so that a leader without followers stays small."""
+
+    def __post_init__(self) -> None:
+        if not self.cluster_id:
+            raise ConfigError("cluster.id is empty; format the log dirs first")
+        if self.node_id < 0:
+            raise ConfigError(f"node.id is {self.node_id}; it must be 0 or more")
+        if not self.voters or len(self.voters) > VOTERS_MAX:
+            raise ConfigError(f"controller.quorum.voters has {len(self.voters)} voters; 1 to {VOTERS_MAX} are possible")
+        if len(set(self.voters)) != len(self.voters) or min(self.voters) < 0:
+            raise ConfigError(f"controller.quorum.voters {self.voters} must be different ids, 0 or more")
+        for key in _POSITIVE:
+            if getattr(self, key) <= 0:
+                raise ConfigError(f"{key} is {getattr(self, key)}; it must be above 0")
+        if self.retry_backoff_max_ms < self.retry_backoff_ms:
+            raise ConfigError("retry_backoff_max_ms is below retry_backoff_ms")
+
+    @property
+    def is_voter(self) -> bool:
+        return self.node_id in self.voters
+
+    @property
+    def other_voters(self) -> tuple[int, ...]:
+        return tuple(voter for voter in self.voters if voter != self.node_id)
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    @property
+    def fetch_wait_ms(self) -> int:
+        """How long this node asks to be parked: always well inside the fetch time-out, whatever was configured."""
+        return max(1, min(self.fetch_max_wait_ms, self.fetch_timeout_ms // 3))
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """Without fetches of a majority for so long, a leader resigns. The factor 1.5 is Kafka's: followers, who wait
+        for 1.0, have given up on this leader by then, so resigning disturbs nobody."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_quorum_epoch_interval_ms(self) -> int:
+        """A voter that has not fetched for so long is told again who leads."""
+        return max(1, self.fetch_timeout_ms // 2)
+
+
+_POSITIVE = (
+    "election_timeout_ms",
+    "fetch_timeout_ms",
+    "fetch_max_wait_ms",
+    "request_timeout_ms",
+    "retry_backoff_ms",
+    "fetch_max_bytes",
+    "batch_max_bytes",
+    "uncommitted_max_bytes",
+)

@@ -1,0 +1,40 @@
+"""The quorum in one value, for `DescribeQuorum` and metrics: read from a core, changes nothing."""
+
+from __future__ import annotations
+
+from raft.core import RaftCore
+from raft.progress import ReplicaProgress
+from raft.statistics import QuorumDescription, ReplicaDescription
+
+
+def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
+    """On the leader: everybody's progress. Elsewhere: this node's own, and the ids of the others."""
+    own = ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
+    if core.leadership is not None:
+        known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.voters()}
+        observers = tuple(_describe(replica, now_ms) for replica in core.leadership.observers())
+    else:
+        known = {}
+        observers = () if core.config.is_voter else (own,)
+    known[own.replica_id] = own
+    voters = tuple(known.get(voter, ReplicaDescription(voter, -1, None, None)) for voter in core.config.voters)
+    return QuorumDescription(core.leader_id, core.epoch, core.high_watermark, voters, observers)
+
+
+def _own_times(core: RaftCore, now_ms: int) -> tuple[int | None, int | None]:
+    if core.leadership is not None:
+        return 0, 0
+    return _ago(core.last_fetch_ms, now_ms), None
+
+
+def _describe(replica: ReplicaProgress, now_ms: int) -> ReplicaDescription:
+    return ReplicaDescription(
+        replica.replica_id,
+        replica.acked_offset,
+        _ago(replica.last_fetch_ms, now_ms),
+        _ago(replica.last_caught_up_ms, now_ms),
+    )
+
+
+def _ago(at_ms: int | None, now_ms: int) -> int | None:
+    return None if at_ms is None else max(0, now_ms - at_ms)

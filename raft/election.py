@@ -1,0 +1,119 @@
+"""Who may have this node's vote, and the count of the votes it asks for.
+
+`may_grant` is the rule for voters: one vote per epoch (I3), and only for a log that is not behind (I5; Raft §5.4.1).
+A pre-vote (KIP-996) is granted by whoever has no live leader and is written down nowhere. `Election` runs one round of
+asking, with retries, and says when it is won or lost; what follows from that is the core's business.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.types import NO_LEADER
+from raft.messages import VoteRequest, VoteResponse
+from raft.quorum_state import NO_VOTE, QuorumState, State
+from raft.shared import Shared
+
+
+class Outcome(Enum):
+    OPEN = "open"
+    WON = "won"
+    LOST = "lost"
+
+
+def log_is_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_offset: int) -> bool:
+    """Whether the candidate's log holds everything that may be committed here: later epoch, or as long."""
+    return (request.last_epoch, request.last_epoch_end_offset) >= (own_last_epoch, own_log_end_offset)
+
+
+def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
+    """Whether this voter, already in the epoch of the request, gives its (pre-)vote."""
+    if request.pre_vote:
+        has_live_leader = quorum.is_leader or (quorum.state is State.FOLLOWER and has_fetched)
+        return up_to_date and not has_live_leader
+    if quorum.epoch_leader_id != NO_LEADER or quorum.state is State.RESIGNED:
+        return False
+    if quorum.voted_id != NO_VOTE:
+        return quorum.voted_id == request.candidate_id
+    return up_to_date
+
+
+class Election:
+    """One round of pre-votes or votes, and the randomised timer of everybody who has no leader."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self.deadline_ms = 0
+        self._granted: set[int] = set()
+        self._rejected: set[int] = set()
+        self._failures: dict[int, int] = {}
+        self._retry_at_ms: dict[int, int] = {}
+        self._pre_vote = False
+
+    def __repr__(self) -> str:
+        return f"<Election granted {sorted(self._granted)} rejected {sorted(self._rejected)} until {self.deadline_ms}>"
+
+    def arm(self, now_ms: int) -> None:
+        """Wait for a leader or a request, 1 to 2 election time-outs."""
+        timeout_ms = self._shared.config.election_timeout_ms
+        self.deadline_ms = now_ms + self._shared.random.randint(timeout_ms, 2 * timeout_ms)
+
+    def arm_after(self, delay_ms: int, now_ms: int) -> None:
+        self.deadline_ms = now_ms + delay_ms
+
+    def start_round(self, pre_vote: bool, now_ms: int) -> Outcome:
+        """Ask every other voter; alone, the round is won at once."""
+        self._pre_vote = pre_vote
+        self._granted = {self._shared.config.node_id}
+        self._rejected.clear()
+        self._failures.clear()
+        self._retry_at_ms.clear()
+        self.arm(now_ms)
+        for voter in self._shared.config.other_voters:
+            self._ask(voter)
+        return self._outcome()
+
+    def on_response(self, voter: int, request: VoteRequest, response: VoteResponse, now_ms: int) -> Outcome:
+        """Count one answer of this round. An error counts as a refusal: the round's end brings another."""
+        if request.pre_vote != self._pre_vote:
+            return Outcome.OPEN
+        granted = response.vote_granted and not response.error_code
+        (self._granted if granted else self._rejected).add(voter)
+        outcome = self._outcome()
+        if outcome is Outcome.LOST:
+            # Asking again at once would find the same voters of the same mind; a random pause also parts rivals.
+            timeout_ms = self._shared.config.election_timeout_ms
+            self.deadline_ms = now_ms + self._shared.random.randint(max(1, timeout_ms // 10), timeout_ms)
+        return outcome
+
+    def on_failure(self, voter: int, now_ms: int) -> None:
+        self._failures[voter] = self._failures.get(voter, 0) + 1
+        self._retry_at_ms[voter] = now_ms + self._shared.backoff_ms(self._failures[voter])
+
+    def retry(self, now_ms: int) -> None:
+        """Ask those again whose request failed, when their back-off is over."""
+        for voter, at_ms in list(self._retry_at_ms.items()):
+            if now_ms >= at_ms:
+                del self._retry_at_ms[voter]
+                self._ask(voter)
+
+    def next_deadline_ms(self) -> int:
+        return min([self.deadline_ms, *self._retry_at_ms.values()])
+
+    def end_round(self) -> None:
+        self._retry_at_ms.clear()
+
+    def _ask(self, voter: int) -> None:
+        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        request = VoteRequest(
+            config.cluster_id, quorum.epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, self._pre_vote
+        )
+        self._shared.outbox.ask(voter, request)
+
+    def _outcome(self) -> Outcome:
+        config = self._shared.config
+        if len(self._granted) >= config.majority:
+            return Outcome.WON
+        if len(self._rejected) > len(config.voters) - config.majority:
+            return Outcome.LOST
+        return Outcome.OPEN

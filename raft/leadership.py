@@ -1,0 +1,284 @@
+"""The leading half of a node, for one epoch: takes proposals and fetches, counts acks, moves the high watermark.
+
+Made when an election is won, closed when the epoch's leadership ends; nothing outlives it. A fetch that would bring
+neither records nor a new high watermark is parked until there is news or its time is up. Proposals that wait for a
+majority are bounded by bytes. It never changes the state of the node: `tick` only reports that the quorum is lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import (
+    InvalidRequestError,
+    MessageTooLargeError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    ResourceExhaustedError,
+)
+from penstock.types import NO_EPOCH, EpochEndOffset
+from raft import progress
+from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, leader_change_value
+from raft.progress import ReplicaProgress
+from raft.ready import LeaderAppend, ReadRange
+from raft.shared import NEVER_MS, Shared
+from raft.validation import Objection
+
+OBSERVERS_MAX = 1_000
+"""Beyond this, the observer that fetched longest ago is forgotten; it only loses its place in `describe`."""
+RECORD_OVERHEAD_BYTES = 32
+BATCH_OVERHEAD_BYTES = 64
+"""Upper bounds of what framing adds in a v2 batch, so that limits can be checked before anything is encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedFetch:
+    request_id: int
+    request: FetchRequest
+    deadline_ms: int
+
+
+class Leadership:
+    """What a leader knows and owes in its epoch."""
+
+    def __init__(self, shared: Shared, now_ms: int) -> None:
+        self._shared = shared
+        self.epoch = shared.quorum.epoch
+        self.epoch_start_offset = shared.log.log_end_offset
+        self._voters = {
+            voter: ReplicaProgress(voter, last_fetch_ms=now_ms, begin_at_ms=now_ms)
+            for voter in shared.config.other_voters
+        }
+        self._observers: dict[int, ReplicaProgress] = {}
+        self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
+        self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
+        self._uncommitted_bytes = 0
+        value = leader_change_value(shared.config.node_id, self.epoch, shared.config.voters)
+        self._append((value,), _size_bytes((value,)))
+        self._send_begin_notices(now_ms)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Leadership epoch {self.epoch} from {self.epoch_start_offset} parked {len(self._parked)} "
+            f"uncommitted {self._uncommitted_bytes} bytes>"
+        )
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        return self._uncommitted_bytes
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether a record of this epoch is committed: only then may the node act as leader."""
+        return self._shared.log.high_watermark > self.epoch_start_offset
+
+    def voters(self) -> Sequence[ReplicaProgress]:
+        return tuple(self._voters.values())
+
+    def observers(self) -> Sequence[ReplicaProgress]:
+        return tuple(self._observers.values())
+
+    def propose(self, values: Sequence[bytes]) -> int:
+        """Append one batch of `values`; the offset of the last. Nothing is appended when a limit would be passed."""
+        config = self._shared.config
+        if not values:
+            raise InvalidRequestError("a proposal needs at least one value")
+        size = _size_bytes(values)
+        if size > config.batch_max_bytes:
+            raise MessageTooLargeError(f"proposal of about {size} bytes; the limit is {config.batch_max_bytes}")
+        if self._uncommitted and self._uncommitted_bytes + size > config.uncommitted_max_bytes:
+            raise ResourceExhaustedError(
+                f"{self._uncommitted_bytes} bytes wait for a majority; the limit is {config.uncommitted_max_bytes}"
+            )
+        self._append(tuple(values), size)
+        self._answer_parked()
+        return self._shared.log.log_end_offset - 1
+
+    def on_fetch(self, request_id: int, request: FetchRequest, now_ms: int) -> None:
+        """A replica's fetch in this epoch: note its ack, then answer or park."""
+        wrong = self._objection(request)
+        if wrong is not None:
+            self._shared.refuse(request_id, request, *wrong)
+            return
+        replica, log = self._known_replica(request.replica_id), self._shared.log
+        replica.last_fetch_ms = now_ms
+        self._schedule_begin(replica, now_ms)
+        diverging = log.diverging_epoch(request.fetch_offset, request.last_fetched_epoch)
+        if diverging is not None:
+            self._answer(request_id, request, replica, diverging)
+            return
+        replica.acked_offset = request.fetch_offset
+        if request.fetch_offset == log.log_end_offset:
+            replica.last_caught_up_ms = now_ms
+        self._unpark(request.replica_id)
+        if self.maybe_commit():
+            self._answer_parked()
+        if self._has_news(replica, request) or request.max_wait_ms <= 0:
+            self._answer(request_id, request, replica)
+        else:
+            wait_ms = min(request.max_wait_ms, self._shared.config.fetch_timeout_ms)
+            self._parked[request.replica_id] = ParkedFetch(request_id, request, now_ms + wait_ms)
+
+    def on_flushed(self) -> None:
+        """This node's own log became durable further on: its own ack."""
+        if self.maybe_commit():
+            self._answer_parked()
+
+    def maybe_commit(self) -> bool:
+        """Move the high watermark as far as a majority's acks allow; whether it moved."""
+        shared = self._shared
+        acked = [shared.log.flushed_offset, *(replica.acked_offset for replica in self._voters.values())]
+        offset = progress.majority_offset(acked, shared.config.majority)
+        offset = progress.committed_offset(offset, self.epoch_start_offset, shared.log.high_watermark)
+        if not shared.log.advance_high_watermark(offset):
+            return False
+        while self._uncommitted and self._uncommitted[0][0] <= offset:
+            self._uncommitted_bytes -= self._uncommitted.popleft()[1]
+        return True
+
+    def on_begin_answered(self, voter: int, now_ms: int) -> None:
+        replica = self._voters[voter]
+        replica.begin_failures = 0
+        replica.begin_at_ms = now_ms + self._shared.config.begin_quorum_epoch_interval_ms
+
+    def on_begin_failed(self, voter: int, now_ms: int) -> None:
+        replica = self._voters[voter]
+        replica.begin_failures += 1
+        replica.begin_at_ms = now_ms + self._shared.backoff_ms(replica.begin_failures)
+
+    def tick(self, now_ms: int) -> bool:
+        """Answer fetches whose time is up, remind voters; False when the quorum is lost and the leader must resign."""
+        if now_ms >= self._quorum_deadline_ms():
+            return False
+        for replica_id, parked in list(self._parked.items()):
+            if now_ms >= parked.deadline_ms:
+                self._answer_one_parked(replica_id)
+        self._send_begin_notices(now_ms)
+        return True
+
+    def next_deadline_ms(self) -> int:
+        deadlines = [parked.deadline_ms for parked in self._parked.values()]
+        deadlines += [replica.begin_at_ms for replica in self._voters.values() if replica.begin_at_ms is not None]
+        return min([self._quorum_deadline_ms(), *deadlines])
+
+    def abandon(self, request_id: int) -> None:
+        """Whoever fetched has gone away."""
+        for replica_id, parked in self._parked.items():
+            if parked.request_id == request_id:
+                del self._parked[replica_id]
+                return
+
+    def close(self) -> None:
+        """Leadership has ended: nobody gets records from this epoch's leader any more."""
+        answer = FetchResponse(
+            leader_id=self._shared.quorum.leader_id,
+            leader_epoch=self._shared.quorum.epoch,
+            error_code=NotLeaderOrFollowerError.code,
+            error_message=f"node {self._shared.config.node_id} leads no more",
+        )
+        self._shared.outbox.withdraw_records(answer)
+        for parked in self._parked.values():
+            self._shared.outbox.reply(parked.request_id, answer)
+        self._parked.clear()
+
+    def preferred_successors(self) -> tuple[int, ...]:
+        """The other voters, most log first."""
+        ranked = sorted(self._voters.values(), key=lambda replica: (-replica.acked_offset, replica.replica_id))
+        return tuple(replica.replica_id for replica in ranked)
+
+    def _append(self, values: tuple[bytes, ...], size: int) -> None:
+        log = self._shared.log
+        base_offset = log.log_end_offset
+        log.extend(base_offset + len(values), self.epoch)
+        self._shared.outbox.append(LeaderAppend(self.epoch, base_offset, values))
+        self._uncommitted.append((log.log_end_offset, size))
+        self._uncommitted_bytes += size
+
+    def _objection(self, request: FetchRequest) -> Objection | None:
+        """What is wrong with the position of a fetch; that its fields make sense at all is validation.py's work."""
+        log = self._shared.log
+        if request.fetch_offset < log.log_start_offset:
+            why = f"fetch offset {request.fetch_offset} is below the log start {log.log_start_offset}"
+            return OffsetOutOfRangeError, why
+        if request.last_fetched_epoch == NO_EPOCH and request.fetch_offset > log.log_start_offset:
+            return InvalidRequestError, f"a fetch at {request.fetch_offset} must say the epoch of the record before it"
+        return None
+
+    def _known_replica(self, replica_id: int) -> ReplicaProgress:
+        """The replica's progress, made at need for an observer."""
+        found = self._voters.get(replica_id) or self._observers.get(replica_id)
+        if found is not None:
+            return found
+        if len(self._observers) >= OBSERVERS_MAX:
+            oldest = min(self._observers.values(), key=lambda seen: seen.last_fetch_ms or 0)
+            self._unpark(oldest.replica_id)
+            del self._observers[oldest.replica_id]
+        return self._observers.setdefault(replica_id, ReplicaProgress(replica_id))
+
+    def _has_news(self, replica: ReplicaProgress, request: FetchRequest) -> bool:
+        log = self._shared.log
+        return log.log_end_offset > request.fetch_offset or log.high_watermark > replica.sent_high_watermark
+
+    def _answer(
+        self,
+        request_id: int,
+        request: FetchRequest,
+        replica: ReplicaProgress,
+        diverging: EpochEndOffset | None = None,
+    ) -> None:
+        shared, log = self._shared, self._shared.log
+        response = FetchResponse(
+            shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset, diverging_epoch=diverging
+        )
+        replica.sent_high_watermark = log.high_watermark
+        shared.counters.fetches_answered += 1
+        if diverging is not None or request.fetch_offset >= log.log_end_offset:
+            shared.outbox.reply(request_id, response)
+            return
+        max_bytes = max(1, min(request.max_bytes, shared.config.fetch_max_bytes))
+        read = ReadRange(request.fetch_offset, max_bytes, log.log_end_offset)
+        shared.outbox.reply_with_records(request_id, response, read)
+
+    def _answer_parked(self) -> None:
+        for replica_id, parked in list(self._parked.items()):
+            if self._has_news(self._known_replica(replica_id), parked.request):
+                self._answer_one_parked(replica_id)
+
+    def _answer_one_parked(self, replica_id: int) -> None:
+        parked = self._parked.pop(replica_id)
+        self._answer(parked.request_id, parked.request, self._known_replica(replica_id))
+
+    def _unpark(self, replica_id: int) -> None:
+        """A replica has one fetch at a time: an older one gets an empty answer, for which nobody is likely to wait."""
+        parked = self._parked.pop(replica_id, None)
+        if parked is not None:
+            log = self._shared.log
+            answer = FetchResponse(self._shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset)
+            self._shared.outbox.reply(parked.request_id, answer)
+
+    def _quorum_deadline_ms(self) -> int:
+        """When this leader must resign unless more voters fetch (check-quorum)."""
+        config = self._shared.config
+        if config.majority == 1:
+            return NEVER_MS
+        contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
+        return progress.quorum_contact_ms(contacts, config.majority - 1) + config.check_quorum_timeout_ms
+
+    def _schedule_begin(self, replica: ReplicaProgress, now_ms: int) -> None:
+        replica.begin_failures = 0
+        if replica.begin_at_ms is not None:
+            replica.begin_at_ms = now_ms + self._shared.config.begin_quorum_epoch_interval_ms
+
+    def _send_begin_notices(self, now_ms: int) -> None:
+        config = self._shared.config
+        for replica in self._voters.values():
+            if replica.begin_at_ms is not None and now_ms >= replica.begin_at_ms:
+                replica.begin_at_ms = None
+                request = BeginQuorumEpochRequest(config.cluster_id, config.node_id, self.epoch, replica.replica_id)
+                self._shared.outbox.ask(replica.replica_id, request)
+
+
+def _size_bytes(values: Sequence[bytes]) -> int:
+    return BATCH_OVERHEAD_BYTES + sum(map(len, values)) + RECORD_OVERHEAD_BYTES * len(values)

@@ -1,0 +1,100 @@
+"""The log as the core has decided it: offsets and epochs, no bytes.
+
+The core decides (append, truncate) now and the driver performs it later; this mirror is where the log will be once
+every Ready is performed. `flushed_offset` alone lags behind: it moves only when the driver reports an fsync.
+Invariants: log_start ≤ high watermark ≤ log_end; flushed ≤ log_end; the high watermark never falls (I7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from penstock import epochs
+from penstock.errors import InvariantViolation
+from penstock.types import NO_EPOCH, EpochEndOffset, EpochEntry
+
+
+class LogView(Protocol):
+    """What the core must know of a log when it starts."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def flushed_offset(self) -> int: ...
+    @property
+    def epoch_entries(self) -> Sequence[EpochEntry]: ...
+
+
+class LogMirror:
+    """Where the log begins, ends, is durable and is committed, and which epoch began where."""
+
+    def __init__(self, view: LogView) -> None:
+        self._log_start_offset = view.log_start_offset
+        self._log_end_offset = view.log_end_offset
+        self._flushed_offset = view.flushed_offset
+        self._entries = tuple(view.epoch_entries)
+        self._high_watermark = view.log_start_offset
+
+    def __repr__(self) -> str:
+        return (
+            f"<LogMirror [{self._log_start_offset}, {self._log_end_offset}) epoch {self.last_epoch} "
+            f"flushed {self._flushed_offset} high watermark {self._high_watermark}>"
+        )
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log_end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._flushed_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record; -1 when there is none."""
+        return self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    def extend(self, next_offset: int, epoch: int) -> None:
+        """Records of `epoch` were decided from the log's end up to below `next_offset`."""
+        if next_offset <= self._log_end_offset or epoch < self.last_epoch:
+            raise InvariantViolation(f"append up to {next_offset} of epoch {epoch} does not continue {self!r}")
+        if epoch != self.last_epoch:
+            self._entries = epochs.assign(self._entries, epoch, self._log_end_offset)
+        self._log_end_offset = next_offset
+
+    def truncation_offset(self, answer: EpochEndOffset) -> int:
+        return epochs.truncation_offset(self._entries, self._log_end_offset, answer)
+
+    def diverging_epoch(self, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+        return epochs.diverging_epoch(self._entries, self._log_end_offset, fetch_offset, last_fetched_epoch)
+
+    def truncate_to(self, offset: int) -> None:
+        """Invariant: what is committed is never cut away."""
+        if not self._high_watermark <= offset <= self._log_end_offset:
+            raise InvariantViolation(f"truncation to {offset} would cut committed records: {self!r}")
+        self._entries = epochs.truncate_from_end(self._entries, offset)
+        self._log_end_offset = offset
+        self._flushed_offset = min(self._flushed_offset, offset)
+
+    def note_flushed(self, offset: int) -> None:
+        self._flushed_offset = max(self._flushed_offset, min(offset, self._log_end_offset))
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Whether it moved. It never falls, however the leader's answer may look."""
+        if offset <= self._high_watermark:
+            return False
+        if offset > self._log_end_offset:
+            raise InvariantViolation(f"high watermark {offset} is above the log's end: {self!r}")
+        self._high_watermark = offset
+        return True

@@ -1,0 +1,152 @@
+"""What nodes of the quorum say to each other, and the envelopes in which the core hears and says it.
+
+The first half mirrors `protos/penstock/v1/quorum.proto`, field by field, without protobuf: the edge translates. The
+second half is local: the core numbers its questions (`correlation_id`) and the driver numbers the requests that came in
+(`request_id`), so that an answer to a question nobody asks any more is recognised and dropped. A field that was
+missing on the wire has its proto3 default here (0, "", no message); the core treats every one as possible.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset
+
+NO_ERROR = 0
+LEADER_CHANGE = "LeaderChange"
+"""The "type" of the one record that raft itself writes: an ordinary JSON value at the start of every leader epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    """A vote (in a new epoch) or, with `pre_vote`, the question whether it could be won (KIP-996)."""
+
+    cluster_id: str
+    candidate_epoch: int  # of a pre-vote: the present epoch, which asking does not raise
+    candidate_id: int
+    voter_id: int  # whom this is meant for
+    last_epoch: int
+    last_epoch_end_offset: int
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    vote_granted: bool = False
+    error_code: int = NO_ERROR
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    """A new leader tells the voters; again to whoever does not fetch."""
+
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    voter_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochResponse:
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    error_code: int = NO_ERROR
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    """A leader resigns and names who should try first: the voters with the most log."""
+
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    preferred_successors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochResponse:
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    error_code: int = NO_ERROR
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Give me what comes at `fetch_offset`. It says at the same time that everything below is durable here."""
+
+    cluster_id: str
+    replica_id: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    max_wait_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    high_watermark: int = NO_OFFSET
+    log_start_offset: int = NO_OFFSET
+    records: bytes = b""  # whole batches; filled in by the driver, the core names only the range
+    diverging_epoch: EpochEndOffset | None = None  # set: cut your log back first, there are no records here
+    snapshot_id: EpochEndOffset | None = None  # the seam for snapshots (KIP-630): set when fetch_offset is not kept
+    error_code: int = NO_ERROR
+    error_message: str = ""
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """A question to another node. Its answer comes back as AnswerReceived or RequestFailed with the same number."""
+
+    to: int
+    correlation_id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """Another node asks; answered once by a Reply or FetchReply with this number, unless abandoned before."""
+
+    request_id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAbandoned:
+    """Whoever asked has gone away; no answer is wanted any more."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReceived:
+    correlation_id: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed:
+    """The network gave no answer; whether the request arrived is unknown."""
+
+    correlation_id: int
+
+
+Inbound = RequestReceived | RequestAbandoned | AnswerReceived | RequestFailed
+
+
+def leader_change_value(leader_id: int, epoch: int, voters: tuple[int, ...]) -> bytes:
+    """The record that a new leader appends at once, so that its epoch has an offset (KIP-279, KIP-595)."""
+    fields = {"type": LEADER_CHANGE, "version": 0, "leader_id": leader_id, "leader_epoch": epoch, "voters": voters}
+    return json.dumps(fields, separators=(",", ":")).encode()

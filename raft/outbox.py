@@ -1,0 +1,108 @@
+"""Collects what the core wants done until the driver takes it as one Ready, and remembers which questions are open.
+
+A question is forgotten when the state that asked it ends, so its answer finds nobody: that is how late answers are
+dropped. The outbox decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from penstock.errors import InvariantViolation
+from raft.messages import FetchResponse, Outbound, Request, Response
+from raft.quorum_state import ElectionState
+from raft.ready import FetchReply, FollowerAppend, LeaderAppend, ReadRange, Ready, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request that was sent and is not answered yet."""
+
+    to: int
+    request: Request
+
+
+class Outbox:
+    """Pending work of one core."""
+
+    def __init__(self) -> None:
+        self._next_correlation_id = 1
+        self._open: dict[int, Question] = {}
+        self._truncate_to: int | None = None
+        self._append: list[LeaderAppend | FollowerAppend] = []
+        self._fetch_replies: list[FetchReply] = []
+        self._messages: list[Outbound] = []
+        self._replies: list[Reply] = []
+
+    def __repr__(self) -> str:
+        return f"<Outbox {len(self._messages)} messages, {len(self._replies)} replies, {len(self._open)} questions>"
+
+    def ask(self, to: int, request: Request) -> None:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        self._open[correlation_id] = Question(to, request)
+        self._messages.append(Outbound(to, correlation_id, request))
+
+    def tell(self, to: int, request: Request) -> None:
+        """Ask without caring for the answer."""
+        self._messages.append(Outbound(to, self._next_correlation_id, request))
+        self._next_correlation_id += 1
+
+    def take_question(self, correlation_id: int) -> Question | None:
+        """The open question of this number, which is closed by that; None when nobody asks it any more."""
+        return self._open.pop(correlation_id, None)
+
+    def forget_questions(self) -> None:
+        """Nobody waits for the answers any more; questions not yet handed to the driver are not sent at all."""
+        unsent = self._open.keys()
+        self._messages = [message for message in self._messages if message.correlation_id not in unsent]
+        self._open.clear()
+
+    def reply(self, request_id: int, response: Response) -> None:
+        if isinstance(response, FetchResponse):
+            self._fetch_replies.append(FetchReply(request_id, response, None))
+        else:
+            self._replies.append(Reply(request_id, response))
+
+    def reply_with_records(self, request_id: int, response: FetchResponse, read: ReadRange) -> None:
+        self._fetch_replies.append(FetchReply(request_id, response, read))
+
+    def withdraw_records(self, response: FetchResponse) -> None:
+        """Leadership has ended: fetch answers not yet handed over carry `response` in place of records."""
+        self._fetch_replies = [replace(reply, response=response, read=None) for reply in self._fetch_replies]
+
+    def drop_reply(self, request_id: int) -> None:
+        self._fetch_replies = [reply for reply in self._fetch_replies if reply.request_id != request_id]
+
+    def append(self, what: LeaderAppend | FollowerAppend) -> None:
+        self._append.append(what)
+
+    def truncate_to(self, offset: int) -> None:
+        if self._append or self._truncate_to is not None:
+            raise InvariantViolation(f"truncation to {offset} while earlier changes of the log are not written")
+        self._truncate_to = offset
+
+    def drain(self, election_state: ElectionState | None, committed_offset: int | None) -> Ready | None:
+        """Everything collected, as one Ready; None when there is nothing to do."""
+        nothing = election_state is None and committed_offset is None and self._truncate_to is None
+        if nothing and not any((self._append, self._fetch_replies, self._messages, self._replies)):
+            return None
+        ready = Ready(
+            election_state,
+            self._truncate_to,
+            tuple(self._append),
+            tuple(self._fetch_replies),
+            tuple(self._messages),
+            tuple(self._replies),
+            committed_offset,
+        )
+        self._truncate_to = None
+        for pending in self._pending():
+            pending.clear()
+        return ready
+
+    def _pending(
+        self,
+    ) -> Iterable[list[LeaderAppend | FollowerAppend] | list[FetchReply] | list[Outbound] | list[Reply]]:
+        return self._append, self._fetch_replies, self._messages, self._replies

@@ -1,0 +1,44 @@
+"""How far each replica has come, as its fetches tell, and what follows: the high watermark, and contact with a quorum.
+
+`acked_offset` is the offset of a replica's last good fetch: everything below is durable there. The rules that decide
+over data are functions here, each a few lines, so that they can be read and tested alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.types import NO_OFFSET
+
+
+@dataclass(slots=True)
+class ReplicaProgress:
+    """One other node, as the leader knows it."""
+
+    replica_id: int
+    last_fetch_ms: int | None = None
+    acked_offset: int = NO_OFFSET
+    last_caught_up_ms: int | None = None
+    sent_high_watermark: int = NO_OFFSET
+    begin_at_ms: int | None = None  # when to tell it again who leads; None: the notice is under way
+    begin_failures: int = 0
+
+
+def majority_offset(acked_offsets: Sequence[int], majority: int) -> int:
+    """The largest offset below which everything is durable on a majority."""
+    return sorted(acked_offsets, reverse=True)[majority - 1]
+
+
+def committed_offset(majority_acked: int, epoch_start_offset: int, high_watermark: int) -> int:
+    """The high watermark that a majority's acks allow.
+
+    Only a record of the leader's own epoch commits by counting, and all before it with it (Raft §5.4.2, figure 8): so
+    nothing moves until the majority holds the LeaderChange record at `epoch_start_offset`.
+    """
+    return majority_acked if majority_acked > epoch_start_offset else high_watermark
+
+
+def quorum_contact_ms(last_contacts_ms: Sequence[int], others_needed: int) -> int:
+    """The last time at which a majority (the leader and `others_needed` voters) was in contact."""
+    return sorted(last_contacts_ms, reverse=True)[others_needed - 1]

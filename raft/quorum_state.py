@@ -1,0 +1,188 @@
+"""Which of seven states this node is in, in which epoch: the only place where either may change.
+
+    UNATTACHED   knows the epoch but no leader that it could follow
+    VOTED        has given its vote of this epoch away
+    FOLLOWER     fetches from the leader of this epoch (an observer is UNATTACHED or FOLLOWER, never anything else)
+    PROSPECTIVE  asks whether it could win an election, without raising the epoch (KIP-996)
+    CANDIDATE    has voted for itself in a new epoch and asks for the votes of the others
+    LEADER       has the votes of a majority
+    RESIGNED     led this epoch and does not any more: it may neither lead in it again nor vote in it
+
+`TRANSITIONS` is the table; docs draw their diagram from it. What is persisted is `ElectionState`: epoch, vote, and the
+leader once one is known. Within an epoch a vote is never changed and a leader is never another; the epoch never falls
+(I1, I2, I3). This file decides nothing about time, logs or messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.errors import InvariantViolation
+from penstock.types import NO_LEADER
+from raft.config import RaftConfig
+
+NO_VOTE = -1
+EPOCH_MAX = 2**31 - 2
+"""The wire's epochs are int32; one above must still be possible."""
+
+
+class State(Enum):
+    UNATTACHED = "Unattached"
+    VOTED = "Voted"
+    FOLLOWER = "Follower"
+    PROSPECTIVE = "Prospective"
+    CANDIDATE = "Candidate"
+    LEADER = "Leader"
+    RESIGNED = "Resigned"
+
+
+_U, _V, _F, _P = State.UNATTACHED, State.VOTED, State.FOLLOWER, State.PROSPECTIVE
+_C, _L, _R = State.CANDIDATE, State.LEADER, State.RESIGNED
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    _U: frozenset({_U, _V, _F, _P}),  # a newer epoch; vote given; leader heard of; election time-out
+    _V: frozenset({_U, _F, _P}),  # a newer epoch; leader heard of; election time-out
+    _F: frozenset({_U, _F, _P}),  # newer epoch or the leader ended; a leader of a newer epoch; fetch time-out
+    _P: frozenset({_U, _V, _F, _P, _C}),  # …; vote given; …; another round; pre-votes won
+    _C: frozenset({_U, _F, _P, _L}),  # newer epoch; another won; lost or time-out; won
+    _L: frozenset({_U, _F, _R}),  # newer epoch; a leader of a newer epoch; asked to stop, or lost its quorum
+    _R: frozenset({_U, _F, _P}),  # newer epoch; a leader of a newer epoch; election time-out
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """What a node must never forget; the content of the quorum-state file."""
+
+    epoch: int = 0
+    leader_id: int = NO_LEADER
+    voted_id: int = NO_VOTE
+
+
+class QuorumState:
+    """The state machine of one node. `take_unsaved` hands over what has to be persisted before anything is sent."""
+
+    def __init__(self, config: RaftConfig, stored: ElectionState) -> None:
+        if stored.epoch < 0:
+            raise InvariantViolation(f"stored epoch {stored.epoch} is negative")
+        self._node_id = config.node_id
+        self._voters = config.voters
+        self._election = stored
+        self._unsaved = False
+        self._leader_ended = False
+        self._state = self._state_after_restart(stored)
+
+    def _state_after_restart(self, stored: ElectionState) -> State:
+        """A leader comes back resigned and a candidate as a voter that has voted for itself: the votes of their last
+        life were given to a log that may since have lost its unsynced end."""
+        if stored.leader_id == self._node_id and self.is_voter:
+            return State.RESIGNED
+        if stored.leader_id in self._voters and stored.leader_id != self._node_id:
+            return State.FOLLOWER
+        if stored.voted_id != NO_VOTE and self.is_voter:
+            return State.VOTED
+        return State.UNATTACHED
+
+    def __repr__(self) -> str:
+        return f"<QuorumState {self._node_id} {self._state.value} {self._election}>"
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def epoch(self) -> int:
+        return self._election.epoch
+
+    @property
+    def is_voter(self) -> bool:
+        return self._node_id in self._voters
+
+    @property
+    def is_leader(self) -> bool:
+        return self._state is State.LEADER
+
+    @property
+    def leader_id(self) -> int:
+        """The leader that this node follows or is, now."""
+        return self._election.leader_id if self._state in (State.FOLLOWER, State.LEADER) else NO_LEADER
+
+    @property
+    def epoch_leader_id(self) -> int:
+        """Who was elected in this epoch, as far as known, even if it leads no more."""
+        return self._election.leader_id
+
+    @property
+    def voted_id(self) -> int:
+        return self._election.voted_id
+
+    @property
+    def leader_ended(self) -> bool:
+        """The leader of this epoch has said that it resigns: nobody should follow it again."""
+        return self._leader_ended
+
+    def may_follow(self, leader_id: int, epoch: int) -> bool:
+        """Whether news of a leader leads this node from where it is to following that leader."""
+        if leader_id not in self._voters or leader_id == self._node_id or epoch < self.epoch:
+            return False
+        if epoch > self.epoch:
+            return True
+        known = self._election.leader_id
+        waiting = self._state in (State.UNATTACHED, State.VOTED, State.PROSPECTIVE, State.CANDIDATE)
+        return waiting and not self._leader_ended and known in (NO_LEADER, leader_id)
+
+    def to_unattached(self, epoch: int) -> None:
+        self._move(State.UNATTACHED, self._in_epoch(epoch))
+
+    def to_voted(self, candidate_id: int) -> None:
+        self._move(State.VOTED, ElectionState(self.epoch, self._election.leader_id, candidate_id))
+
+    def to_follower(self, epoch: int, leader_id: int) -> None:
+        self._move(State.FOLLOWER, ElectionState(epoch, leader_id, self._in_epoch(epoch).voted_id))
+
+    def to_prospective(self) -> None:
+        self._move(State.PROSPECTIVE, self._election)
+
+    def to_candidate(self) -> None:
+        self._move(State.CANDIDATE, ElectionState(self.epoch + 1, NO_LEADER, self._node_id))
+
+    def to_leader(self) -> None:
+        self._move(State.LEADER, ElectionState(self.epoch, self._node_id, self._node_id))
+
+    def to_resigned(self) -> None:
+        self._move(State.RESIGNED, self._election)
+
+    def note_leader_ended(self) -> None:
+        self._leader_ended = True
+
+    def take_unsaved(self) -> ElectionState | None:
+        """The election state if it has changed since the last call."""
+        if not self._unsaved:
+            return None
+        self._unsaved = False
+        return self._election
+
+    def _in_epoch(self, epoch: int) -> ElectionState:
+        return self._election if epoch == self.epoch else ElectionState(epoch)
+
+    def _move(self, state: State, election: ElectionState) -> None:
+        old = self._election
+        if state not in TRANSITIONS[self._state]:
+            raise InvariantViolation(f"no way from {self._state.value} to {state.value}")
+        if not self.is_voter and state not in (State.UNATTACHED, State.FOLLOWER):
+            raise InvariantViolation(f"observer {self._node_id} cannot be {state.value}")
+        if election.epoch < old.epoch or election.epoch > EPOCH_MAX:
+            raise InvariantViolation(f"epoch would go from {old.epoch} to {election.epoch}")
+        if election.epoch == old.epoch:
+            if old.voted_id not in (NO_VOTE, election.voted_id):
+                raise InvariantViolation(f"second vote in epoch {old.epoch}: {old.voted_id}, then {election.voted_id}")
+            if old.leader_id not in (NO_LEADER, election.leader_id):
+                raise InvariantViolation(f"second leader in epoch {old.epoch}: {old.leader_id}, {election.leader_id}")
+        else:
+            self._leader_ended = False
+        self._state = state
+        if election != old:
+            self._election = election
+            self._unsaved = True

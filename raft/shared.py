@@ -1,0 +1,81 @@
+"""What the parts of one core work on together: configuration, state machine, log mirror, outbox, random source.
+
+Handed to every part (election, following, leadership) so that none of them needs to know the core or each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from penstock.errors import ApiError
+from raft.config import RaftConfig
+from raft.log_mirror import LogMirror
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from raft.outbox import Outbox
+from raft.quorum_state import QuorumState
+
+NEVER_MS = 1 << 60
+"""A deadline that does not come: a node that only waits for others."""
+
+_RESPONSE_OF: dict[type[Request], type[Response]] = {
+    VoteRequest: VoteResponse,
+    BeginQuorumEpochRequest: BeginQuorumEpochResponse,
+    EndQuorumEpochRequest: EndQuorumEpochResponse,
+    FetchRequest: FetchResponse,
+}
+
+
+@dataclass(slots=True)
+class Counters:
+    """Monotonic counts, read by `RaftCore.statistics`."""
+
+    pre_vote_rounds: int = 0
+    elections: int = 0
+    elections_won: int = 0
+    resignations: int = 0
+    truncations: int = 0
+    fetches_answered: int = 0
+    requests_rejected: int = 0
+    answers_dropped: int = 0
+    answers_malformed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The workbench of one core."""
+
+    config: RaftConfig
+    quorum: QuorumState
+    log: LogMirror
+    outbox: Outbox
+    random: Random
+    counters: Counters = field(default_factory=Counters)
+
+    def refuse(self, request_id: int, request: Request, error: type[ApiError], why: str) -> None:
+        """Answer with an error and with what this node knows of leader and epoch."""
+        self.counters.requests_rejected += 1
+        self.outbox.reply(request_id, self.refusal(request, error, why))
+
+    def refusal(self, request: Request, error: type[ApiError], why: str) -> Response:
+        quorum = self.quorum
+        return _RESPONSE_OF[type(request)](
+            leader_id=quorum.leader_id, leader_epoch=quorum.epoch, error_code=error.code, error_message=why
+        )
+
+    def backoff_ms(self, failures: int) -> int:
+        """50, 100, 200 … ms, at most a second, with up to a fifth less so that nodes do not march in step."""
+        config = self.config
+        full = min(config.retry_backoff_max_ms, config.retry_backoff_ms << min(failures - 1, 16))
+        return full - self.random.randint(0, full // 5)

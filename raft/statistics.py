@@ -1,0 +1,65 @@
+"""Frozen snapshots of a core and of a quorum, for metrics and for `penstock quorum describe`. No behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from raft.quorum_state import State
+
+
+@dataclass(frozen=True, slots=True)
+class RaftStatistics:
+    """One core: where it stands, and monotonic counts since the start of the process."""
+
+    state: State
+    epoch: int
+    leader_id: int
+    high_watermark: int
+    log_end_offset: int
+    flushed_offset: int
+    uncommitted_bytes: int
+    pre_vote_rounds: int
+    elections: int
+    elections_won: int
+    resignations: int
+    truncations: int
+    fetches_answered: int
+    requests_rejected: int
+    answers_dropped: int
+    answers_malformed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDescription:
+    """One node of the quorum as the describing node knows it; -1 and None where it does not know."""
+
+    replica_id: int
+    log_end_offset: int
+    last_fetch_ms_ago: int | None
+    last_caught_up_ms_ago: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDescription:
+    """The quorum as one node sees it; only the leader knows the progress of the others."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStatistics:
+    """The core's statistics and what the driver around it does."""
+
+    core: RaftStatistics
+    is_active: bool
+    applied_offset: int
+    proposals_waiting: int
+    requests_waiting: int
+    sends_in_flight: int
+    flushes: int
+    election_state_saves: int
+    send_failures: int

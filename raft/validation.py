@@ -1,0 +1,75 @@
+"""What is wrong with a request from another node, before any of it is believed: its cluster, its sense, its epoch.
+
+Pure. Every field may be missing, empty, negative or huge; such a request gets an error and changes nothing
+(CVE-2026-83525: an empty list once killed a controller).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    UnknownLeaderEpochError,
+)
+from penstock.types import NO_EPOCH
+from raft.config import RaftConfig
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Request,
+    VoteRequest,
+)
+from raft.quorum_state import EPOCH_MAX
+
+Objection = tuple[type[ApiError], str]
+
+
+def objection(request: Request, config: RaftConfig, epoch: int) -> Objection | None:
+    """Why this node, in `epoch`, cannot take the request; None when it can."""
+    if request.cluster_id != config.cluster_id:
+        wanted = request.cluster_id or "no cluster"
+        return InconsistentClusterIdError, f"this is cluster {config.cluster_id}, the request is for {wanted}"
+    if not _makes_sense(request, config):
+        kind = type(request).__name__
+        return InvalidRequestError, f"{kind} has a field that cannot be, or is not meant for node {config.node_id}"
+    asked = request_epoch(request)
+    if asked < epoch:
+        return FencedLeaderEpochError, f"epoch {asked} is over, this node is in epoch {epoch}"
+    if asked > epoch and isinstance(request, FetchRequest):
+        return UnknownLeaderEpochError, f"epoch {asked} is not known here, this node is in epoch {epoch}"
+    return None
+
+
+def request_epoch(request: Request) -> int:
+    """The epoch in which the request was made."""
+    match request:
+        case VoteRequest():
+            return request.candidate_epoch
+        case FetchRequest():
+            return request.current_leader_epoch
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return request.leader_epoch
+
+
+def _makes_sense(request: Request, config: RaftConfig) -> bool:
+    match request:
+        case VoteRequest():
+            log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
+            meant = _from_voter_to_me(request.candidate_id, request.voter_id, config)
+            return log_end and meant and 0 <= request.candidate_epoch < EPOCH_MAX
+        case BeginQuorumEpochRequest():
+            meant = _from_voter_to_me(request.leader_id, request.voter_id, config)
+            return meant and 0 < request.leader_epoch < EPOCH_MAX
+        case EndQuorumEpochRequest():
+            meant = _from_voter_to_me(request.leader_id, config.node_id, config)
+            return meant and 0 < request.leader_epoch < EPOCH_MAX
+        case FetchRequest():
+            position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
+            return position and request.replica_id >= 0 and request.replica_id != config.node_id
+
+
+def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig) -> bool:
+    return config.is_voter and voter_id == config.node_id and sender_id in config.other_voters
