@@ -28,9 +28,9 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic."""
+    pairs = parse_pairs(config or [])
     from penstock import Admin
 
-    pairs = parse_pairs(config or [])
     with Admin(bootstrap) as admin:
         admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
         topic = admin.describe_topic(name)

@@ -1,0 +1,46 @@
+"""How `penstock produce` cuts standard input into lines."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from penstock.cli import produce
+from penstock.errors import ConfigError
+
+
+class Dripping(io.BytesIO):
+    """A stream that gives a few bytes at a time, as a pipe may."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        super().__init__(data)
+        self._step = step
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read1(self._step)
+
+
+def lines_of(stream: Any) -> list[bytes]:
+    return [line for lines in produce.read_lines(stream) for line in lines]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"a", b"a\n", b"a\nb", b"a\n\nb\n", b"\n\n", b"a\r\nb\n", b"ab\ncd\nef"])
+@pytest.mark.parametrize("step", [1, 2, 3, 1000])
+def test_lines_are_the_same_however_the_bytes_arrive(data: bytes, step: int) -> None:
+    expected = data.split(b"\n")
+    if expected[-1] == b"":
+        expected.pop()
+    assert lines_of(Dripping(data, step)) == expected
+
+
+def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "LINE_BYTES_MAX", 10)
+    with pytest.raises(ConfigError, match="a line is longer than 10 bytes"):
+        lines_of(Dripping(b"x" * 11, 3))
+
+
+def test_a_keyed_line_without_its_separator_is_named() -> None:
+    with pytest.raises(ConfigError, match="b'no key here' is without the key separator b':'"):
+        produce._send(None, "orders", [b"no key here"], b":")  # type: ignore[arg-type]

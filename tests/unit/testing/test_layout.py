@@ -1,0 +1,64 @@
+"""Where a local cluster's nodes stand: ports, directories, configuration files that a node accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.config import load_config
+from penstock.errors import ConfigError
+from penstock.testing.cluster import TEST_CONFIG, Cluster
+from penstock.testing.layout import Layout, NodePorts, fixed_ports, free_ports, new_layout, stored_layout
+
+
+@pytest.mark.parametrize(("nodes", "voters"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 3)])
+def test_every_node_file_is_a_configuration_that_a_node_accepts(tmp_path: Path, nodes: int, voters: int) -> None:
+    layout = new_layout(tmp_path, nodes, 20_000)
+    layout.write([TEST_CONFIG] * nodes)
+    configs = [load_config(str(layout.config_path(index))) for index in range(nodes)]
+    assert [config.node_id for config in configs] == list(range(nodes))
+    assert sum(config.is_controller for config in configs) == voters
+    assert all(config.is_broker and len(config.voters) == voters for config in configs)
+    assert configs[0].log_dirs == (str(layout.data_directory(0)),)
+
+
+def test_fixed_ports_leave_room_between_the_kinds() -> None:
+    assert fixed_ports(2, 9192) == (NodePorts(9192, 9292, 9392), NodePorts(9193, 9293, 9393))
+    with pytest.raises(ConfigError, match="out of range"):
+        fixed_ports(3, 65_400)
+
+
+def test_free_ports_are_distinct_and_below_the_ephemeral_ones() -> None:
+    ports = [port for node in free_ports(5) for port in node]
+    assert len(set(ports)) == 15 and max(ports) < 32_768
+
+
+def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, None)
+    layout.write([{}] * 3)
+    assert stored_layout(tmp_path, 3, None) == layout
+    assert stored_layout(tmp_path, 3, 9192) == Layout(tmp_path, layout.cluster_id, fixed_ports(3, 9192))
+
+
+def test_a_directory_with_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
+    new_layout(tmp_path, 3, None).write([{}] * 3)
+    with pytest.raises(ConfigError, match="holds a cluster of 3 nodes, not 1"):
+        stored_layout(tmp_path, 1, None)
+
+
+def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"cluster\.json: damaged"):
+        stored_layout(tmp_path, 1, None)
+
+
+def test_a_cluster_that_is_not_open_says_so() -> None:
+    with pytest.raises(Exception, match="the cluster is not open"):
+        _ = Cluster().bootstrap
+
+
+@pytest.mark.parametrize("nodes", [0, 51])
+def test_a_number_of_nodes_out_of_range_is_refused(nodes: int) -> None:
+    with pytest.raises(ConfigError, match=f"nodes = {nodes}"):
+        Cluster(nodes)
