@@ -1,0 +1,198 @@
+"""A controller with a log but without a quorum, for the tests of metadata/: whatever is decided is committed at once.
+
+Every record goes through the codec, into the controller's state and into a delta, and the invariants of a partition are
+checked after each of them, so that every test of a decision is a test of I8, I10 and I11 as well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from metadata.codec import decode_record, encode_record
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.controller.result import ControllerResult
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import Record
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.requests import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    IsrMember,
+    NewTopic,
+    RegisterBrokerRequest,
+    TopicResult,
+)
+from penstock.types import NO_LEADER
+
+T = TypeVar("T")
+CLUSTER_ID = "cluster-1"
+SESSION_TIMEOUT_MS = 9_000
+EPOCH = 1
+
+
+class Cluster:
+    """One controller, its log, its brokers' epochs, and the time."""
+
+    def __init__(self, brokers: int = 0, config: ControllerConfig | None = None, seed: int = 1) -> None:
+        self.config = config or ControllerConfig(CLUSTER_ID, session_timeout_ms=SESSION_TIMEOUT_MS)
+        self.now_ms = 0
+        self.log: list[Record] = []
+        self.image: MetadataImage = EMPTY_IMAGE
+        self.leaders: dict[tuple[PartitionKey, int], int] = {}
+        self._rng = random.Random(seed)
+        self._incarnations = 0
+        self.controller = self._activate()
+        for broker_id in range(1, brokers + 1):
+            self.start(broker_id)
+
+    # --- committing -----------------------------------------------------------------------------------------------
+
+    @property
+    def next_offset(self) -> int:
+        return len(self.log)
+
+    def commit(self, result: ControllerResult[T]) -> T:
+        for record in result.records:
+            same = decode_record(encode_record(record))
+            assert same == record
+            before, delta = self.image, MetadataDelta(self.image)
+            self.controller.replay(record, self.next_offset)
+            delta.replay(same)
+            self.image = delta.apply(self.next_offset, EPOCH)
+            self.log.append(record)
+            self._check(before)
+        return result.response
+
+    def fail_over(self) -> None:
+        """Another node becomes the controller, from the committed image."""
+        self.controller = self._activate()
+
+    def _activate(self) -> Controller:
+        return Controller(self.image, self.config, self._rng, self.now_ms)
+
+    # --- brokers --------------------------------------------------------------------------------------------------
+
+    def register(self, broker_id: int, **fields: object) -> int:
+        """A new process of the broker registers; its epoch."""
+        self._incarnations += 1
+        wanted: dict[str, object] = {"incarnation_id": f"process-{self._incarnations}", "host": f"host-{broker_id}"}
+        request = RegisterBrokerRequest(CLUSTER_ID, broker_id, port=9192, **{**wanted, **fields})  # type: ignore[arg-type]
+        return self.commit(self.controller.register_broker(request, self.now_ms, self.next_offset)).broker_epoch
+
+    def heartbeat(
+        self, broker_id: int, *, offset: int | None = None, fence: bool = False, stop: bool = False
+    ) -> BrokerHeartbeatResponse:
+        request = BrokerHeartbeatRequest(
+            CLUSTER_ID,
+            broker_id,
+            self.image.brokers[broker_id].broker_epoch,
+            current_metadata_offset=self.image.offset if offset is None else offset,
+            want_fence=fence,
+            want_shut_down=stop,
+        )
+        return self.commit(self.controller.heartbeat(request, self.now_ms))
+
+    def start(self, broker_id: int, **fields: object) -> int:
+        """The broker registers and is unfenced."""
+        epoch = self.register(broker_id, **fields)
+        assert not self.heartbeat(broker_id).is_fenced
+        return epoch
+
+    def let_die(self, *broker_ids: int) -> tuple[int, ...]:
+        """These stop sending heartbeats, all others go on, until the sessions are over."""
+        self.now_ms += SESSION_TIMEOUT_MS
+        for broker_id in sorted(self.image.brokers.keys() - set(broker_ids)):
+            if not self.image.brokers[broker_id].fenced:
+                self.heartbeat(broker_id)
+        return self.tick()
+
+    def tick(self) -> tuple[int, ...]:
+        return self.commit(self.controller.tick(self.now_ms)).fenced_broker_ids
+
+    # --- topics ---------------------------------------------------------------------------------------------------
+
+    def create(
+        self, name: str, partitions: int = 1, replication_factor: int = 1, config: Mapping[str, str] | None = None
+    ) -> TopicResult:
+        return self.create_all(NewTopic(name, partitions, replication_factor, config or {}))[0]
+
+    def create_all(self, *topics: NewTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
+        request = CreateTopicsRequest(topics, validate_only)
+        return self.commit(self.controller.create_topics(request, self.now_ms)).topics
+
+    def delete(self, *names: str) -> tuple[TopicResult, ...]:
+        return self.commit(self.controller.delete_topics(DeleteTopicsRequest(names), self.now_ms)).topics
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> Exception | None:
+        request = AlterConfigsRequest((AlterConfigsResource("topic", name, changes),))
+        return self.commit(self.controller.alter_configs(request, self.now_ms)).resources[0].error
+
+    def partition(self, name: str, partition: int = 0) -> PartitionRegistration:
+        found = self.image.partition(name, partition)
+        assert found is not None
+        return found
+
+    def proposal(self, name: str, isr: tuple[int, ...], partition: int = 0) -> AlterPartitionData:
+        """What an up-to-date leader would ask for."""
+        now = self.partition(name, partition)
+        members = tuple(IsrMember(member, self.image.brokers[member].broker_epoch) for member in isr)
+        return AlterPartitionData(now.topic_id, partition, now.leader_epoch, now.partition_epoch, members)
+
+    def alter(self, broker_id: int, *data: AlterPartitionData) -> tuple[AlterPartitionResult, ...]:
+        request = AlterPartitionRequest(broker_id, self.image.brokers[broker_id].broker_epoch, data)
+        return self.commit(self.controller.alter_partition(request, self.now_ms)).partitions
+
+    # --- invariants -----------------------------------------------------------------------------------------------
+
+    def _check(self, before: MetadataImage) -> None:
+        for topic_id, topic in self.image.topics_by_id.items():
+            if topic is not before.topics_by_id.get(topic_id):
+                for partition in topic.partitions.values():
+                    self._check_partition(partition, before)
+        if self.image.brokers is not before.brokers:
+            for topic in self.image.topics_by_id.values():
+                for partition in topic.partitions.values():
+                    self._check_isr(partition)
+
+    def _check_partition(self, partition: PartitionRegistration, before: MetadataImage) -> None:
+        self._check_isr(partition)
+        topic = before.topics_by_id.get(partition.topic_id)
+        earlier = topic.partitions.get(partition.partition) if topic else None
+        if earlier is not None and earlier is not partition:
+            assert partition.leader_epoch >= earlier.leader_epoch, "I10: the leader epoch fell"
+            assert partition.partition_epoch == earlier.partition_epoch + 1, "I10: the partition epoch is not the next"
+        if partition.leader_id != NO_LEADER:
+            leader = self.leaders.setdefault((partition.key, partition.leader_epoch), partition.leader_id)
+            assert leader == partition.leader_id, "I10: two leaders in one epoch"
+
+    def _check_isr(self, partition: PartitionRegistration) -> None:
+        fenced = [member for member in partition.isr if self.image.brokers[member].fenced]
+        assert partition.isr and set(partition.isr) <= set(partition.replicas), "I11: the ISR is not of the replicas"
+        assert not fenced or len(partition.isr) == 1, f"I11: fenced {fenced} in the ISR of {partition}"
+        assert partition.leader_id in (NO_LEADER, *partition.isr), "I11: the leader is not in the ISR"
+        assert partition.leader_id not in fenced, "a fenced broker leads"
+
+
+def is_error(error: Exception | None, kind: type[Exception], *words: str) -> bool:
+    """Whether an item's error is of exactly this type and says these words."""
+    return type(error) is kind and all(word in str(error) for word in words)
+
+
+def raised_by(action: Callable[[], object]) -> Exception:
+    """The error of a request that is refused as a whole."""
+    try:
+        action()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
