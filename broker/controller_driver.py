@@ -58,6 +58,7 @@ class ControllerDriver:
         self._random = random.Random()
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
+        self._last_proposal: asyncio.Future[int] | None = None
 
     @property
     def is_active(self) -> bool:
@@ -80,7 +81,7 @@ class ControllerDriver:
             self.resign()
 
     def resign(self) -> None:
-        self._controller = None
+        self._controller = self._last_proposal = None
         if self._ticker is not None:
             self._ticker.cancel()
             self._ticker = None
@@ -123,12 +124,14 @@ class ControllerDriver:
         """Propose BEFORE the first await, so that decisions and log agree on the order; the last offset, once durable
         on a majority."""
         if not result.records:
-            return self._raft.high_watermark - 1
+            # The decision may have read records that are not committed yet: its answer waits for them too.
+            return await asyncio.shield(self._last_proposal) if self._last_proposal is not None else -1
         base_offset = self._raft.next_offset
         committed = self._raft.propose([encode_record(record) for record in result.records])
         for index, record in enumerate(result.records):
             controller.replay(record, base_offset + index)
-        last_offset = await committed
+        self._last_proposal = committed
+        last_offset = await asyncio.shield(committed)
         if last_offset != base_offset + len(result.records) - 1:
             raise InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
         return last_offset

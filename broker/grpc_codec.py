@@ -6,6 +6,7 @@ One function per message and direction. Record bytes pass through as the `bytes`
 from __future__ import annotations
 
 from broker.requests import (
+    ClusterView,
     EpochPartition,
     EpochPartitionResult,
     FetchPartition,
@@ -14,10 +15,15 @@ from broker.requests import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResult,
+    MetadataResponse,
+    NodeView,
     OffsetForLeaderEpochRequest,
     PartitionFetchResult,
     ProduceRequest,
     ProduceResponse,
+    QuorumReplicaView,
+    QuorumView,
+    TopicView,
 )
 from metadata.requests import (
     CreateTopicsRequest,
@@ -31,7 +37,7 @@ from metadata.requests import (
 from penstock.errors import ApiError, error_for
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2
-from penstock.types import NO_LEADER, EpochEndOffset, Endpoint, LeaderHint, TopicPartition
+from penstock.types import NO_LEADER, Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 
 
 def hint_to_pb(hint: LeaderHint) -> common_pb2.LeaderHint:
@@ -319,3 +325,75 @@ def delete_topics_response_to_pb(response: DeleteTopicsResponse) -> pb.DeleteTop
 
 def delete_topics_response_from_pb(message: pb.DeleteTopicsResponse) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(tuple(_topic_result_from_pb(r) for r in message.topics), message.metadata_offset)
+
+
+# -- views -----------------------------------------------------------------------------------------------------------
+
+
+def _node_to_pb(node: NodeView) -> common_pb2.Node:
+    return common_pb2.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack, fenced=node.fenced)
+
+
+def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
+    return pb.TopicMetadata(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error=error_to_pb(topic.error) if topic.error is not None else None,
+        partitions=[
+            pb.PartitionMetadata(
+                partition=p.partition,
+                leader_id=p.leader_id,
+                leader_epoch=p.leader_epoch,
+                partition_epoch=p.partition_epoch,
+                replicas=p.replicas,
+                isr=p.isr,
+            )
+            for p in topic.partitions
+        ],
+        config=dict(topic.config),
+    )
+
+
+def metadata_to_pb(response: MetadataResponse) -> pb.MetadataResponse:
+    return pb.MetadataResponse(
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+        brokers=[_node_to_pb(node) for node in response.brokers],
+        topics=[_topic_to_pb(topic) for topic in response.topics],
+        metadata_offset=response.metadata_offset,
+    )
+
+
+def cluster_to_pb(view: ClusterView) -> pb.DescribeClusterResponse:
+    return pb.DescribeClusterResponse(
+        cluster_id=view.cluster_id,
+        controller_id=view.controller_id,
+        brokers=[_node_to_pb(node) for node in view.brokers],
+        metadata_offset=view.metadata_offset,
+    )
+
+
+def quorum_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:
+    return pb.DescribeQuorumResponse(
+        leader_id=view.leader_id,
+        leader_epoch=view.leader_epoch,
+        high_watermark=view.high_watermark,
+        voters=[_quorum_replica_to_pb(r) for r in view.voters],
+        observers=[_quorum_replica_to_pb(r) for r in view.observers],
+    )
+
+
+def _quorum_replica_to_pb(replica: QuorumReplicaView) -> pb.QuorumReplica:
+    return pb.QuorumReplica(
+        node_id=replica.node_id, log_end_offset=replica.log_end_offset, last_fetch_ms_ago=replica.last_fetch_ms_ago
+    )
+
+
+def quorum_from_pb(message: pb.DescribeQuorumResponse) -> QuorumView:
+    return QuorumView(
+        message.leader_id,
+        message.leader_epoch,
+        message.high_watermark,
+        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.voters),
+        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.observers),
+    )

@@ -1,7 +1,7 @@
 """The gRPC door of the controller listener: the quorum's own calls, and what brokers ask of the active controller.
 
-An edge. Quorum calls go to the raft driver; controller calls go to `handle`, which answers or raises a typed error. They
-do not pass the request channel: heartbeats and votes must not queue behind produce requests.
+An edge. Quorum calls go to the raft driver; controller calls go to `handle`, which answers or raises a typed error.
+They do not pass the request channel: heartbeats and votes must not queue behind produce requests.
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ def _fetch_error(body: Any, error: ApiError) -> pb.FetchResponse:
     return pb.FetchResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error))
 
 
-_PRODUCE = _StreamKind(
-    "Produce", codec.produce_from_pb, codec.produce_to_pb, _produce_error, PRODUCES_PIPELINED_MAX
-)
+_PRODUCE = _StreamKind("Produce", codec.produce_from_pb, codec.produce_to_pb, _produce_error, PRODUCES_PIPELINED_MAX)
 _FETCH = _StreamKind("Fetch", codec.fetch_from_pb, codec.fetch_response_to_pb, _fetch_error, FETCHES_PIPELINED_MAX)
 
 

@@ -57,5 +57,3 @@ def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:
     if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN) and "penstock" in details.lower():
         return UnknownServerError(f"{peer}: {details}")
     return NetworkError(f"{peer}: {status.name.lower()}: {details}")
-
-

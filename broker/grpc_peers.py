@@ -1,7 +1,7 @@
 """What a node says to other nodes over gRPC: quorum calls, controller calls, and fetch streams. An edge.
 
-One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short so
-that a restarted node is found again at once. gRPC's failures become typed errors here.
+One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short
+so that a restarted node is found again at once. gRPC's failures become typed errors here.
 """
 
 from __future__ import annotations

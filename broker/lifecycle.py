@@ -29,6 +29,7 @@ from penstock.types import NO_OFFSET
 log = logging.getLogger(__name__)
 
 RETRY_MS = 200
+SHUTDOWN_POLL_MS = 50
 CONTROLLED_SHUTDOWN_MS_MAX = 5_000
 
 
@@ -119,12 +120,14 @@ class BrokerLifecycle:
         """Ask the controller to move this broker's leaders away; True when it says that the broker may stop."""
         try:
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
-                while not (await self._heartbeat(want_shut_down=True)).should_shut_down:
-                    await asyncio.sleep(0.05)
+                while True:
+                    answer = await self._heartbeat(want_shut_down=True)
+                    if answer.should_shut_down:
+                        return True
+                    await asyncio.sleep(SHUTDOWN_POLL_MS / 1000)
         except (ApiError, TimeoutError) as error:
             log.warning("controlled shutdown was not granted: %s", error)
             return False
-        return True
 
     async def stop(self) -> None:
         if self._task is not None:

@@ -26,6 +26,7 @@ class MetadataLoader:
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
+        self.on_leader_change: Callable[[int, int], None] = lambda leader_id, epoch: None
         self._publishers: list[Publisher] = []
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 

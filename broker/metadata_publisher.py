@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from broker.config import NodeConfig
 from broker.replication.replica_manager import ReplicaManager, TopicSettings
+from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
-from metadata.topic_config import effective_topic_config
+from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
-from storage.log import LogConfig
+from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -25,12 +28,10 @@ log = logging.getLogger(__name__)
 class MetadataPublisher:
     """Subscribes to the loader. Does nothing until `caught_up` is called once."""
 
-    def __init__(
-        self, replicas: ReplicaManager, log_manager: LogManager, broker_defaults: Mapping[str, object]
-    ) -> None:
+    def __init__(self, replicas: ReplicaManager, log_manager: LogManager, defaults: Mapping[str, ConfigValue]) -> None:
         self._replicas = replicas
         self._log_manager = log_manager
-        self._defaults = broker_defaults
+        self._defaults = defaults
         self._is_active = False
 
     def caught_up(self, image: MetadataImage) -> None:
@@ -96,11 +97,22 @@ class MetadataPublisher:
                 self._log_manager.stray(key)
 
 
-def topic_settings(typed: Mapping[str, object]) -> TopicSettings:
+def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:
     """A topic's typed configuration, as storage and replication take it."""
-    fields = LogConfig.__dataclass_fields__
-    known = {key.replace(".", "_"): value for key, value in typed.items()}
-    return TopicSettings(
-        log=LogConfig(**{name: value for name, value in known.items() if name in fields}),  # type: ignore[arg-type]
-        min_insync_replicas=int(str(known["min_insync_replicas"])),
-    )
+    known: dict[str, Any] = {}
+    for key, value in typed.items():
+        name = key.replace(".", "_")
+        if name in LogConfig.__dataclass_fields__:
+            known[name] = ",".join(value) if isinstance(value, tuple) else value
+    return TopicSettings(LogConfig(**known), int(str(typed[MIN_INSYNC_REPLICAS])))
+
+
+def topic_defaults(config: NodeConfig) -> dict[str, ConfigValue]:
+    """What the node's configuration says for its topics, under Kafka's broker keys."""
+    found: dict[str, ConfigValue] = {}
+    for definition in TOPIC_CONFIGS.values():
+        key = definition.broker_key
+        value = getattr(config, key.replace(".", "_"), None) if key else None
+        if value is not None:
+            found[str(key)] = value
+    return found

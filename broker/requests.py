@@ -6,7 +6,8 @@ requests are the controller's own (`metadata.requests`), forwarded as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
@@ -140,3 +141,68 @@ class DescribeClusterRequest:
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
     """Asks for the state of the quorum; only its leader can answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    node_id: int
+    host: str
+    port: int
+    rack: str
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    name: str
+    topic_id: str = ""
+    error: ApiError | None = None
+    partitions: tuple[PartitionView, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse:
+    """The answering node's image, as far as it was asked for; brokers are the unfenced ones."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[NodeView, ...]
+    topics: tuple[TopicView, ...]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[NodeView, ...]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplicaView:
+    node_id: int
+    log_end_offset: int
+    last_fetch_ms_ago: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumView:
+    """Only the quorum's leader knows the progress of the others; -1 where it has not heard of one."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplicaView, ...]
+    observers: tuple[QuorumReplicaView, ...]

@@ -1,8 +1,9 @@
 """One connection's own part of the request path: requests in, responses out, in the order of the requests.
 
 A processor keeps the open requests of its connection in order. Answers may become ready in any order; they leave in the
-order in which the requests came. At most `pipelined_max` are open, and the door waits before it reads another: that bounds a
-connection's memory and pushes back through the transport. (Kafka allows one; here the loop keeps appends in order.) The transport itself belongs to the door.
+order in which the requests came. At most `pipelined_max` are open, and the door waits before it reads another: that
+bounds a connection's memory and pushes back through the transport. (Kafka allows one; here the loop keeps appends in
+order.) The transport itself belongs to the door.
 """
 
 from __future__ import annotations

@@ -32,8 +32,13 @@ class AlterPartitionManager:
     """One per node; `propose` is called by the replica manager."""
 
     def __init__(
-        self, broker_id: int, broker_epoch: Callable[[], int], call: Callable[[AlterPartitionRequest], Awaitable[Any]]
+        self,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        call: Callable[[AlterPartitionRequest], Awaitable[Any]],
+        on_fatal: Callable[[BaseException], None],
     ) -> None:
+        self._on_fatal = on_fatal
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._call = call
@@ -43,6 +48,11 @@ class AlterPartitionManager:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="alter-partition")
+        self._task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)
 
     async def stop(self) -> None:
         if self._task is not None:

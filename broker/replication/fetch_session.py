@@ -45,8 +45,11 @@ class _Watched:
 class FetchSession:
     """Lives as long as its stream. At most one of its requests waits at a time."""
 
-    def __init__(self, find: PartitionLookup, clock: Clock, response_bytes_max: int) -> None:
+    def __init__(
+        self, find: PartitionLookup, clock: Clock, response_bytes_max: int, count_bytes: Callable[[int, bool], None]
+    ) -> None:
         self._find = find
+        self._count_bytes = count_bytes
         self._clock = clock
         self._response_bytes_max = response_bytes_max
         self._watched: dict[TopicPartition, _Watched] = {}
@@ -57,7 +60,6 @@ class FetchSession:
         self._replica_id = -1
         self._broker_epoch = -1
         self.is_replica = False
-        self.bytes_out = 0
 
     # -- a request comes ---------------------------------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ class FetchSession:
             watched.sent_log_start_offset = result.log_start_offset
             if result.error is not None:
                 self._forget(result.partition)
-        self.bytes_out += size
+        self._count_bytes(size, self.is_replica)
         request.complete(FetchResponse(body.correlation_id, results))
 
     def close(self) -> None:

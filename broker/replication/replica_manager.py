@@ -20,7 +20,7 @@ from penstock.clock import Clock
 from penstock.errors import ApiError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_LEADER, LeaderHint, TopicPartition
 from storage.group_commit import GroupCommit
-from storage.log import LogConfig
+from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,12 @@ class ReplicaManager:
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def apply(
-        self, key: TopicPartition, topic_id: str, state: PartitionRegistration, settings: TopicSettings, hint: LeaderHint
+        self,
+        key: TopicPartition,
+        topic_id: str,
+        state: PartitionRegistration,
+        settings: TopicSettings,
+        hint: LeaderHint,
     ) -> None:
         """This broker hosts `key` now, in the role that `state` says."""
         partition = self._partitions.get(key) or self._host(key, topic_id, settings)
@@ -168,6 +173,13 @@ class ReplicaManager:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._group_commit.unsubscribe(partition.log)
         self._log_manager.delete(key)
+
+    def count_bytes_out(self, size_bytes: int, is_replica: bool) -> None:
+        """A fetch was answered with so many record bytes."""
+        if is_replica:
+            self.replication_bytes_out += size_bytes
+        else:
+            self.bytes_out += size_bytes
 
     # -- upkeep ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,57 @@
+"""How an API hands a request to the active controller without holding a handler: one bounded set of tasks.
+
+The handler starts a task and goes on; the task answers the request. More than `FORWARDED_MAX` at a time are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.network.request_channel import Request
+from penstock.errors import ApiError, ResourceExhaustedError, UnknownServerError
+
+log = logging.getLogger(__name__)
+
+FORWARDED_MAX = 1_000
+"""Administrative requests that wait for the controller at a time; each holds a task and its request."""
+TIMEOUT_MS_DEFAULT = 10_000
+TIMEOUT_MS_MAX = 600_000
+
+
+def bounded_timeout_ms(asked_ms: int) -> int:
+    """What the client asked for; 0 means the default."""
+    return min(asked_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
+
+
+class ForwardedRequests:
+    """The tasks under way; stopped with the node."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
+        """Answer `request` with what `answer` returns or raises."""
+        if len(self._tasks) >= FORWARDED_MAX:
+            answer.close()
+            raise ResourceExhaustedError(f"{FORWARDED_MAX} requests wait for the controller already; try again later")
+        task = asyncio.create_task(self._run(request, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
+        try:
+            request.complete(await answer)
+        except ApiError as error:
+            request.fail(error)
+        except Exception as error:
+            log.exception("%s failed", request)
+            request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
+
+    async def stop(self) -> None:
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,24 @@
+"""Which API a request belongs to. The whole list of what a broker can be asked stands in server.py's wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from broker.network.request_channel import Request
+from penstock.errors import UnsupportedVersionError
+
+Handle = Callable[[Request, Any], None]
+
+
+class Router:
+    """Gives each request to the API of its name."""
+
+    def __init__(self, apis: Mapping[str, Handle]) -> None:
+        self._apis = dict(apis)
+
+    def handle(self, request: Request) -> None:
+        api = self._apis.get(request.api)
+        if api is None:
+            raise UnsupportedVersionError(f"{request.api} is not an API of this broker")
+        api(request, request.body)

@@ -1,0 +1,204 @@
+"""The broker's half of a node: request path, replicas, replication, and its standing with the controller.
+
+Put together in `__init__`, started and stopped in an order that node.py relies on: nothing takes requests before what
+answers them runs, and nothing is closed while something may still write to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from broker.apis.create_topics import CreateTopicsApi
+from broker.apis.delete_topics import DeleteTopicsApi
+from broker.apis.describe_cluster import DescribeClusterApi
+from broker.apis.describe_quorum import DescribeQuorumApi
+from broker.apis.fetch import FetchApi
+from broker.apis.forwarding import ForwardedRequests
+from broker.apis.list_offsets import ListOffsetsApi
+from broker.apis.metadata import MetadataApi
+from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
+from broker.apis.produce import ProduceApi
+from broker.apis.router import Router
+from broker.config import NodeConfig
+from broker.controller_channel import ControllerChannel
+from broker.grpc_door import BrokerDoor
+from broker.grpc_peers import Peers
+from broker.grpc_servers import broker_server
+from broker.lifecycle import BrokerLifecycle
+from broker.metadata_loader import MetadataLoader
+from broker.metadata_publisher import MetadataPublisher, topic_defaults
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.handler_pool import HandlerPool
+from broker.network.request_channel import RequestChannel
+from broker.replication.alter_partition import AlterPartitionManager
+from broker.replication.fetch_session import FetchSession
+from broker.replication.fetcher_driver import FetcherConfig
+from broker.replication.fetcher_manager import FetcherManager
+from broker.replication.replica_manager import ReplicaManager
+from metadata.requests import RegisterBrokerRequest
+from penstock.clock import Clock
+from penstock.types import new_uuid
+from storage.group_commit import GroupCommit
+from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+FETCH_BACKOFF_MS = 200
+ISR_CHECK_INTERVALS_PER_LAG = 2
+"""The ISR is looked at twice in `replica.lag.time.max.ms`, as Kafka does."""
+
+
+class BrokerParts:
+    """Everything that a node with the broker role has besides the quorum."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        cluster_id: str,
+        log_manager: LogManager,
+        loader: MetadataLoader,
+        peers: Peers,
+        controller: ControllerChannel,
+        controller_id: Callable[[], int],
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.config = config
+        self.log_manager = log_manager
+        self.loader = loader
+        self.group_commit = GroupCommit(on_failure=self._directory_failed)
+        self.replicas = ReplicaManager(
+            config.node_id, log_manager, self.group_commit, clock, config.replica_lag_time_max_ms
+        )
+        self.fetchers = FetcherManager(
+            FetcherConfig(
+                config.node_id,
+                cluster_id,
+                config.replica_fetch_wait_max_ms,
+                config.replica_fetch_response_max_bytes,
+                config.replica_fetch_max_bytes,
+                FETCH_BACKOFF_MS,
+            ),
+            config.num_replica_fetchers,
+            clock,
+            peers.open_fetch_stream,
+            self.replicas,
+        )
+        self.fetchers.on_fatal = on_fatal
+        self.replicas.fetchers = self.fetchers
+        self.alter_partition = AlterPartitionManager(
+            config.node_id, lambda: self.replicas.broker_epoch, controller.call, on_fatal
+        )
+        self.replicas.proposals = self.alter_partition
+        self.publisher = MetadataPublisher(self.replicas, log_manager, topic_defaults(config))
+        loader.subscribe(self.publisher.publish)
+        self.channel = RequestChannel(config.queued_max_requests)
+        self.forwarded = ForwardedRequests()
+        self.handlers = HandlerPool(
+            self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads
+        )
+        self.server = broker_server(
+            config.listener("BROKER"),
+            config.socket_request_max_bytes,
+            BrokerDoor(
+                self.channel,
+                lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
+                ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
+            ),
+        )
+        self.lifecycle = BrokerLifecycle(
+            self._registration(cluster_id),
+            controller,
+            loader,
+            config.broker_heartbeat_interval_ms,
+            self._registered,
+            lambda: self.publisher.caught_up(loader.image),
+        )
+        self._on_fatal = on_fatal
+        self._upkeep: list[asyncio.Task[None]] = []
+
+    def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
+        loader, replicas = self.loader, self.replicas
+        return Router(
+            {
+                "Produce": ProduceApi(replicas).handle,
+                "Fetch": FetchApi(replicas, cluster_id).handle,
+                "ListOffsets": ListOffsetsApi(replicas).handle,
+                "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(replicas).handle,
+                "Metadata": MetadataApi(cluster_id, lambda: loader.image, controller_id).handle,
+                "DescribeCluster": DescribeClusterApi(cluster_id, lambda: loader.image, controller_id).handle,
+                "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
+                "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,
+                "DeleteTopics": DeleteTopicsApi(controller, loader, self.forwarded).handle,
+            }
+        )
+
+    def _registration(self, cluster_id: str) -> RegisterBrokerRequest:
+        endpoint = self.config.advertised
+        return RegisterBrokerRequest(
+            cluster_id,
+            self.config.node_id,
+            new_uuid(),
+            endpoint.host,
+            endpoint.port,
+            self.config.broker_rack,
+            self.log_manager.previous_broker_epoch,
+            tuple(self.log_manager.directory_ids),
+        )
+
+    def _registered(self, broker_epoch: int) -> None:
+        self.replicas.broker_epoch = broker_epoch
+
+    def _directory_failed(self, directory: str, error: Exception) -> None:
+        self.replicas.directory_failed(directory, error)
+
+    # -- start and stop, in order ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take requests, then ask the controller to be unfenced."""
+        self.handlers.start()
+        self.alter_partition.start()
+        await self.server.start()
+        config = self.config
+        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self.replicas.shrink_isrs)
+        self._every(config.replica_high_watermark_checkpoint_interval_ms, self.replicas.checkpoint_high_watermarks)
+        self._every(config.log_flush_offset_checkpoint_interval_ms, self.log_manager.checkpoint_recovery_points)
+        self.lifecycle.start().add_done_callback(self._task_done)
+
+    async def stop(self) -> None:
+        """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints."""
+        if self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
+            await self.lifecycle.controlled_shutdown()
+        await self.server.serving(False)
+        await self.lifecycle.stop()
+        await self.server.stop()
+        await self.handlers.stop()
+        await self.forwarded.stop()
+        await self.fetchers.stop()
+        await self.alter_partition.stop()
+        for task in self._upkeep:
+            task.cancel()
+        await asyncio.gather(*self._upkeep, return_exceptions=True)
+        await self.group_commit.close()
+        self.replicas.checkpoint_high_watermarks()
+
+    def _every(self, interval_ms: int, job: Callable[[], None]) -> None:
+        """Run a short job on schedule. A disk error in a checkpoint is logged: it costs recovery time, not data."""
+
+        async def run() -> None:
+            while True:
+                await asyncio.sleep(max(1, interval_ms) / 1000)
+                try:
+                    job()
+                except OSError as error:
+                    log.error("%s failed: %s", getattr(job, "__name__", job), error)
+
+        task = asyncio.create_task(run())
+        task.add_done_callback(self._task_done)
+        self._upkeep.append(task)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)

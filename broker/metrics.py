@@ -1,0 +1,108 @@
+"""What the node shows at /metrics, in Prometheus' exposition format (by prometheus-client).
+
+Counters and gauges are read from the parts' `statistics()` when a scrape comes, so no part knows this library. Only the
+request times are observed as they happen: one histogram per API and phase. Names follow Kafka's metrics in Prometheus'
+spelling; docs/metrics.md lists them with Kafka's names beside.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+
+from broker.network.request_channel import Request
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+log = logging.getLogger(__name__)
+
+PHASES = ("queue", "local", "remote", "response", "total")
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One number to show. `is_counter` numbers only rise while the node runs; their names get `_total`."""
+
+    name: str
+    help: str
+    value: float
+    is_counter: bool = False
+
+
+class _Readings:
+    """A collector that asks for all readings at every scrape."""
+
+    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        for reading in self._read():
+            family: Any = CounterMetricFamily if reading.is_counter else GaugeMetricFamily
+            metric = family(reading.name, reading.help)
+            metric.add_metric([], reading.value)
+            yield metric
+
+
+class Metrics:
+    """The node's registry, its request histograms, and the HTTP endpoint."""
+
+    def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_Readings(read))  # type: ignore[arg-type]
+        ProcessCollector(registry=self.registry)
+        self._seconds = Histogram(
+            "penstock_request_seconds",
+            "Time of a request by phase: in the request queue, in its API, waiting, in the response queue, in all.",
+            ["api", "phase"],
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
+        self._requests = Counter(
+            "penstock_requests", "Requests by API and error code (0: none).", ["api", "error"], registry=self.registry
+        )
+        self._phases: dict[str, list[Histogram]] = {}
+        self._counts: dict[tuple[str, int], Counter] = {}
+        self._stop: Callable[[], None] = lambda: None
+
+    def request_sent(self, request: Request, sent_ns: int) -> None:
+        """Count one answered request and its times."""
+        phases = self._phases.get(request.api)
+        if phases is None:
+            phases = self._phases[request.api] = [self._seconds.labels(request.api, phase) for phase in PHASES]
+        completed_ns = max(request.completed_ns, request.handled_ns)
+        phases[0].observe((request.dequeued_ns - request.received_ns) / 1e9)
+        phases[1].observe((request.handled_ns - request.dequeued_ns) / 1e9)
+        phases[2].observe((completed_ns - request.handled_ns) / 1e9)
+        phases[3].observe((sent_ns - completed_ns) / 1e9)
+        phases[4].observe((sent_ns - request.received_ns) / 1e9)
+        key = (request.api, request.error.code if request.error is not None else 0)
+        counter = self._counts.get(key)
+        if counter is None:
+            counter = self._counts[key] = self._requests.labels(key[0], str(key[1]))
+        counter.inc()
+
+    def serve(self, endpoint: Endpoint) -> None:
+        """Answer scrapes in a thread of its own."""
+        try:
+            server, thread = start_http_server(endpoint.port, addr=endpoint.host, registry=self.registry)
+        except OSError as error:
+            raise ConfigError(
+                f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"
+            ) from error
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        self._stop = stop
+
+    def close(self) -> None:
+        self._stop()

@@ -1,0 +1,225 @@
+"""One node: the quorum's part of it, the controller if it has that role, and the broker if it has that one.
+
+Start: log dirs (locked, recovered) → metadata log and raft → controller door → broker parts → registered → unfenced.
+Stop is the reverse. A fatal error of any part (a disk under the metadata log, an invariant) stops the node at once,
+without the clean-shutdown marker: what is on disk is what the next start must judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.broker_parts import BrokerParts
+from broker.config import NodeConfig
+from broker.controller_channel import ControllerChannel
+from broker.controller_driver import ControllerDriver
+from broker.grpc_controller_door import ControllerDoor, QuorumDoor
+from broker.grpc_peers import Peers
+from broker.grpc_servers import GrpcServer, controller_server
+from broker.metadata_loader import MetadataLoader
+from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, MetadataLog, QuorumStateFile
+from broker.metadata_publisher import topic_defaults
+from broker.metrics import Metrics
+from broker.node_readings import node_readings
+from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.image import MetadataImage
+from penstock.clock import Clock
+from penstock.errors import NotControllerError
+from penstock.types import Endpoint, LeaderHint
+from raft.config import RaftConfig
+from raft.driver import RaftDriver
+from raft.statistics import ReplicaDescription
+from storage.file_system import OsFileSystem
+from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    """See the module. Made on the event loop, after the log dirs were opened."""
+
+    def __init__(self, config: NodeConfig, log_manager: LogManager, clock: Clock) -> None:
+        self.config = config
+        self.cluster_id = log_manager.cluster_id
+        self.log_manager = log_manager
+        self.loader = MetadataLoader()
+        self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self.failed_log_dirs: dict[str, Exception] = {}
+        self._clock = clock
+        self._executor = ThreadPoolExecutor(2, thread_name_prefix="raft-disk")
+        self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.raft = self._make_raft()
+        self.raft.subscribe(self.loader)
+        self.loader.on_leader_change = self._on_leader_change
+        self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
+        self._channel = ControllerChannel(
+            config.node_id, self, clock, self._peers.call_controller, self._local_controller_call
+        )
+        self._controller_server = self._make_controller_server() if config.is_controller else None
+        self.broker = self._make_broker() if config.is_broker else None
+        self.metrics = Metrics(lambda: tuple(node_readings(self)))
+        if self.broker is not None:
+            self.broker.channel.on_sent = self.metrics.request_sent
+            self.broker.replicas.on_storage_failure = self._directory_failed
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _make_raft(self) -> RaftDriver:
+        config = self.config
+        metadata_log = self.log_manager.get_or_create(
+            METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, directory=config.metadata_log_dir
+        )
+        return RaftDriver(
+            RaftConfig(
+                cluster_id=self.cluster_id,
+                node_id=config.node_id,
+                voters=tuple(sorted(config.voters)),
+                election_timeout_ms=config.controller_quorum_election_timeout_ms,
+                fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+            ),
+            MetadataLog(metadata_log),
+            QuorumStateFile(str(metadata_log.directory), OsFileSystem()),
+            self._peers,
+            self._clock,
+            random.Random(),
+            self._executor,
+            self._on_fatal,
+        )
+
+    def _make_controller(self) -> ControllerDriver:
+        config = self.config
+        controller_config = ControllerConfig(
+            cluster_id=self.cluster_id,
+            session_timeout_ms=config.broker_session_timeout_ms,
+            num_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            topic_defaults=topic_defaults(config),
+        )
+
+        def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
+            return Controller(image, controller_config, rng, now_ms)
+
+        return ControllerDriver(config.node_id, self.raft, self.loader, make, self._clock, self._on_fatal)
+
+    def _make_controller_server(self) -> GrpcServer:
+        controller = self.controller
+        if controller is None:
+            raise NotControllerError("this node has no controller role")
+        return controller_server(
+            self.config.listener("CONTROLLER"),
+            self.config.socket_request_max_bytes,
+            QuorumDoor(self.raft.handle),
+            ControllerDoor(controller.handle, self.describe_quorum),
+        )
+
+    def _make_broker(self) -> BrokerParts:
+        return BrokerParts(
+            self.config,
+            self.cluster_id,
+            self.log_manager,
+            self.loader,
+            self._peers,
+            self._channel,
+            lambda: self.leader_id,
+            self._clock,
+            self._on_fatal,
+        )
+
+    # -- what the parts ask ------------------------------------------------------------------------------------------
+
+    @property
+    def leader_id(self) -> int:
+        """The quorum's leader, -1 when unknown."""
+        return self.raft.leader_and_epoch[0]
+
+    def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.loader.image.brokers.get(broker_id)
+        return broker.endpoint if broker is not None else None
+
+    def _on_leader_change(self, leader_id: int, epoch: int) -> None:
+        if self.controller is not None:
+            self.controller.on_leader_change(leader_id, epoch)
+
+    async def _local_controller_call(self, request: object) -> object:
+        if isinstance(request, DescribeQuorumRequest):
+            return self.describe_quorum()
+        if self.controller is None:
+            raise NotControllerError(f"node {self.config.node_id} has no controller role")
+        return await self.controller.handle(request)
+
+    def describe_quorum(self) -> QuorumView:
+        """The quorum as its leader sees it; NotControllerError elsewhere."""
+        if self.leader_id != self.config.node_id:
+            leader_id, epoch = self.raft.leader_and_epoch
+            raise NotControllerError(
+                f"node {self.config.node_id} does not lead the quorum", leader=LeaderHint(leader_id, epoch)
+            )
+        found = self.raft.describe()
+        return QuorumView(
+            found.leader_id,
+            found.leader_epoch,
+            found.high_watermark,
+            tuple(_replica_view(replica) for replica in found.voters),
+            tuple(_replica_view(replica) for replica in found.observers),
+        )
+
+    def _on_fatal(self, error: BaseException) -> None:
+        if not self.fatal.done():
+            log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
+            self.fatal.set_result(error)
+
+    def _directory_failed(self, directory: str, error: Exception) -> None:
+        """A failed log dir takes its replicas; the node lives on, unless the metadata log is in it."""
+        self.failed_log_dirs[directory] = error
+        if len(self.failed_log_dirs) == len(self.config.log_dirs) or directory == self.config.metadata_log_dir:
+            self._on_fatal(error)
+
+    # -- start and stop, in order ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
+        if self.config.metrics_listener is not None:
+            self.metrics.serve(self.config.metrics_listener)
+        await self.raft.start()
+        if self._controller_server is not None:
+            await self._controller_server.start()
+            await self._controller_server.serving(True)
+        if self.broker is not None:
+            await self.broker.start()
+
+    async def wait_ready(self) -> None:
+        """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
+        if self.broker is not None:
+            await self.broker.lifecycle.unfenced.wait()
+            await self.broker.server.serving(True)
+        else:
+            await self.loader.wait_for_offset(0)
+
+    async def stop(self) -> None:
+        """The reverse of start; clean only if nothing was fatal."""
+        broker_epoch = -1
+        if self.broker is not None:
+            broker_epoch = self.broker.lifecycle.broker_epoch
+            await self.broker.stop()
+        if self.controller is not None:
+            self.controller.resign()
+        await self.raft.stop()
+        if self._controller_server is not None:
+            await self._controller_server.stop()
+        await self._peers.close()
+        self._executor.shutdown()
+        self.metrics.close()
+        self.log_manager.close(clean=not self.fatal.done(), broker_epoch=broker_epoch)
+
+    def __repr__(self) -> str:
+        return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"
+
+
+def _replica_view(replica: ReplicaDescription) -> QuorumReplicaView:
+    ago = replica.last_fetch_ms_ago
+    return QuorumReplicaView(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)

@@ -1,0 +1,95 @@
+"""Which numbers a node shows, each with the part that it is read from. The list of metrics, but for request times.
+
+Reads `statistics()` only; what a part does not have on this node (a controller without a broker) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.metrics import Reading
+
+if TYPE_CHECKING:
+    from broker.node import Node
+
+
+def node_readings(node: Node) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _quorum(node)
+    if node.broker is not None:
+        yield from _request_path(node)
+        yield from _replication(node)
+
+
+def _quorum(node: Node) -> Iterator[Reading]:
+    driver = node.raft
+    active = node.controller is not None and node.controller.is_active
+    _, epoch = driver.leader_and_epoch
+    yield Reading("penstock_active_controller_count", "1 on the active controller, else 0.", float(active))
+    yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
+    yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
+    yield Reading(
+        "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
+    )
+    fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
+    yield Reading("penstock_fenced_broker_count", "Registered brokers that are fenced.", fenced)
+    leaderless = sum(
+        not partition.has_leader
+        for topic in node.loader.image.topics_by_id.values()
+        for partition in topic.partitions.values()
+    )
+    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", leaderless)
+    yield Reading("penstock_failed_log_dirs", "Log dirs that failed since the start.", len(node.failed_log_dirs))
+
+
+def _request_path(node: Node) -> Iterator[Reading]:
+    broker = node.broker
+    if broker is None:
+        return
+    channel = broker.channel.statistics()
+    yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
+    yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
+    yield Reading(
+        "penstock_network_processor_avg_idle_percent",
+        "Share of the last minute (0 to 1) in which decoding and encoding left the loop idle.",
+        channel.processor_idle_ratio,
+    )
+    yield Reading(
+        "penstock_request_handler_avg_idle_percent",
+        "Share of the last minute (0 to 1) in which request handlers left the loop idle.",
+        channel.handler_idle_ratio,
+    )
+    yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
+
+
+def _replication(node: Node) -> Iterator[Reading]:
+    broker = node.broker
+    if broker is None:
+        return
+    replicas = broker.replicas.statistics()
+    yield Reading("penstock_partition_count", "Partitions that this broker hosts.", replicas.partitions)
+    yield Reading("penstock_leader_count", "Partitions that this broker leads.", replicas.leaders)
+    yield Reading(
+        "penstock_under_replicated_partitions",
+        "Led partitions with replicas out of the ISR.",
+        replicas.under_replicated,
+    )
+    yield Reading(
+        "penstock_under_min_isr_partitions", "Led partitions below min.insync.replicas.", replicas.under_min_isr
+    )
+    yield Reading("penstock_offline_replicas", "Replicas here whose disk failed.", replicas.offline)
+    yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
+    yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)
+    yield Reading("penstock_messages_in", "Records appended for producers.", replicas.messages_in, True)
+    yield Reading("penstock_bytes_in", "Record bytes appended for producers.", replicas.bytes_in, True)
+    yield Reading("penstock_bytes_out", "Record bytes sent to consumers.", replicas.bytes_out, True)
+    yield Reading(
+        "penstock_replication_bytes_in", "Record bytes fetched from leaders.", replicas.replication_bytes_in, True
+    )
+    yield Reading(
+        "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
+    )
+    flushes = broker.group_commit.statistics()
+    yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
+    yield Reading("penstock_log_flush_seconds", "Time spent in fdatasync since the start.", flushes.flush_seconds, True)

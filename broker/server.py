@@ -1,0 +1,86 @@
+"""Runs one node until it is told to stop: the process around node.py.
+
+Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, and turns
+SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running; a configuration or a
+directory that is refused raises, and the launcher (penstock/node.py) says why in one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+
+import uvloop
+
+from broker.config import NodeConfig, load_config
+from broker.node import Node
+from broker.systemd import Notifier
+from penstock.clock import SystemClock
+from storage.log_manager import LogManager, LogManagerConfig
+
+log = logging.getLogger(__name__)
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def main(config_path: str) -> int:
+    """Run the node of this configuration file; blocks until it has stopped."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    config = load_config(config_path)
+    clock = SystemClock()
+    log_manager = open_log_dirs(config, clock)
+    # What was made so far lives as long as the process: keep the collector from walking it again and again.
+    gc.collect()
+    gc.freeze()
+    return uvloop.run(_run(config, log_manager, clock))
+
+
+def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
+    """Check, lock, load and recover every log dir of the node."""
+    return LogManager.open(
+        config.log_dirs,
+        LogManagerConfig(node_id=config.node_id, flush_policy=config.flush_policy),
+        clock=clock,
+    )
+
+
+async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) -> int:
+    loop = asyncio.get_running_loop()
+    asked_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    notifier = Notifier()
+    node = Node(config, log_manager, clock)
+    jobs: list[asyncio.Task[None]] = []
+    try:
+        await node.start()
+        jobs.append(asyncio.create_task(_announce(node, notifier)))
+        if notifier.watchdog_interval_ms:
+            jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
+        stop = asyncio.create_task(asked_to_stop.wait())
+        await asyncio.wait({stop, node.fatal}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+    finally:
+        notifier.stopping()
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        await node.stop()
+        notifier.close()
+    log.info("stopped")
+    return 1 if node.fatal.done() else 0
+
+
+async def _announce(node: Node, notifier: Notifier) -> None:
+    await node.wait_ready()
+    log.info("node %d is ready", node.config.node_id)
+    notifier.ready()
+
+
+async def _feed_watchdog(notifier: Notifier) -> None:
+    while True:
+        notifier.watchdog()
+        await asyncio.sleep(notifier.watchdog_interval_ms / 1000)
