@@ -73,6 +73,7 @@ def _run(options: argparse.Namespace) -> int:
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
     if options.action == "start":
+        importlib.import_module("broker.preflight").preflight(options.config)
         if options.cluster_id:
             importlib.import_module("broker.format").format_if_empty(options.config, options.cluster_id)
         return int(importlib.import_module("broker.server").main(options.config))
