@@ -43,7 +43,7 @@ class ControllerChannel:
         self._local = local
 
     async def call(self, request: Any, timeout_ms: int = CALL_TIMEOUT_MS) -> Any:
-        """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried until the time is up."""
+        """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time."""
         deadline_ms = self._clock.now_ms() + timeout_ms
         last: ApiError = NotControllerError("the quorum has no leader")
         while True:

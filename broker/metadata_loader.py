@@ -46,7 +46,7 @@ class MetadataLoader:
         self.image = delta.apply(last_offset, epoch)
         for publisher in self._publishers:
             publisher(delta, self.image)
-        still = deque()
+        still: deque[tuple[int, asyncio.Future[None]]] = deque()
         for offset, waiter in self._waiters:
             if offset > last_offset:
                 still.append((offset, waiter))

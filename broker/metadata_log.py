@@ -13,7 +13,6 @@ from pathlib import Path
 
 from penstock.errors import CorruptFileError
 from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
-from raft.config import RaftConfig
 from raft.quorum_state import ElectionState
 from storage.atomic_file import read_text, write_atomically
 from storage.file_system import FileSystem
@@ -23,7 +22,8 @@ from storage.log_config import LogConfig
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
-METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * RaftConfig.batch_max_bytes, retention_ms=-1)
+METADATA_BATCH_BYTES_MAX = 1 << 20
+METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
 

@@ -55,7 +55,7 @@ class Metrics:
 
     def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(_Readings(read))  # type: ignore[arg-type]
+        self.registry.register(_Readings(read))
         ProcessCollector(registry=self.registry)
         self._seconds = Histogram(
             "penstock_request_seconds",

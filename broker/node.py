@@ -20,7 +20,14 @@ from broker.grpc_controller_door import ControllerDoor, QuorumDoor
 from broker.grpc_peers import Peers
 from broker.grpc_servers import GrpcServer, controller_server
 from broker.metadata_loader import MetadataLoader
-from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, MetadataLog, QuorumStateFile
+from broker.metadata_log import (
+    METADATA_BATCH_BYTES_MAX,
+    METADATA_LOG_CONFIG,
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    MetadataLog,
+    QuorumStateFile,
+)
 from broker.metadata_publisher import topic_defaults
 from broker.metrics import Metrics
 from broker.node_readings import node_readings
@@ -81,6 +88,7 @@ class Node:
                 voters=tuple(sorted(config.voters)),
                 election_timeout_ms=config.controller_quorum_election_timeout_ms,
                 fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+                batch_max_bytes=METADATA_BATCH_BYTES_MAX,
             ),
             MetadataLog(metadata_log),
             QuorumStateFile(str(metadata_log.directory), OsFileSystem()),

@@ -35,7 +35,8 @@ def main(config_path: str) -> int:
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    return uvloop.run(_run(config, log_manager, clock))
+    exit_code: int = uvloop.run(_run(config, log_manager, clock))
+    return exit_code
 
 
 def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
@@ -60,9 +61,8 @@ async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) 
         jobs.append(asyncio.create_task(_announce(node, notifier)))
         if notifier.watchdog_interval_ms:
             jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
-        stop = asyncio.create_task(asked_to_stop.wait())
-        await asyncio.wait({stop, node.fatal}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
+        node.fatal.add_done_callback(lambda _: asked_to_stop.set())
+        await asked_to_stop.wait()
     finally:
         notifier.stopping()
         for job in jobs:
