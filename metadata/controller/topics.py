@@ -87,7 +87,7 @@ def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> Con
 
 def _create_topic(context: DecisionContext, topic: NewTopic, batch: _Batch, validate_only: bool) -> TopicResult:
     _check_name(context, topic.name, batch)
-    replicas = _assigned_by_hand(context, topic) if topic.assignment else _placed(context, topic, batch)
+    replicas = _assigned_by_hand(context, topic, batch) if topic.assignment else _placed(context, topic, batch)
     replication_factor = max(map(len, replicas))
     config = validate_topic_config(topic.config)
     check_min_insync_replicas(topic.name, config, replication_factor)
@@ -154,14 +154,14 @@ def _check_partition_count(context: DecisionContext, name: str, partitions: int,
         )
 
 
-def _assigned_by_hand(context: DecisionContext, topic: NewTopic) -> list[tuple[int, ...]]:
+def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tuple[int, ...]]:
     """The operator's own assignment, in the order of partitions."""
     assignment = sorted(topic.assignment, key=lambda assigned: assigned.partition)
     if [assigned.partition for assigned in assignment] != list(range(len(assignment))):
         raise InvalidReplicaAssignmentError(
             f"the assignment of topic {topic.name} must name the partitions from 0 on, each once"
         )
-    _check_partition_count(context, topic.name, len(assignment), _Batch())
+    _check_partition_count(context, topic.name, len(assignment), batch)
     replicas = [assigned.replicas for assigned in assignment]
     _check_agrees(topic, replicas)
     for partition, assigned in enumerate(replicas):

@@ -1,0 +1,187 @@
+"""A random walk over every decision: whatever happens in whatever order, the invariants hold after every record.
+
+The harness checks I10 and I11 and that both readers of a record agree; the walk adds I8 (the controller's state is the
+image of the log), I9 (a snapshot makes the same image), the rule of elections (no leader only if nobody may lead) and
+bounded answers: a decision raises nothing but errors of the wire table. Failovers of the controller come in between.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, image_records
+from metadata.registrations import PartitionRegistration
+from metadata.requests import AlterPartitionData, IsrMember
+from penstock.errors import ApiError
+from tests.unit.metadata.harness import EPOCH, SESSION_TIMEOUT_MS, Cluster
+
+BROKERS = range(1, 6)
+NAMES = ("a", "b", "c.d", "c_d")
+STEPS = 120
+
+
+class Walk:
+    """One seed's history."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.cluster = Cluster(seed=seed)
+        self.outcomes: Counter[str] = Counter()
+        self.actions: tuple[tuple[int, Callable[[], object]], ...] = (
+            (4, self.register),
+            (10, self.heartbeat),
+            (2, self.heartbeat_of_all),
+            (2, self.pass_time),
+            (3, self.create),
+            (1, self.delete),
+            (10, self.alter),
+            (2, self.configure),
+            (1, self.cluster.fail_over),
+        )
+
+    def step(self) -> None:
+        weights = [weight for weight, _ in self.actions]
+        action = self.rng.choices([action for _, action in self.actions], weights)[0]
+        try:
+            action()
+            self.outcomes[action.__name__] += 1
+        except ApiError as error:
+            self.outcomes[type(error).__name__] += 1
+        self.check()
+
+    def register(self) -> None:
+        broker_id = self.rng.choice(BROKERS)
+        known = self.cluster.image.brokers.get(broker_id)
+        previous = self.rng.choice([-1, 0, known.broker_epoch if known else 5])
+        dirs = self.rng.choice([(), (f"dir-{broker_id}",), (f"dir-{broker_id}-new",)])
+        self.cluster.register(broker_id, previous_broker_epoch=previous, rack=f"r{broker_id % 2}", log_dirs=dirs)
+
+    def heartbeat(self) -> None:
+        known = sorted(self.cluster.image.brokers)
+        if known:
+            offset = self.rng.choice([None, None, 0])
+            fence, stop = self.rng.random() < 0.1, self.rng.random() < 0.1
+            self.cluster.heartbeat(self.rng.choice(known), offset=offset, fence=fence, stop=stop)
+
+    def heartbeat_of_all(self) -> None:
+        for broker_id in sorted(self.cluster.image.brokers):
+            self.cluster.heartbeat(broker_id)
+
+    def pass_time(self) -> None:
+        self.cluster.now_ms += self.rng.choice([1, SESSION_TIMEOUT_MS // 3, SESSION_TIMEOUT_MS])
+        self.cluster.tick()
+
+    def create(self) -> None:
+        config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])
+        self.cluster.create(self.rng.choice(NAMES), self.rng.randint(0, 4), self.rng.randint(0, 4), config)
+
+    def delete(self) -> None:
+        self.cluster.delete(self.rng.choice(NAMES))
+
+    def configure(self) -> None:
+        value = self.rng.choice([None, "true", "false", "maybe"])
+        self.cluster.configure(self.rng.choice(NAMES), {"unclean.leader.election.enable": value})
+
+    def alter(self) -> None:
+        """Mostly a leader's own proposal, sometimes a late or mistaken one."""
+        image = self.cluster.image
+        partitions = [p for topic in image.topics_by_id.values() for p in topic.partitions.values() if p.has_leader]
+        if not partitions:
+            return
+        partition = self.rng.choice(partitions)
+        chosen = {
+            partition.leader_id,
+            *self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas))),
+        }
+        members = tuple(IsrMember(member, self.epoch_of(member)) for member in sorted(chosen))
+        late = self.rng.random() < 0.1
+        data = AlterPartitionData(
+            partition.topic_id,
+            partition.partition,
+            partition.leader_epoch - late,
+            partition.partition_epoch - (self.rng.random() < 0.1),
+            members,
+        )
+        requester = partition.leader_id if self.rng.random() < 0.9 else self.rng.choice(sorted(image.brokers))
+        for result in self.cluster.alter(requester, data):
+            self.outcomes["altered" if result.error is None else type(result.error).__name__] += 1
+
+    def epoch_of(self, broker_id: int) -> int:
+        return self.cluster.image.brokers[broker_id].broker_epoch - (self.rng.random() < 0.05)
+
+    # --- what holds after every step ------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        cluster = self.cluster
+        assert cluster.controller.to_image(cluster.image.epoch) == cluster.image, "I8: state and image differ"
+        statistics = cluster.controller.statistics()
+        partitions = [p for topic in cluster.image.topics_by_id.values() for p in topic.partitions.values()]
+        assert statistics.partitions == len(partitions)
+        assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
+        for partition in partitions:
+            assert partition.has_leader or not self.somebody_may_lead(partition), f"nobody leads {partition}"
+
+    def somebody_may_lead(self, partition: PartitionRegistration) -> bool:
+        image = self.cluster.image
+        name = image.topics_by_id[partition.topic_id].name
+        unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
+        candidates = partition.replicas if unclean else partition.isr
+        return any(image.brokers[candidate].is_active for candidate in candidates)
+
+    def check_end(self) -> None:
+        """I8 and I9 from the very beginning."""
+        image = self.cluster.image
+        whole, snapshot = MetadataDelta(EMPTY_IMAGE), MetadataDelta(EMPTY_IMAGE)
+        for record in self.cluster.log:
+            whole.replay(record)
+        for record in image_records(image):
+            snapshot.replay(record)
+        assert whole.apply(image.offset, EPOCH) == image
+        assert snapshot.apply(image.offset, EPOCH) == image
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_invariants_hold_after_every_record_of_any_history(seed: int) -> None:
+    walk = Walk(seed)
+    for _ in range(STEPS):
+        walk.step()
+    walk.check_end()
+
+
+def test_walks_reach_what_they_are_meant_to_reach() -> None:
+    outcomes: Counter[str] = Counter()
+    elections = 0
+    for seed in range(15):
+        walk = Walk(seed)
+        for _ in range(STEPS):
+            walk.step()
+        outcomes += walk.outcomes
+        elections += walk.cluster.controller.statistics().unclean_elections
+    reached = {
+        "altered",
+        "create",
+        "delete",
+        "fail_over",
+        "DuplicateBrokerRegistrationError",
+        "FencedLeaderEpochError",
+        "IneligibleReplicaError",
+        "InvalidRequestError",
+        "InvalidUpdateVersionError",
+    }
+    assert reached <= outcomes.keys(), outcomes
+    assert outcomes["altered"] > 50 and elections > 0, outcomes
+
+
+def test_same_seed_gives_the_same_log() -> None:
+    logs = []
+    for _ in range(2):
+        walk = Walk(seed=7)
+        for _ in range(STEPS):
+            walk.step()
+        logs.append(walk.cluster.log)
+    assert logs[0] == logs[1]

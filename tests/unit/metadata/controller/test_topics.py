@@ -1,0 +1,263 @@
+"""Creating and deleting topics: every bad row has its own error, and spoils no other row."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.controller.config import ControllerConfig
+from metadata.requests import NewTopic, ReplicaAssignment
+from penstock.errors import (
+    InvalidConfigError,
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    PolicyViolationError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
+
+
+def by_hand(name: str, *replicas: tuple[int, ...], **fields: int) -> NewTopic:
+    assignment = tuple(ReplicaAssignment(number, assigned) for number, assigned in enumerate(replicas))
+    return NewTopic(name, assignment=assignment, **fields)  # type: ignore[arg-type]
+
+
+def test_topic_has_an_id_leaders_and_full_isrs() -> None:
+    cluster = Cluster(brokers=3)
+    result = cluster.create("orders", partitions=6, replication_factor=3, config={"retention.ms": " 5 "})
+    assert (result.error, result.partitions, result.replication_factor) == (None, 6, 3)
+    topic = cluster.image.topics_by_name["orders"]
+    assert topic.topic_id == result.topic_id and len(result.topic_id) == 22
+    assert cluster.image.topic_config("orders") == {"retention.ms": "5"}
+    for partition in topic.partitions.values():
+        assert partition.isr == partition.replicas
+        assert (partition.leader_id, partition.leader_epoch, partition.partition_epoch) == (partition.isr[0], 0, 0)
+    leaders = [partition.leader_id for partition in topic.partitions.values()]
+    assert {leaders.count(broker_id) for broker_id in (1, 2, 3)} == {2}
+
+
+def test_numbers_that_are_left_out_are_the_clusters_defaults() -> None:
+    cluster = Cluster(brokers=2, config=ControllerConfig(CLUSTER_ID, num_partitions=4, default_replication_factor=2))
+    result = cluster.create_all(NewTopic("t"))[0]
+    assert (result.partitions, result.replication_factor) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("", "is empty"),
+        (".", "directory"),
+        ("..", "directory"),
+        ("t" * 250, "250 characters"),
+        ("../x", "other characters"),
+        ("a\x00", "other characters"),
+        ("a\n", "other characters"),
+        ("a b", "other characters"),
+        ("ä", "other characters"),
+        ("__cluster_metadata", "reserved"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_name_that_is_not_allowed_says_why(name: str, says: str) -> None:
+    cluster = Cluster(brokers=1)
+    error = cluster.create(name).error
+    assert is_error(error, InvalidTopicError, says)
+    assert len(str(error)) < 200
+
+
+def test_longest_name_is_allowed() -> None:
+    assert Cluster(brokers=1).create("t" * 249).error is None
+
+
+def test_names_that_differ_in_dots_and_underscores_collide() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("a.b")
+    assert is_error(cluster.create("a_b").error, InvalidTopicError, "a_b", "a.b")
+    first, second = cluster.create_all(NewTopic("c.d", 1, 1), NewTopic("c_d", 1, 1))
+    assert first.error is None and is_error(second.error, InvalidTopicError, "c.d")
+    cluster.delete("a.b")
+    assert cluster.create("a_b").error is None
+
+
+def test_existing_topic_is_an_error_and_stays_as_it_is() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("t")
+    end = cluster.next_offset
+    assert is_error(cluster.create("t", partitions=9).error, TopicExistsError, "t exists")
+    assert cluster.next_offset == end
+
+
+def test_topic_named_twice_is_refused_each_time_and_others_are_made() -> None:
+    cluster = Cluster(brokers=1)
+    results = cluster.create_all(NewTopic("a", 1, 1), NewTopic("b", 1, 1), NewTopic("a", 2, 1))
+    assert [result.name for result in results] == ["a", "b", "a"]
+    assert is_error(results[0].error, InvalidRequestError, "2 times")
+    assert is_error(results[2].error, InvalidRequestError, "2 times")
+    assert set(cluster.image.topics_by_name) == {"b"}
+
+
+@pytest.mark.parametrize("partitions", [0, -2, -(10**9), 10_001, 10**9])
+def test_impossible_number_of_partitions_is_refused(partitions: int) -> None:
+    error = Cluster(brokers=1).create("t", partitions=partitions).error
+    assert is_error(error, InvalidPartitionsError, str(partitions), "10000")
+
+
+def test_clusters_bound_counts_what_exists_and_what_the_request_makes() -> None:
+    config = ControllerConfig(CLUSTER_ID, max_partitions=10)
+    cluster = Cluster(brokers=1, config=config)
+    cluster.create("a", partitions=4)
+    results = cluster.create_all(NewTopic("b", 4, 1), NewTopic("c", 3, 1), NewTopic("d", 2, 1))
+    assert results[0].error is None
+    assert is_error(results[1].error, InvalidPartitionsError, "would have 11", "10")
+    assert results[2].error is None
+
+
+def test_request_that_needs_too_many_records_makes_what_fits() -> None:
+    cluster = Cluster(brokers=1, config=ControllerConfig(CLUSTER_ID, max_records_per_decision=6))
+    results = cluster.create_all(NewTopic("a", 4, 1), NewTopic("b", 4, 1))
+    assert results[0].error is None
+    assert is_error(results[1].error, PolicyViolationError, "10 records", "6")
+
+
+@pytest.mark.parametrize("factor", [0, -2, 3, 10**9])
+def test_impossible_replication_factor_says_how_many_brokers_are_live(factor: int) -> None:
+    cluster = Cluster(brokers=3)
+    cluster.heartbeat(3, fence=True)
+    error = cluster.create("t", replication_factor=factor).error
+    assert is_error(error, InvalidReplicationFactorError, str(factor), "2 of 3 registered")
+
+
+def test_without_a_live_broker_no_topic_can_be_made() -> None:
+    assert is_error(Cluster().create("t").error, InvalidReplicationFactorError, "0 of 0")
+
+
+def test_broker_that_shuts_down_gets_no_new_replica() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.create("t", partitions=2, replication_factor=2)
+    cluster.heartbeat(1, offset=0)
+    cluster.heartbeat(2, stop=True)
+    cluster.create("u", partitions=4)
+    assert {cluster.partition("u", number).replicas for number in range(4)} == {(1,)}
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"retention.mss": "1"}, "did you mean retention.ms?"),
+        ({"retention.ms": "soon"}, "retention.ms"),
+        ({"retention.ms": "1", "segment.bytes": "-1"}, "segment.bytes"),
+        ({"min.insync.replicas": "3"}, "replication factor 2"),
+        ({"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}, "max.compaction.lag.ms"),
+    ],
+)
+def test_bad_configuration_makes_no_topic_at_all(config: dict[str, str], says: str) -> None:
+    cluster = Cluster(brokers=2)
+    end = cluster.next_offset
+    assert is_error(cluster.create("t", 1, 2, config).error, InvalidConfigError, says)
+    assert cluster.next_offset == end
+
+
+def test_validate_only_answers_the_same_and_makes_nothing() -> None:
+    cluster = Cluster(brokers=1)
+    end = cluster.next_offset
+    good, bad = cluster.create_all(NewTopic("t", 3, 1), NewTopic("u", 0, 1), validate_only=True)
+    assert (good.error, good.topic_id, good.partitions) == (None, "", 3)
+    assert is_error(bad.error, InvalidPartitionsError)
+    assert cluster.next_offset == end
+
+
+def test_empty_request_is_answered_with_nothing() -> None:
+    cluster = Cluster(brokers=1)
+    assert cluster.create_all() == ()
+    assert cluster.delete() == ()
+
+
+def test_requests_are_bounded() -> None:
+    cluster = Cluster(brokers=1, config=ControllerConfig(CLUSTER_ID, max_items_per_request=2))
+    topics = [NewTopic(str(number), 1, 1) for number in range(3)]
+    assert is_error(raised_by(lambda: cluster.create_all(*topics)), InvalidRequestError, "3 topics", "2")
+    assert is_error(raised_by(lambda: cluster.delete("a", "b", "c")), InvalidRequestError, "3 topics")
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_assignment_by_hand_is_taken_as_it_is() -> None:
+    cluster = Cluster(brokers=3)
+    result = cluster.create_all(by_hand("t", (3, 1), (1, 2)))[0]
+    assert (result.error, result.partitions, result.replication_factor) == (None, 2, 2)
+    assert [cluster.partition("t", number).replicas for number in (0, 1)] == [(3, 1), (1, 2)]
+    assert cluster.partition("t").leader_id == 3
+
+
+def test_assignment_by_hand_may_name_a_fenced_broker_which_is_then_not_in_sync() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.heartbeat(1, fence=True)
+    cluster.create_all(by_hand("t", (1, 2)))
+    assert (cluster.partition("t").isr, cluster.partition("t").leader_id) == ((2,), 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "says"),
+    [
+        (by_hand("t", (1, 9)), InvalidReplicaAssignmentError, "broker 9 is not registered"),
+        (by_hand("t", (1, 1)), InvalidReplicaAssignmentError, "each another broker"),
+        (by_hand("t", ()), InvalidReplicaAssignmentError, "at least one"),
+        (by_hand("t", (1, 2), (1,)), InvalidReplicaAssignmentError, "same number"),
+        (by_hand("t", (3,)), InvalidReplicaAssignmentError, "fenced"),
+        (by_hand("t", (1,), partitions=2), InvalidRequestError, "2 partitions"),
+        (by_hand("t", (1,), replication_factor=2), InvalidRequestError, "replication factor 2"),
+        (NewTopic("t", assignment=(ReplicaAssignment(1, (1,)),)), InvalidReplicaAssignmentError, "from 0 on"),
+        (NewTopic("t", assignment=(ReplicaAssignment(0, (1,)),) * 2), InvalidReplicaAssignmentError, "each once"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_assignment_by_hand_is_refused(topic: NewTopic, kind: type[Exception], says: str) -> None:
+    cluster = Cluster(brokers=3)
+    cluster.heartbeat(3, fence=True)
+    assert is_error(cluster.create_all(topic)[0].error, kind, says)
+
+
+def test_bound_of_the_cluster_holds_for_assignments_by_hand_in_one_request() -> None:
+    cluster = Cluster(brokers=1, config=ControllerConfig(CLUSTER_ID, max_partitions=3))
+    results = cluster.create_all(by_hand("a", (1,), (1,)), by_hand("b", (1,), (1,)))
+    assert results[0].error is None
+    assert is_error(results[1].error, InvalidPartitionsError, "would have 4")
+
+
+# --- delete -----------------------------------------------------------------------------------------------------------
+
+
+def test_deleted_topic_is_gone_with_its_configuration_and_comes_back_as_another() -> None:
+    cluster = Cluster(brokers=1)
+    old = cluster.create("t", partitions=2, config={"retention.ms": "1"})
+    result = cluster.delete("t")[0]
+    assert (result.error, result.topic_id, result.partitions) == (None, old.topic_id, 2)
+    assert cluster.image.topics_by_id == {} and cluster.image.configs == {}
+    assert cluster.controller.statistics().partitions == 0
+    new = cluster.create("t")
+    assert new.error is None and new.topic_id != old.topic_id
+    assert cluster.image.topic_config("t") == {}
+
+
+def test_delete_of_an_unknown_or_repeated_name_is_an_error_of_that_name_only() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("a")
+    cluster.create("b")
+    results = cluster.delete("x", "a", "b", "b")
+    assert is_error(results[0].error, UnknownTopicOrPartitionError, "'x'")
+    assert results[1].error is None
+    assert is_error(results[2].error, InvalidRequestError) and is_error(results[3].error, InvalidRequestError)
+    assert set(cluster.image.topics_by_name) == {"b"}
+
+
+def test_deleted_topic_leaves_nothing_for_a_dying_broker_to_change() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.create("t", partitions=3, replication_factor=2)
+    cluster.delete("t")
+    end = cluster.next_offset
+    cluster.let_die(1)
+    assert cluster.next_offset == end + 1
