@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from penstock.errors import ConfigError
 
+BATCH_MAX_BYTES = 1 << 20
+"""The default of `batch_max_bytes`, for whoever configures the log under the quorum."""
 VOTERS_MAX = 9
 """More voters only make every commit slower; Kafka recommends 3 or 5."""
 
@@ -33,7 +35,7 @@ class RaftConfig:
     retry_backoff_max_ms: int = 1_000
     fetch_max_bytes: int = 1 << 20
     """Bytes in one fetch answer; below the 4 MiB that gRPC takes as one message. One batch is always sent."""
-    batch_max_bytes: int = 1 << 20
+    batch_max_bytes: int = BATCH_MAX_BYTES
     """The largest batch one `propose` may make; the log under the quorum must accept it."""
     uncommitted_max_bytes: int = 16 << 20
     """Proposals beyond this wait for nothing: they are refused, so that a leader without followers stays small."""

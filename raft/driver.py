@@ -91,10 +91,15 @@ class RaftDriver:
     # -- life --
 
     async def start(self) -> None:
-        """Load what was persisted and take part. Raises what the store raises; the log is already open."""
+        """Load what was persisted and take part. Raises what the store and the log raise; the log is already open."""
         if self._core is not None:
             raise InvariantViolation("the driver was started twice")
         stored = await self._blocking(self._store.load) or ElectionState()
+        if self._log.flushed_offset < self._log.log_end_offset:
+            # What a crash of the process left in the page cache must not be acked before it is durable.
+            await self._blocking(self._log.flush)
+        if self._log.flushed_offset != self._log.log_end_offset:
+            raise InvariantViolation(f"{self._log!r} is durable up to {self._log.flushed_offset} only, after a flush")
         self._core = RaftCore(self.config, stored, self._log, self._random, self._clock.now_ms())
         self._main = asyncio.create_task(self._run(self._core), name=f"raft-{self.config.node_id}")
 

@@ -31,6 +31,7 @@ class MemoryLog:
         self.batches: list[bytes] = []
         self._starts: list[int] = []
         self._ends: list[int] = []
+        self._durable: list[bytes] | None = None  # before a cut that is not flushed yet
         self.fail_next_flush: OSError | None = None
         self.flushes = 0
 
@@ -68,6 +69,8 @@ class MemoryLog:
         return b"".join(taken)
 
     def truncate_to(self, offset: int) -> None:
+        if self._durable is None and offset < self.flushed_offset:
+            self._durable = [b for b, end in zip(self.batches, self._ends, strict=True) if end <= self.flushed_offset]
         while self._ends and self._ends[-1] > offset:
             if self._starts[-1] < offset:
                 raise AssertionError(f"cut at {offset} inside the batch at {self._starts[-1]}")
@@ -81,16 +84,25 @@ class MemoryLog:
         if self.fail_next_flush is not None:
             raise self.fail_next_flush
         self.flushes += 1
+        self._durable = None
         self.flushed_offset = self.log_end_offset
 
-    def crash(self) -> MemoryLog:
-        """The log after a power cut: everything unsynced is gone."""
+    def crash(self, written_back: int = 0, cut_undone: bool = False) -> MemoryLog:
+        """The log after a power cut: what was flushed, and of the rest only what the system had `written_back` by
+        itself (so many batches). With `cut_undone` a truncation that was not flushed never happened."""
         survivor = MemoryLog()
-        for batch, end in zip(self.batches, self._ends, strict=True):
-            if end <= self.flushed_offset:
-                survivor._add(batch)
-        survivor.flushed_offset = survivor.log_end_offset
+        kept = self._durable if cut_undone else None
+        if kept is None:
+            count = sum(end <= self.flushed_offset for end in self._ends)
+            kept = self.batches[: count + written_back]
+        for batch in kept:
+            survivor._add(batch)
+        survivor.flush()
         return survivor
+
+    def batch_ends(self) -> list[int]:
+        """The offset after each batch."""
+        return self._ends
 
     def epoch_at(self, offset: int) -> int:
         return epochs.epoch_for_offset(self.epoch_entries, offset)

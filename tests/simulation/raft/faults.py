@@ -1,0 +1,41 @@
+"""What goes wrong in one simulated run: drawn from the seed, each seed its own mix, a quarter of the time nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Probabilities for each message, and mean times between events of each kind (ms; 0: never)."""
+
+    drop: float = 0.0
+    duplicate: float = 0.0
+    late: float = 0.0
+    """A message takes up to 5 s in place of a few ms."""
+    partition_every_ms: int = 0
+    crash_every_ms: int = 0
+    leader_crash_every_ms: int = 0
+    """A crash of whoever leads: aims at the moments after an election, where figure 8 lives."""
+    pause_every_ms: int = 0
+    slow_disk: float = 0.0
+    """An fsync takes up to 400 ms."""
+    tiny_fetches: bool = False
+    """One batch in each fetch answer, so that followers stop between any two batches."""
+
+
+def draw(random: Random) -> Faults:
+    if random.random() < 0.25:
+        return Faults()
+    return Faults(
+        drop=random.choice((0.0, 0.02, 0.1, 0.3)),
+        duplicate=random.choice((0.0, 0.05, 0.2)),
+        late=random.choice((0.0, 0.01, 0.1)),
+        partition_every_ms=random.choice((0, 400, 1_500)),
+        crash_every_ms=random.choice((0, 300, 1_000)),
+        leader_crash_every_ms=random.choice((0, 300, 700)),
+        pause_every_ms=random.choice((0, 0, 1_500)),
+        slow_disk=random.choice((0.0, 0.05, 0.3)),
+        tiny_fetches=random.random() < 0.5,
+    )

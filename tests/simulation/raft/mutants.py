@@ -1,0 +1,99 @@
+"""Bugs to switch on: each is one way in which Raft has been got wrong, and the simulation must notice every one.
+
+A mutant replaces one function for the time of a `with`. Production code has no switches. "messages_before_fsync" is the
+exception that node.py implements itself, since it breaks the driver's order and not the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from penstock.types import NO_LEADER, EpochEndOffset
+from raft import core as core_module
+from raft import election as election_module
+from raft import progress
+from raft.following import Following
+from raft.log_mirror import LogMirror
+from raft.messages import VoteRequest
+from raft.quorum_state import NO_VOTE, ElectionState, QuorumState, State
+from tests.simulation.raft.node import SimNode
+
+_save = SimNode.save
+_may_grant = election_module.may_grant
+_attach = Following.attach
+
+
+def _vote_not_persisted(self: SimNode, state: ElectionState) -> None:
+    _save(self, replace(state, voted_id=NO_VOTE))
+
+
+def _epoch_not_persisted(self: SimNode, state: ElectionState) -> None:
+    _save(self, replace(self.store.state or ElectionState(), leader_id=NO_LEADER))
+
+
+def _count_older_epochs(majority_acked: int, epoch_start_offset: int, high_watermark: int) -> int:
+    return max(majority_acked, high_watermark)
+
+
+def _stuck_pre_vote(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
+    if request.pre_vote and quorum.epoch_leader_id != NO_LEADER:
+        return False
+    return _may_grant(quorum, request, up_to_date, has_fetched)
+
+
+def _grant_without_memory(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
+    return up_to_date and quorum.state in (State.UNATTACHED, State.VOTED, State.PROSPECTIVE, State.FOLLOWER)
+
+
+def _truncate_to_high_watermark(self: Following, now_ms: int) -> None:
+    log = self._shared.log
+    if log.log_end_offset > log.high_watermark:
+        log.truncate_to(log.high_watermark)
+        self._shared.outbox.truncate_to(log.high_watermark)
+    _attach(self, now_ms)
+
+
+def _ignore_truncation(self: Following, offset: int) -> None:
+    return None
+
+
+def _never_diverging(self: LogMirror, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+    return None
+
+
+def _always_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_offset: int) -> bool:
+    return True
+
+
+_Patch = tuple[Any, str, Any]
+
+PATCHES: dict[str, tuple[_Patch, ...]] = {
+    "vote_not_persisted": ((SimNode, "save", _vote_not_persisted),),
+    "epoch_not_persisted": ((SimNode, "save", _epoch_not_persisted),),
+    "older_epoch_committed_by_counting": ((progress, "committed_offset", _count_older_epochs),),
+    "leader_counts_itself_before_fsync": ((LogMirror, "flushed_offset", property(lambda self: self.log_end_offset)),),
+    "messages_before_fsync": (),
+    "truncation_ignored": ((Following, "_truncate", _ignore_truncation),),
+    "divergence_not_noticed": ((LogMirror, "diverging_epoch", _never_diverging),),
+    "truncation_to_high_watermark": ((Following, "attach", _truncate_to_high_watermark),),
+    "stuck_pre_vote": ((core_module, "may_grant", _stuck_pre_vote),),
+    "vote_for_a_shorter_log": ((core_module, "log_is_up_to_date", _always_up_to_date),),
+    "second_vote_in_an_epoch": ((core_module, "may_grant", _grant_without_memory),),
+}
+
+
+@contextmanager
+def mutated(name: str | None) -> Iterator[None]:
+    """Run with the mutant of this name, or with none."""
+    patches = PATCHES[name] if name is not None else ()
+    before = [(owner, attribute, owner.__dict__[attribute]) for owner, attribute, _ in patches]
+    try:
+        for owner, attribute, value in patches:
+            setattr(owner, attribute, value)
+        yield
+    finally:
+        for owner, attribute, value in before:
+            setattr(owner, attribute, value)

@@ -1,0 +1,210 @@
+"""One simulated node: a real core, a log and a store that can lose things, and a driver in slow motion.
+
+`_perform` is the driver's order, cut into steps with simulated time between them, so that a crash can fall between any
+two. `SimNode` has the hooks that mutants bend: `save`, and whether messages wait for the fsync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from penstock import epochs
+from penstock.record.builder import build_batch
+from raft.config import RaftConfig
+from raft.core import RaftCore
+from raft.messages import Inbound, VoteRequest, VoteResponse
+from raft.quorum_state import ElectionState, State
+from raft.ready import FetchReply, FollowerAppend, Ready
+from tests.support.raft_fakes import MemoryLog, MemoryStore
+
+if TYPE_CHECKING:
+    from tests.simulation.raft.world import World
+
+
+class SimNode:
+    def __init__(self, world: World, config: RaftConfig) -> None:
+        self.world = world
+        self.config = config
+        self.node_id = config.node_id
+        self.is_voter = config.is_voter
+        self.log = MemoryLog()
+        self.store = MemoryStore(ElectionState())
+        self.incarnation = 0
+        self.up = False
+        self.paused_until_ms = 0
+        self.seen_committed = 0
+        self.verified_batches = 0
+        self.core: RaftCore
+        self._timer_at_ms = -1
+        self._busy = False
+        self._led_epoch = -1
+
+    def start(self) -> None:
+        self.incarnation += 1
+        self.up, self._busy, self._timer_at_ms, self._led_epoch = True, False, -1, -1
+        self.seen_committed = self.verified_batches = 0
+        seed = self.world.random.randrange(1 << 30)
+        stored = self.store.load() or ElectionState()
+        self.core = RaftCore(self.config, stored, self.log, Random(seed), self.world.now_ms)
+        self.after_step()
+
+    def crash(self) -> None:
+        """Power cut: the unsynced end may be gone, or half of it, and an unsynced truncation may come undone."""
+        self.incarnation += 1
+        self.up = False
+        unsynced = sum(1 for batch_end in self.log.batch_ends() if batch_end > self.log.flushed_offset)
+        random = self.world.random
+        self.log = self.log.crash(random.randint(0, unsynced), random.random() < 0.5)
+        self.world.oracle.shrunk(self.world.nodes.values())
+
+    def step(self, inbound: Inbound) -> None:
+        if self.world.now_ms < self.paused_until_ms:
+            self.later(self.paused_until_ms - self.world.now_ms, lambda: self.step(inbound))
+            return
+        self.core.step(inbound, self.world.now_ms)
+        self.after_step()
+
+    def propose(self, value: bytes) -> int | None:
+        if not self.up or self.core.leadership is None:
+            return None
+        offset = self.core.propose([value])
+        self.after_step()
+        return offset
+
+    def after_step(self) -> None:
+        """What the driver's loop does whenever something happened."""
+        core = self.core
+        if core.state is State.LEADER and core.epoch != self._led_epoch:
+            self._led_epoch = core.epoch
+            self.world.oracle.leader_seen(self)
+            self.world.note(self.node_id, "leads", core.epoch)
+        if not self._busy:
+            ready = core.ready()
+            if ready is not None:
+                self._busy = True
+                if ready.committed_offset is not None:
+                    self.world.oracle.commit_decided(self, ready.committed_offset, self.world.nodes.values())
+                self._perform(ready)
+        self._set_timer()
+
+    def later(self, delay_ms: int, what: Callable[[], None]) -> None:
+        """Run `what` unless this node has crashed by then."""
+        incarnation = self.incarnation
+
+        def run() -> None:
+            if self.up and self.incarnation == incarnation:
+                what()
+
+        self.world.schedule(delay_ms, run)
+
+    def save(self, state: ElectionState) -> None:
+        self.world.oracle.saved(self.node_id, state, self.store.state or ElectionState())
+        self.store.save(state)
+
+    def holds_durably(self, offset: int, epoch: int) -> bool:
+        return offset < self.log.flushed_offset and self.log.epoch_at(offset) == epoch
+
+    def epoch_decided_at(self, offset: int) -> int:
+        return epochs.epoch_for_offset(self.core._log._entries, offset)
+
+    def _perform(self, ready: Ready) -> None:
+        if ready.election_state is None:
+            self._write(ready)
+            return
+        state = ready.election_state
+
+        def saved() -> None:
+            self.save(state)
+            self._write(ready)
+
+        self.later(self.world.disk_ms(), saved)
+
+    def _write(self, ready: Ready) -> None:
+        count = len(self.log.batches)
+        if ready.truncate_to is not None:
+            self.log.truncate_to(ready.truncate_to)
+            count = len(self.log.batches)
+            self.world.oracle.shrunk(self.world.nodes.values())
+        for append in ready.append:
+            if isinstance(append, FollowerAppend):
+                self.log.append_as_follower(append.records)
+            else:
+                self.log.append_as_leader(build_batch(append.values, timestamps_ms=self.world.now_ms), append.epoch)
+        self.world.oracle.appended(self.node_id, self.log.batches, len(self.log.batches) - count)
+        for reply in ready.fetch_replies:
+            self._reply_fetch(reply)
+        if not ready.changes_log:
+            self._speak(ready)
+        elif self.world.mutant == "messages_before_fsync":
+            self._speak(ready, done=False)
+            self.later(self.world.disk_ms(), lambda: self._flush_then(ready, speak=False))
+        else:
+            self.later(self.world.disk_ms(), lambda: self._flush_then(ready, speak=True))
+
+    def _flush_then(self, ready: Ready, speak: bool) -> None:
+        self.log.flush()
+        if speak:
+            self._speak(ready)
+        else:
+            self._done(ready)
+
+    def _speak(self, ready: Ready, done: bool = True) -> None:
+        oracle, stored = self.world.oracle, self.store.state or ElectionState()
+        for message in ready.messages:
+            request = message.request
+            if isinstance(request, VoteRequest) and not request.pre_vote:
+                oracle.voted(self.node_id, request.candidate_epoch, self.node_id)
+            oracle.told(self.node_id, _epoch_of(request), stored)
+            self.world.send(self, message)
+        for reply in ready.replies:
+            oracle.told(self.node_id, reply.response.leader_epoch, stored)
+            if isinstance(reply.response, VoteResponse) and reply.response.vote_granted:
+                self._note_vote(reply.request_id, reply.response.leader_epoch)
+            self.world.answer(self, reply.request_id, reply.response)
+        if done:
+            self._done(ready)
+
+    def _note_vote(self, request_id: int, epoch: int) -> None:
+        request = self.world.request_of(self, request_id)
+        if isinstance(request, VoteRequest) and not request.pre_vote:
+            self.world.oracle.voted(self.node_id, epoch, request.candidate_id)
+
+    def _done(self, ready: Ready) -> None:
+        if ready.committed_offset is not None:
+            self.world.oracle.committed_seen(self, ready.committed_offset)
+        self._busy = False
+        self.core.advance(self.log.flushed_offset)
+        self.after_step()
+
+    def _reply_fetch(self, reply: FetchReply) -> None:
+        records = b""
+        if reply.read is not None:
+            records = self.log.read(reply.read.start_offset, reply.read.max_bytes, reply.read.end_offset)
+        self.world.oracle.told(self.node_id, reply.response.leader_epoch, self.store.state or ElectionState())
+        self.world.answer_fetch(self, reply.request_id, reply.response, records)
+
+    def _set_timer(self) -> None:
+        at_ms = self.core.next_deadline_ms()
+        if at_ms == self._timer_at_ms or at_ms > self.world.now_ms + 3_600_000:
+            return
+        self._timer_at_ms = at_ms
+        self.later(max(1, at_ms - self.world.now_ms), lambda: self._on_timer(at_ms))
+
+    def _on_timer(self, at_ms: int) -> None:
+        if at_ms != self._timer_at_ms:
+            return
+        if self.world.now_ms < self.paused_until_ms:
+            self.later(self.paused_until_ms - self.world.now_ms, lambda: self._on_timer(at_ms))
+            return
+        self._timer_at_ms = -1
+        self.core.tick(self.world.now_ms)
+        self.after_step()
+
+
+def _epoch_of(request: object) -> int:
+    for name in ("candidate_epoch", "current_leader_epoch", "leader_epoch"):
+        if hasattr(request, name):
+            return int(getattr(request, name))
+    raise AssertionError(f"no epoch in {request!r}")

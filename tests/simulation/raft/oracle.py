@@ -1,0 +1,109 @@
+"""The invariants I1 to I7 of the quorum, checked as things happen, over all nodes and across their crashes.
+
+The oracle sees what a node persists, appends, tells others and calls committed. It remembers what was ever promised, so
+a node that forgets in a crash is caught by comparison with its own past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.record.batch import read_header
+from raft.quorum_state import NO_VOTE, ElectionState, State
+
+if TYPE_CHECKING:
+    from tests.simulation.raft.node import SimNode
+
+
+class Violated(AssertionError):
+    """An invariant does not hold; the text begins with its name."""
+
+
+class Oracle:
+    def __init__(self, voters: tuple[int, ...]) -> None:
+        self._majority = len(voters) // 2 + 1
+        self._voters = voters
+        self._leader_of: dict[int, int] = {}
+        self._told_epoch: dict[int, int] = {}
+        self._told_vote: dict[tuple[int, int], int] = {}
+        self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
+        self.committed: list[tuple[int, int]] = []  # (base offset, epoch) of each batch, in order
+        self.committed_offset = 0
+
+    def leader_seen(self, node: SimNode) -> None:
+        """I1 one leader per epoch; I5 it has everything that was ever committed."""
+        epoch, leader = node.core.epoch, self._leader_of.setdefault(node.core.epoch, node.node_id)
+        if leader != node.node_id:
+            raise Violated(f"I1: {leader} and {node.node_id} both lead epoch {epoch}")
+        for index, key in enumerate(self.committed):
+            have = node.log.batches[index] if index < len(node.log.batches) else None
+            if have is None or _key(have) != key:
+                raise Violated(f"I5: leader {node.node_id} of epoch {epoch} lacks the committed batch {key}")
+
+    def saved(self, node_id: int, state: ElectionState, previous: ElectionState) -> None:
+        """I2 the epoch never falls; I3 a vote once saved stays in its epoch."""
+        if state.epoch < previous.epoch:
+            raise Violated(f"I2: epoch of {node_id} falls from {previous.epoch} to {state.epoch}")
+        same = state.epoch == previous.epoch
+        if same and previous.voted_id not in (NO_VOTE, state.voted_id):
+            raise Violated(f"I3: {node_id} changes its vote in epoch {state.epoch}")
+
+    def told(self, node_id: int, epoch: int, stored: ElectionState) -> None:
+        """I2: an epoch that others hear of is durable, also when it was told before a crash."""
+        if stored.epoch < max(epoch, self._told_epoch.get(node_id, 0)):
+            raise Violated(f"I2: {node_id} speaks in epoch {epoch}, but has {stored.epoch} on disk")
+        self._told_epoch[node_id] = max(epoch, self._told_epoch.get(node_id, 0))
+
+    def voted(self, node_id: int, epoch: int, candidate: int) -> None:
+        """I3: one vote per epoch and node, as the others hear it."""
+        first = self._told_vote.setdefault((node_id, epoch), candidate)
+        if first != candidate:
+            raise Violated(f"I3: {node_id} votes for {first} and for {candidate} in epoch {epoch}")
+
+    def appended(self, node_id: int, batches: list[bytes], count: int) -> None:
+        """I4: offset and epoch determine a batch and everything before it."""
+        for index in range(len(batches) - count, len(batches)):
+            key = _key(batches[index])
+            before = _key(batches[index - 1]) if index else (-1, -1)
+            if self._batches.setdefault(key, (batches[index], before)) != (batches[index], before):
+                raise Violated(f"I4: log of {node_id} differs from another at offset and epoch {key}")
+
+    def commit_decided(self, node: SimNode, offset: int, nodes: Iterable[SimNode]) -> None:
+        """I6: what a leader calls committed is durable on a majority at that moment."""
+        if node.core.state is not State.LEADER or offset <= self.committed_offset:
+            return
+        epoch = node.epoch_decided_at(offset - 1)
+        holders = [other.node_id for other in nodes if other.is_voter and other.holds_durably(offset - 1, epoch)]
+        if len(holders) < self._majority:
+            raise Violated(f"I6: {node.node_id} commits up to {offset}, which is durable only on {holders}")
+
+    def committed_seen(self, node: SimNode, offset: int) -> None:
+        """I7 the high watermark never falls; and all nodes commit the same batches (state machine safety)."""
+        if offset < node.seen_committed:
+            raise Violated(f"I7: high watermark of {node.node_id} falls from {node.seen_committed} to {offset}")
+        node.seen_committed = offset
+        index = node.verified_batches
+        while index < len(node.log.batches) and read_header(node.log.batches[index]).next_offset <= offset:
+            key = _key(node.log.batches[index])
+            if index < len(self.committed) and self.committed[index] != key:
+                raise Violated(f"I5: {node.node_id} commits {key}, but {self.committed[index]} was committed there")
+            if index == len(self.committed):
+                self.committed.append(key)
+                self.committed_offset = read_header(node.log.batches[index]).next_offset
+            index += 1
+        node.verified_batches = index
+
+    def shrunk(self, nodes: Iterable[SimNode]) -> None:
+        """I6 again, after a crash or a truncation: a majority still holds the last committed batch."""
+        if not self.committed:
+            return
+        offset, epoch = self.committed[-1]
+        holders = [node.node_id for node in nodes if node.is_voter and node.holds_durably(offset, epoch)]
+        if len(holders) < self._majority:
+            raise Violated(f"I6: the committed batch {(offset, epoch)} is durable only on {holders} now")
+
+
+def _key(batch: bytes) -> tuple[int, int]:
+    header = read_header(batch)
+    return header.base_offset, header.leader_epoch

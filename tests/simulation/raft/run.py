@@ -1,0 +1,102 @@
+"""Run seeds, and mutants, of the quorum's simulation: `python -m tests.simulation.raft.run --seeds 500 [--mutants]`.
+
+A failure prints the command that replays it. Every seed of `--twice` is run two times and must hash the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+from random import Random
+
+from penstock.errors import InvariantViolation
+from tests.simulation.raft import faults
+from tests.simulation.raft.mutants import PATCHES, mutated
+from tests.simulation.raft.oracle import Violated
+from tests.simulation.raft.world import World
+
+FAULTY_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one seed gave; `violation` is None when all went well."""
+
+    seed: int
+    violation: str | None
+    digest: str
+    events: int
+    crashes: int
+    committed: int
+
+
+def simulate(seed: int, mutant: str | None = None) -> Outcome:
+    """One history. Size and faults are drawn from the seed: 3 voters mostly, sometimes 5, 1, or with an observer."""
+    random = Random(seed)
+    voters = random.choice((3, 3, 3, 5, 5, 1))
+    world = World(seed, faults.draw(random), voters, random.choice((0, 0, 1)), mutant)
+    violation = None
+    with mutated(mutant):
+        try:
+            world.live(FAULTY_MS)
+        except (Violated, InvariantViolation) as error:
+            violation = f"{type(error).__name__}: {error}"
+    return Outcome(seed, violation, world.digest(), world.events, world.crashes, world.oracle.committed_offset)
+
+
+def seeds_to_kill(mutant: str, limit: int) -> tuple[int, str] | None:
+    """How many seeds it takes until the mutant is noticed, and how; None when it survives `limit`."""
+    for count in range(limit):
+        violation = simulate(count, mutant).violation
+        if violation is not None:
+            return count + 1, violation
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--mutant", choices=sorted(PATCHES))
+    parser.add_argument("--mutants", action="store_true", help="run every mutant until a seed kills it")
+    parser.add_argument("--twice", action="store_true", help="run every seed twice and compare the hashes")
+    options = parser.parse_args(arguments)
+    if options.mutants:
+        return _run_mutants(options.seeds)
+    started_s = time.monotonic()
+    totals = [0, 0, 0]
+    failures = 0
+    for seed in range(options.first, options.first + options.seeds):
+        outcome = simulate(seed, options.mutant)
+        totals = [a + b for a, b in zip(totals, (outcome.events, outcome.crashes, outcome.committed), strict=True)]
+        if options.twice and simulate(seed, options.mutant).digest != outcome.digest:
+            print(f"seed {seed}: two runs differ")
+            failures += 1
+        if outcome.violation is not None:
+            failures += 1
+            mutant = f" --mutant {options.mutant}" if options.mutant else ""
+            print(f"seed {seed}: {outcome.violation}")
+            print(f"  replay: python -m tests.simulation.raft.run --first {seed} --seeds 1{mutant}")
+    took_s = time.monotonic() - started_s
+    print(
+        f"{options.seeds} seeds, {failures} failed, {totals[0]} events, {totals[1]} crashes, "
+        f"{totals[2]} records committed, {took_s:.1f} s"
+    )
+    return 1 if failures else 0
+
+
+def _run_mutants(limit: int) -> int:
+    killed = 0
+    for mutant in PATCHES:
+        found = seeds_to_kill(mutant, limit)
+        killed += found is not None
+        how = f"killed by seed number {found[0]}: {found[1]}" if found else f"SURVIVED {limit} seeds"
+        print(f"{mutant:36} {how}")
+    print(f"mutants killed {killed}/{len(PATCHES)}")
+    return 0 if killed == len(PATCHES) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

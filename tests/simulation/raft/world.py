@@ -1,0 +1,252 @@
+"""The simulated world: time, network, disks, crashes, clients. One seed gives one history, hashed as it happens.
+
+Runs real cores. After `faulty_ms` everything heals, and then the quorum must make progress: elect, commit a new record
+on every node, and converge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+from raft.config import RaftConfig
+from raft.messages import (
+    AnswerReceived,
+    FetchRequest,
+    FetchResponse,
+    Outbound,
+    Request,
+    RequestFailed,
+    RequestReceived,
+    Response,
+)
+from tests.simulation.raft.faults import Faults
+from tests.simulation.raft.node import SimNode
+from tests.simulation.raft.oracle import Oracle, Violated
+
+REQUEST_TIMEOUT_MS = 400
+HEAL_MS = 6_000
+EVENTS_MAX = 60_000
+"""A run that needs more is a live-lock: nodes talk and nothing comes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request on its way: who asked, in which life, under which number."""
+
+    asker: int
+    incarnation: int
+    correlation_id: int
+    request: Request
+
+
+class World:
+    def __init__(self, seed: int, faults: Faults, voters: int, observers: int = 0, mutant: str | None = None) -> None:
+        self.random = Random(seed)
+        self.faults = faults
+        self.mutant = mutant
+        self.now_ms = 1_000
+        self.events = 0
+        self.proposed = 0
+        self.crashes = 0
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._cut: set[tuple[int, int]] = set()
+        self._asked: dict[tuple[int, int, int], Asked] = {}
+        self._next_request_id = 1
+        ids = tuple(range(1, voters + 1))
+        self.oracle = Oracle(ids)
+        self.nodes = {
+            node_id: SimNode(self, self._config(node_id, ids)) for node_id in range(1, voters + observers + 1)
+        }
+
+    def _config(self, node_id: int, voters: tuple[int, ...]) -> RaftConfig:
+        return RaftConfig(
+            "sim",
+            node_id,
+            voters,
+            election_timeout_ms=100,
+            fetch_timeout_ms=250,
+            fetch_max_wait_ms=60,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            retry_backoff_ms=10,
+            retry_backoff_max_ms=100,
+            fetch_max_bytes=1 if self.faults.tiny_fetches else 1 << 16,
+        )
+
+    # -- time --
+
+    def schedule(self, delay_ms: int, what: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (self.now_ms + delay_ms, self._sequence, what))
+
+    def run_until(self, end_ms: int) -> None:
+        while self._heap and self._heap[0][0] <= end_ms:
+            self.now_ms, _, what = heapq.heappop(self._heap)
+            self.events += 1
+            if self.events > EVENTS_MAX:
+                raise Violated("I24: live-lock, too many events")
+            what()
+        self.now_ms = end_ms
+
+    def note(self, *what: object) -> None:
+        """Into the running hash: two runs of one seed must agree on every note."""
+        self._digest.update(repr((self.now_ms, what)).encode())
+
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+    # -- a life --
+
+    def live(self, faulty_ms: int) -> None:
+        """Faults and clients, then healing, then the end checks."""
+        for node in self.nodes.values():
+            self.schedule(self.random.randint(0, 50), node.start)
+        for every_ms, what in (
+            (self.faults.partition_every_ms, self._partition),
+            (self.faults.crash_every_ms, self._crash_any),
+            (self.faults.leader_crash_every_ms, self._crash_leader),
+            (self.faults.pause_every_ms, self._pause),
+            (30, self._client),
+        ):
+            if every_ms:
+                self._again(every_ms, what, self.now_ms + faulty_ms)
+        self.run_until(self.now_ms + faulty_ms)
+        self._heal()
+        self.run_until(self.now_ms + HEAL_MS)
+        self._require_progress()
+
+    def _again(self, every_ms: int, what: Callable[[], None], until_ms: int) -> None:
+        def fire() -> None:
+            if self.now_ms < until_ms:
+                what()
+                self._again(every_ms, what, until_ms)
+
+        self.schedule(self.random.randint(every_ms // 2, every_ms * 3 // 2), fire)
+
+    def _client(self) -> None:
+        for node in self.nodes.values():
+            if node.up and node.core.leadership is not None and node.propose(b"v%d" % self.proposed) is not None:
+                self.proposed += 1
+
+    def _heal(self) -> None:
+        self.faults = replace(self.faults, drop=0.0, duplicate=0.0, late=0.0, slow_disk=0.0)
+        self._cut.clear()
+        for node in self.nodes.values():
+            node.paused_until_ms = 0
+            if not node.up:
+                node.start()
+
+    def _require_progress(self) -> None:
+        """I23, I24: after healing there is a leader, it commits, and all logs are the same, byte for byte."""
+        leaders = [node for node in self.nodes.values() if node.core.leadership is not None]
+        if not leaders:
+            raise Violated("I24: no leader after everything healed")
+        leader = max(leaders, key=lambda node: node.core.epoch)
+        offset = leader.propose(b"last")
+        self.run_until(self.now_ms + 500)
+        for node in self.nodes.values():
+            if offset is None or node.seen_committed <= offset or node.log.batches != leader.log.batches:
+                raise Violated(f"I23: {node.node_id} did not converge: {node.core!r}, leader {leader.core!r}")
+        self.note("end", self.oracle.committed)
+
+    # -- faults --
+
+    def disk_ms(self) -> int:
+        return self.random.randint(1, 400 if self.random.random() < self.faults.slow_disk else 4)
+
+    def _crash_any(self) -> None:
+        self._crash(self.random.choice(list(self.nodes.values())))
+
+    def _crash_leader(self) -> None:
+        leaders = [node for node in self.nodes.values() if node.up and node.core.leadership is not None]
+        if leaders:
+            self._crash(self.random.choice(leaders))
+
+    def _crash(self, node: SimNode) -> None:
+        if not node.up:
+            return
+        self.crashes += 1
+        self.note(node.node_id, "crash")
+        node.crash()
+
+        def restart() -> None:
+            if not node.up:
+                node.start()
+
+        self.schedule(self.random.choice((5, 50, 600)), restart)
+
+    def _pause(self) -> None:
+        node = self.random.choice(list(self.nodes.values()))
+        node.paused_until_ms = self.now_ms + self.random.choice((20, 300, 1_000))
+
+    def _partition(self) -> None:
+        """Nothing cut, one node cut off, two halves, or single directions."""
+        ids = list(self.nodes)
+        self._cut.clear()
+        kind = self.random.randrange(4)
+        if kind == 1:
+            alone = self.random.choice(ids)
+            self._cut = {(a, b) for a in ids for b in ids if alone in (a, b)}
+        elif kind == 2:
+            half = set(self.random.sample(ids, len(ids) // 2))
+            self._cut = {(a, b) for a in ids for b in ids if (a in half) != (b in half)}
+        elif kind == 3:
+            self._cut = {(a, b) for a in ids for b in ids if self.random.random() < 0.3}
+
+    # -- network --
+
+    def send(self, node: SimNode, message: Outbound) -> None:
+        asked = Asked(node.node_id, node.incarnation, message.correlation_id, message.request)
+        for _ in range(2 if self.random.random() < self.faults.duplicate else 1):
+            self._carry(node.node_id, message.to, lambda: self._deliver(asked, message.to))
+        wait_ms = message.request.max_wait_ms if isinstance(message.request, FetchRequest) else 0
+        node.later(REQUEST_TIMEOUT_MS + wait_ms, lambda: node.step(RequestFailed(message.correlation_id)))
+
+    def answer(self, node: SimNode, request_id: int, response: Response) -> None:
+        asked = self._asked.pop((node.node_id, node.incarnation, request_id), None)
+        if asked is None:
+            return
+        self._carry(node.node_id, asked.asker, lambda: self._deliver_answer(asked, response))
+
+    def answer_fetch(self, node: SimNode, request_id: int, response: Response, records: bytes) -> None:
+        if isinstance(response, FetchResponse) and records:
+            response = replace(response, records=records)
+        self.answer(node, request_id, response)
+
+    def request_of(self, node: SimNode, request_id: int) -> Request | None:
+        asked = self._asked.get((node.node_id, node.incarnation, request_id))
+        return asked.request if asked else None
+
+    def _carry(self, source: int, target: int, arrive: Callable[[], None]) -> None:
+        if self.random.random() < self.faults.drop:
+            return
+        late = self.random.random() < self.faults.late
+        delay_ms = self.random.randint(50, 5_000) if late else self.random.randint(1, 6)
+
+        def arrived() -> None:
+            if (source, target) not in self._cut:
+                arrive()
+
+        self.schedule(delay_ms, arrived)
+
+    def _deliver(self, asked: Asked, target: int) -> None:
+        node = self.nodes[target]
+        if not node.up:
+            return
+        request_id = self._next_request_id
+        self._next_request_id += 1
+        self._asked[target, node.incarnation, request_id] = asked
+        self.note(target, asked.request)
+        node.step(RequestReceived(request_id, asked.request))
+
+    def _deliver_answer(self, asked: Asked, response: Response) -> None:
+        node = self.nodes[asked.asker]
+        if not node.up or node.incarnation != asked.incarnation:
+            return  # the connection died with the process
+        self.note(asked.asker, response)
+        node.step(AnswerReceived(asked.correlation_id, response))
