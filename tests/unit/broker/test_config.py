@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import NodeConfig, load_config, parse_config
+from broker.config_reference import reference
 from broker.config_table import KEYS, REQUIRED
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -225,3 +226,9 @@ def test_a_message_of_a_file_begins_with_its_path(tmp_path: Path) -> None:
     path.write_text("node.id = 'one'\n")
     with pytest.raises(ConfigError, match=f"^{path}: node.id = "):
         load_config(str(path))
+
+
+def test_the_reference_page_is_what_the_table_says() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
+    assert page.read_text(encoding="utf-8") == reference(), "run python -m broker.config_reference"
+    assert all(f"| `{name}` |" in reference() for name in KEYS)

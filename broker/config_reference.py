@@ -1,0 +1,74 @@
+"""docs/configuration.md, made from the table: `python -m broker.config_reference > docs/configuration.md`.
+
+A test holds the page against this, so that a key cannot be added without its line.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from broker.config_table import (
+    DIRECTORIES,
+    IDENTITY,
+    INT32_MAX,
+    INT64_MAX,
+    LOG,
+    QUORUM,
+    REPLICATION,
+    REQUESTS,
+    REQUIRED,
+    TOPICS,
+    ConfigKey,
+    Kind,
+)
+
+INTRODUCTION = """# Configuration of a node
+
+Made from `broker/config_table.py` by `python -m broker.config_reference`; do not edit by hand.
+
+One TOML file, `penstock node start --config FILE`. Names are Kafka's; the few that Kafka has not say so. Bare dotted
+names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`); a list is a TOML list or
+one string with commas. A mistake is answered before any file is touched, in one line that names key, value and remedy.
+"""
+
+GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
+    ("Who the node is", IDENTITY),
+    ("Quorum and membership", QUORUM),
+    ("Directories", DIRECTORIES),
+    ("Requests", REQUESTS),
+    ("Topics, where they do not say otherwise", TOPICS),
+    ("Replication", REPLICATION),
+    ("Log", LOG),
+)
+
+
+def reference() -> str:
+    """The page."""
+    parts = [INTRODUCTION]
+    for title, keys in GROUPS:
+        rows = "".join(f"| `{key.name}` | {_default(key)} | {_range(key)} | {key.doc} |\n" for key in keys)
+        parts.append(f"\n## {title}\n| key | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}")
+    return "".join(parts)
+
+
+def _default(key: ConfigKey) -> str:
+    if key.default is REQUIRED:
+        return "required"
+    if isinstance(key.default, bool):
+        return f"`{str(key.default).lower()}`"
+    if isinstance(key.default, int):
+        return "no limit" if key.default in (INT32_MAX, INT64_MAX) else f"`{key.default}`"
+    return f"`{key.default}`" if key.default else "empty"
+
+
+def _range(key: ConfigKey) -> str:
+    if key.kind is Kind.INT:
+        unit = f" {key.unit}" if key.unit else ""
+        return f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}"
+    if key.choices:
+        return ", ".join(f"`{choice}`" for choice in key.choices)
+    return key.kind.value
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

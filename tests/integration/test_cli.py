@@ -1,0 +1,199 @@
+"""The `penstock` command against a live cluster: output, pipes, JSON, exit codes, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.testing import Cluster
+from penstock.testing.layout import free_ports
+
+PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
+Result = subprocess.CompletedProcess[bytes]
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def penstock(cluster: Cluster) -> Run:
+    """Runs the command with PENSTOCK_BOOTSTRAP set to the cluster."""
+    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": cluster.bootstrap}
+
+    def run(*arguments: str, stdin: bytes = b"") -> Result:
+        command = [*PENSTOCK, *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, env=environ, timeout=120, check=False)
+
+    return run
+
+
+def ok(result: Result) -> bytes:
+    assert result.returncode == 0, result.stderr.decode()
+    return result.stdout
+
+
+def as_json(result: Result) -> Any:
+    return json.loads(ok(result))
+
+
+def test_a_topic_is_created_listed_described_and_deleted(penstock: Run) -> None:
+    assert b"created orders: 2 partitions, 1 replicas" in ok(
+        penstock("topics", "create", "orders", "-p", "2", "-r", "1", "-c", "segment.bytes=1048576")
+    )
+    assert b"orders\n" in ok(penstock("topics", "list"))
+    described = as_json(penstock("topics", "describe", "orders", "--json"))
+    assert described["config"] == {"segment.bytes": "1048576"}
+    assert [p["isr"] for p in described["partitions"]] == [[0], [0]]
+    lines = ok(penstock("topics", "describe", "orders")).decode().splitlines()
+    assert lines[3].split("\t") == ["partition", "leader", "epoch", "replicas", "isr"] and len(lines) == 6
+    assert ok(penstock("topics", "delete", "orders")) == b"deleted orders\n"
+    assert "orders" not in as_json(penstock("topics", "list", "--json"))
+
+
+def test_lines_go_in_and_come_out(penstock: Run) -> None:
+    ok(penstock("topics", "create", "lines", "-p", "1"))
+    lines = b"".join(b"line %d\n" % number for number in range(100_000))
+    assert as_json(penstock("produce", "lines", "--json", stdin=lines)) == {"topic": "lines", "records": 100_000}
+    assert ok(penstock("consume", "lines", "--from-beginning", "--exit-at-end")) == lines
+    assert ok(penstock("consume", "lines", "--from-beginning", "-n", "2")) == b"line 0\nline 1\n"
+
+
+def test_keys_go_in_and_come_out(penstock: Run) -> None:
+    ok(penstock("topics", "create", "keyed", "-p", "3"))
+    ok(penstock("produce", "keyed", "--key-separator", ":", stdin=b"a:1\nb:2\na:3\n"))
+    printed = ok(penstock("consume", "keyed", "--from-beginning", "--exit-at-end", "--print-key"))
+    assert sorted(printed.splitlines()) == [b"a\t1", b"a\t3", b"b\t2"]
+    records = [
+        json.loads(line)
+        for line in ok(penstock("consume", "keyed", "--from-beginning", "--exit-at-end", "--json")).splitlines()
+    ]
+    assert {(record["key"], record["value"]) for record in records} == {("a", "1"), ("a", "3"), ("b", "2")}
+    assert len({record["partition"] for record in records if record["key"] == "a"}) == 1
+
+
+def test_an_empty_topic_ends_at_once_with_exit_at_end(penstock: Run) -> None:
+    ok(penstock("topics", "create", "empty", "-p", "2"))
+    assert ok(penstock("consume", "empty", "--from-beginning", "--exit-at-end")) == b""
+    assert ok(penstock("produce", "empty", stdin=b"")) == b""
+
+
+def test_the_cluster_and_the_quorum_are_described(penstock: Run, cluster: Cluster) -> None:
+    described = as_json(penstock("cluster", "describe", "--json"))
+    assert described["cluster_id"] == cluster.cluster_id and described["controller_id"] == 0
+    assert b"in service" in ok(penstock("cluster", "describe"))
+    quorum = as_json(penstock("quorum", "describe", "--json"))
+    assert quorum["leader_id"] == 0 and [voter["node_id"] for voter in quorum["voters"]] == [0]
+    assert b"voter" in ok(penstock("quorum", "describe"))
+
+
+def test_bench_reports_its_figures(penstock: Run) -> None:
+    ok(penstock("topics", "create", "bench", "-p", "1"))
+    wrote = as_json(penstock("bench", "produce", "bench", "-n", "20000", "--json"))
+    read = as_json(penstock("bench", "consume", "bench", "-n", "20000", "--json"))
+    assert wrote["records"] == 20_000 and read["records"] >= 20_000 and read["records_per_second"] > 0
+
+
+def test_the_log_on_disk_verifies(penstock: Run, cluster: Cluster) -> None:
+    ok(penstock("topics", "create", "disk", "-p", "1"))
+    ok(penstock("produce", "disk", stdin=b"a\nb\n"))
+    directory = str(cluster.directory(0) / "disk-0")
+    assert as_json(penstock("log", "verify", directory, "--json"))["records"] == 2
+    assert b"base offset" in ok(penstock("log", "dump", directory))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("topics", "describe", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("topics", "delete", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("topics", "create", "../x", "-p", "1"), "INVALID_TOPIC_EXCEPTION"),
+        (("topics", "create", "many", "-p", "0"), "INVALID_PARTITIONS"),
+        (("topics", "create", "wide", "-r", "3"), "INVALID_REPLICATION_FACTOR"),
+        (("topics", "create", "odd", "-c", "no.such=1"), "INVALID_CONFIG"),
+        (("consume", "missing", "-n", "1"), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_a_failure_is_one_line_with_the_errors_name(penstock: Run, arguments: tuple[str, ...], name: str) -> None:
+    result = penstock(*arguments)
+    assert result.returncode == 1 and result.stdout == b""
+    assert result.stderr.decode().startswith(f"penstock: {name}: ") and result.stderr.count(b"\n") == 1
+
+
+def test_nobody_at_the_bootstrap_address_is_one_line(penstock: Run) -> None:
+    port = free_ports(1)[0].broker
+    result = penstock("topics", "list", "--bootstrap", f"127.0.0.1:{port}")
+    assert result.returncode == 1 and f"127.0.0.1:{port}".encode() in result.stderr
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_a_reader_that_goes_away_ends_consume_in_silence(penstock: Run, cluster: Cluster) -> None:
+    ok(penstock("topics", "create", "piped", "-p", "1"))
+    ok(penstock("produce", "piped", stdin=b"x\n" * 200_000))
+    command = [*PENSTOCK, "consume", "piped", "--from-beginning", "--bootstrap", cluster.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as consumer:
+        assert consumer.stdout is not None and consumer.stderr is not None
+        assert consumer.stdout.readline() == b"x\n"
+        consumer.stdout.close()
+        assert consumer.stderr.read() == b""
+        assert consumer.wait(60) == -signal.SIGPIPE
+
+
+def test_ctrl_c_ends_consume_with_130(penstock: Run, cluster: Cluster) -> None:
+    ok(penstock("topics", "create", "endless", "-p", "1"))
+    ok(penstock("produce", "endless", stdin=b"x\n"))
+    command = [*PENSTOCK, "consume", "endless", "--from-beginning", "--bootstrap", cluster.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as consumer:
+        assert consumer.stdout is not None and consumer.stderr is not None
+        assert consumer.stdout.readline() == b"x\n"
+        consumer.send_signal(signal.SIGINT)
+        assert consumer.wait(60) == 130
+        assert b"Traceback" not in consumer.stderr.read()
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
+    port = 10_000 + os.getpid() % 20_000
+    command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]
+    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": f"127.0.0.1:{port}"}
+
+    def client(*arguments: str, stdin: bytes = b"") -> bytes:
+        return ok(subprocess.run([*PENSTOCK, *arguments], input=stdin, capture_output=True, env=environ, check=False))
+
+    for start in range(2):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
+            assert dev.stdout is not None and dev.stderr is not None
+            expected = ",".join(f"127.0.0.1:{port + index}" for index in range(nodes))
+            assert dev.stdout.readline().decode().strip() == expected, dev.stderr.read().decode()
+            if start == 0:
+                client("topics", "create", "kept", "-p", "1", "-r", str(nodes))
+                client("produce", "kept", stdin=b"a\nb\n")
+            assert client("consume", "kept", "--from-beginning", "--exit-at-end") == b"a\nb\n"
+            dev.send_signal(signal.SIGINT)
+            assert dev.wait(60) == 0, dev.stderr.read().decode()
+    nodes_log = (tmp_path / "data" / "node-0" / "node.log").read_text()
+    assert "Traceback" not in nodes_log
+
+
+def test_dev_ends_when_a_node_ends(tmp_path: Path) -> None:
+    port = 31_000 + os.getpid() % 1_000
+    command = [*PENSTOCK, "dev", "--data", str(tmp_path / "data"), "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
+        assert dev.stdout is not None and dev.stderr is not None
+        assert dev.stdout.readline().decode().strip() == f"127.0.0.1:{port}", dev.stderr.read().decode()
+        children = Path(f"/proc/{dev.pid}/task").glob("*/children")
+        node = next(int(pid) for task in children for pid in task.read_text().split())
+        os.kill(node, signal.SIGKILL)
+        assert dev.wait(60) == 1
+        assert b"node 0 ended by itself" in dev.stderr.read()
