@@ -192,6 +192,16 @@ def test_record_that_contradicts_the_image_is_refused(record: Record) -> None:
         image_of(record, on=BASE)
 
 
+def test_record_of_a_topic_that_the_same_delta_deleted_is_refused() -> None:
+    for late in (
+        PartitionRecord("id-a", 0, (1,), (1,), 1),
+        PartitionChangeRecord("id-a", 0),
+        RemoveTopicRecord("id-a"),
+    ):
+        with pytest.raises(InvariantViolation):
+            image_of(RemoveTopicRecord("id-a"), late, on=BASE)
+
+
 def test_delta_is_used_once_and_never_goes_back() -> None:
     delta = MetadataDelta(BASE)
     delta.apply(BASE.offset, BASE.epoch)

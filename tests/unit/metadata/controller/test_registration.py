@@ -98,6 +98,12 @@ def test_second_process_with_a_live_id_is_refused_until_the_session_is_over() ->
     assert cluster.register(1) == cluster.image.brokers[1].broker_epoch
 
 
+def test_second_process_is_refused_also_while_the_first_is_still_fenced() -> None:
+    cluster = Cluster()
+    cluster.register(1)
+    assert is_error(raised_by(lambda: cluster.register(1)), DuplicateBrokerRegistrationError, "host-1:9192")
+
+
 def test_refused_second_process_does_not_keep_the_first_alive() -> None:
     cluster = Cluster(brokers=1)
     cluster.now_ms = SESSION_TIMEOUT_MS - 1
