@@ -14,6 +14,7 @@ checked against the log is checked by whoever reads it (`recovery.py`). Not here
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
@@ -42,7 +43,7 @@ def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:
     if rows is None:
         return None
     entries = tuple(EpochEntry(_number(path, epoch), _number(path, start)) for epoch, start in rows)
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in pairwise(entries):
         if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
             raise CorruptFileError(path, 0, f"epoch {after.epoch} at {after.start_offset} does not follow {before}")
     return entries

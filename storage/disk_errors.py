@@ -1,4 +1,4 @@
-"""An `OSError` becomes a `KafkaStorageError` that names the file and the remedy: the one mapping, used at storage's edge.
+"""An `OSError` becomes a `KafkaStorageError` that names the file and the remedy: the one mapping, at storage's edge.
 
 The `OSError` stays as `__cause__`, so that the broker can tell a full disk (refuse writes, go on reading) from a broken
 one (take the log dir offline). Not here: the decision what goes offline, which is the broker's.
@@ -11,7 +11,7 @@ import errno
 from penstock.errors import KafkaStorageError
 
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full: free space on it or lower retention; the broker goes on by itself once there is room",
+    errno.ENOSPC: "the disk is full: free space or lower retention; the broker goes on by itself once there is room",
     errno.EDQUOT: "the disk quota is used up: raise it or free space; the broker goes on by itself once there is room",
     errno.EROFS: "the file system is read-only: look for disk errors in the kernel log, remount it, restart the broker",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n, LimitNOFILE=) and restart the broker",

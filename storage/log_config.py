@@ -17,7 +17,7 @@ MAX_SEGMENT_BYTES = 2**31 - 1
 DAY_MS = 24 * 60 * 60 * 1000
 
 FlushPolicy = Literal["fsync", "os"]
-"""`fsync`: a record counts as flushed after fdatasync. `os`: as soon as it is in the page cache; LOSSY on power loss."""
+"""`fsync`: a record is flushed after fdatasync. `os`: as soon as it is in the page cache; LOSSY on power loss."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""Walks the batches of a .log file by their headers, reading as little as it can.
+
+A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: 61 bytes of a large batch are
+enough. `verify` reads whole batches and checks their checksums; recovery and the `log verify` command use it. Bytes
+that are not a whole batch, or a batch whose offsets go back, raise `CorruptFileError` with the position, so that a walk
+that ends has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from storage.file_system import FileSystem
+
+SCAN_CHUNK_BYTES = 8 * 1024
+"""A little over one index interval: a look-up is one read."""
+VERIFY_CHUNK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """An open .log file and how far it is known to be written."""
+
+    fs: FileSystem
+    fd: int
+    path: str
+    size_bytes: int
+
+    def read(self, size: int, at: int) -> bytes:
+        """Exactly `size` bytes; a file that has become shorter is damaged."""
+        data = self.fs.pread(self.fd, size, at)
+        if len(data) != size:
+            raise CorruptFileError(self.path, at + len(data), f"the file ends, {size - len(data)} bytes are missing")
+        return data
+
+
+def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every batch from `position` on."""
+    chunk, chunk_at, expected_offset = b"", position, 0
+    while position < file.size_bytes:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = file.read(min(SCAN_CHUNK_BYTES, file.size_bytes - position), position), position, 0
+        header = _header(file, chunk, at, position, expected_offset)
+        yield position, header
+        position += header.size_bytes
+        expected_offset = header.next_offset
+
+
+def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Like `scan_headers`, after checking each batch's checksum."""
+    chunk, chunk_at, expected_offset = b"", position, 0
+    while position < file.size_bytes:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = file.read(min(VERIFY_CHUNK_BYTES, file.size_bytes - position), position), position, 0
+        header = _header(file, chunk, at, position, expected_offset)
+        if at + header.size_bytes > len(chunk):
+            wanted = min(max(VERIFY_CHUNK_BYTES, header.size_bytes), file.size_bytes - position)
+            chunk, chunk_at, at = file.read(wanted, position), position, 0
+        if not verify_crc(chunk, at, header):
+            why = f"the checksum of the batch at offset {header.base_offset} is wrong"
+            raise CorruptFileError(file.path, position, why)
+        yield position, header
+        position += header.size_bytes
+        expected_offset = header.next_offset
+
+
+def read_header_at(file: LogFile, position: int) -> BatchHeader:
+    """The header of the batch that begins at `position`; CorruptFileError when none does."""
+    if position + HEADER_BYTES > file.size_bytes:
+        raise CorruptFileError(file.path, position, "no record batch begins here")
+    return _header(file, file.read(HEADER_BYTES, position), 0, position, 0)
+
+
+def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset: int) -> BatchHeader:
+    try:
+        header = read_header(chunk, at)
+    except CorruptMessageError as error:
+        raise CorruptFileError(file.path, position, f"no record batch begins here ({error})") from error
+    if position + header.size_bytes > file.size_bytes:
+        missing = position + header.size_bytes - file.size_bytes
+        raise CorruptFileError(file.path, position, f"the last {missing} bytes of this record batch are missing")
+    if header.base_offset < expected_offset:
+        raise CorruptFileError(
+            file.path, position, f"offset {header.base_offset} where {expected_offset} should follow"
+        )
+    return header

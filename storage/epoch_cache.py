@@ -1,0 +1,89 @@
+"""The leader epochs of one log: in memory, and in its leader-epoch-checkpoint.
+
+The rules are `penstock.epochs`; this class keeps the entries and writes them. Safety order: the checkpoint is durable
+BEFORE the flush of any record of a new epoch counts, because `flush.py` writes it first; so below the flushed offset
+the file knows every epoch. A change is therefore only noted here, and no event loop waits for the disk.
+
+`persist` may run in a flush thread while the loop changes the entries: it is given a snapshot with its version, and an
+older snapshot never replaces a newer one. Not here: checking the entries against the log (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from penstock import epochs
+from penstock.types import NO_EPOCH, EpochEntry
+from storage.checkpoint_file import write_epochs
+from storage.file_names import LEADER_EPOCH_CHECKPOINT
+from storage.file_system import FileSystem
+
+
+class EpochSnapshot(NamedTuple):
+    """The entries as they were at one moment."""
+
+    version: int
+    entries: tuple[EpochEntry, ...]
+
+
+class EpochCache:
+    """Epoch entries, ascending; changed on one thread, persisted on any."""
+
+    __slots__ = ("_closed", "_entries", "_fs", "_lock", "_path", "_persisted_version", "_version")
+
+    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], persisted: bool) -> None:
+        self._fs = fs
+        self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._entries = entries
+        self._version = 1
+        self._persisted_version = 1 if persisted else 0
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return self._entries
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        self._replace(epochs.assign(self._entries, epoch, start_offset))
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        self._replace(epochs.truncate_from_end(self._entries, end_offset))
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        self._replace(epochs.truncate_from_start(self._entries, start_offset))
+
+    def clear(self) -> None:
+        self._replace(())
+
+    def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
+        if entries != self._entries:
+            self._entries = entries
+            self._version += 1
+
+    def unpersisted(self) -> EpochSnapshot | None:
+        """What to persist with the next flush; None when the file is up to date."""
+        if self._persisted_version >= self._version:
+            return None
+        return EpochSnapshot(self._version, self._entries)
+
+    def persist(self, snapshot: EpochSnapshot) -> None:
+        """Write the snapshot durably, unless a newer one is written already or the log is closed. Blocks."""
+        with self._lock:
+            if self._closed or snapshot.version <= self._persisted_version:
+                return
+            write_epochs(self._fs, self._path, snapshot.entries)
+            self._persisted_version = snapshot.version
+
+    def close(self) -> None:
+        """No write after this: the directory may be renamed, or be another log's."""
+        with self._lock:
+            self._closed = True
+
+    def __repr__(self) -> str:
+        return f"EpochCache({self._path}, {len(self._entries)} entries, latest {self.latest_epoch})"

@@ -1,0 +1,185 @@
+"""Flushing one log: what is dirty, one flush of it, and how far the log is durable.
+
+A flush has three steps. `FlushTracker.prepare`, on the event loop, captures what is dirty up to the log end;
+`PendingFlush.run` blocks, in any thread, while appends go on and belong to the next flush; `FlushTracker.complete`, on
+the loop, lets the recovery point advance. Every file is synced through a descriptor of its own, so that rolling,
+truncating or closing the log cannot pull one away.
+
+The order in `run` is the promise: what explains the records (their epochs) is durable BEFORE the records, the names of
+new files BEFORE the flush counts. An error is never retried: the kernel may have dropped the pages (ATC'20). When and
+where to run it is `group_commit.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from storage.atomic_file import write_atomically
+from storage.epoch_cache import EpochCache, EpochSnapshot
+from storage.file_system import FileSystem
+from storage.segment import Segment
+from storage.segment_list import SegmentList
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyFile:
+    """A .log to sync: which one, how long it was when the flush was prepared, and a descriptor."""
+
+    base_offset: int
+    size_bytes: int
+    fd: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFlush:
+    """What one flush makes durable. Invariant: after `run` everything below `end_offset` survives a power cut."""
+
+    fs: FileSystem
+    end_offset: int
+    generation: int  # a truncation since `prepare` makes this flush count for nothing
+    epoch_cache: EpochCache
+    epochs: EpochSnapshot | None  # durable BEFORE the records of a new epoch
+    full: tuple[Segment, ...]  # their indexes are final: durable BEFORE the recovery point passes them
+    indexes: tuple[tuple[str, bytes], ...]
+    files: tuple[DirtyFile, ...]
+    directories: tuple[str, ...]  # synced AFTER every file is in place, BEFORE the flush counts
+    directory_changes: int
+    _abandoned: list[bool] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Block until everything is durable; OSError when the disk failed."""
+        try:
+            if self.epochs is not None:
+                self.epoch_cache.persist(self.epochs)
+            for path, content in self.indexes:
+                write_atomically(self.fs, path, content, sync_directory=False)
+            for file in self.files:
+                self.fs.fdatasync(file.fd)
+            for directory in self.directories:
+                self.fs.fsync_dir(directory)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Give the descriptors back; a flush that was never run counts for nothing."""
+        if not self._abandoned:
+            self._abandoned.append(True)
+            for file in self.files:
+                self.fs.close(file.fd)
+
+
+class FlushTracker:
+    """What of one log is durable. Invariant: everything below `recovery_point` is."""
+
+    __slots__ = (
+        "_directory",
+        "_directory_changes",
+        "_directory_synced",
+        "_epochs",
+        "_fs",
+        "_generation",
+        "_new_in_parent",
+        "_segments",
+        "_unsaved_indexes",
+        "flushes",
+        "recovery_point",
+    )
+
+    def __init__(
+        self, fs: FileSystem, directory: str, segments: SegmentList, epoch_cache: EpochCache, recovery_point: int
+    ) -> None:
+        self._fs, self._directory = fs, directory
+        self._segments, self._epochs = segments, epoch_cache
+        self.recovery_point = recovery_point
+        self.flushes = 0
+        self._generation = 0
+        self._directory_changes = 1 if segments.active.synced_bytes < 0 else 0
+        self._directory_synced = 0
+        self._new_in_parent = False
+        self._unsaved_indexes: list[Segment] = []
+
+    def directory_created(self) -> None:
+        self._directory_changes += 1
+        self._new_in_parent = True
+
+    def rolled(self, full: Segment) -> None:
+        """`full` will not change any more, and a new file has joined it."""
+        self._directory_changes += 1
+        self._unsaved_indexes.append(full)
+
+    def truncating(self, offset: int) -> None:
+        """Records from `offset` on are about to go; flushes in flight count for nothing."""
+        self._generation += 1
+        self.recovery_point = min(self.recovery_point, offset)
+
+    def truncated(self) -> None:
+        self._unsaved_indexes = [s for s in self._unsaved_indexes if s in self._full()]
+        self._directory_changes += 1
+
+    def _full(self) -> list[Segment]:
+        return list(self._segments)[:-1]
+
+    def prepare(self, end_offset: int, *, closing: bool = False) -> PendingFlush | None:
+        """Capture what is dirty; None when nothing is. `closing` writes the active segment's indexes too."""
+        dirty = self._dirty()
+        snapshot = self._epochs.unpersisted()
+        directories = self._dirty_directories()
+        if not (dirty or snapshot or directories or closing or end_offset > self.recovery_point):
+            return None
+        full = tuple(self._unsaved_indexes)
+        saved = [s for s in self._segments if s.indexes.dirty] if closing else full
+        return PendingFlush(
+            fs=self._fs,
+            end_offset=end_offset,
+            generation=self._generation,
+            epoch_cache=self._epochs,
+            epochs=snapshot,
+            full=full,
+            indexes=tuple(content for segment in saved for content in segment.indexes.contents()),
+            files=tuple(DirtyFile(s.base_offset, s.size_bytes, self._fs.dup(s.fd())) for s in dirty),
+            directories=directories or ((self._directory,) if closing else ()),
+            directory_changes=self._directory_changes,
+        )
+
+    def _dirty(self) -> list[Segment]:
+        """Segments with bytes that are not durable, rolled ones included, oldest first."""
+        found = []
+        for segment in self._segments.newest_first():
+            if segment.size_bytes > segment.synced_bytes:
+                found.append(segment)
+            elif segment.next_offset <= self.recovery_point:
+                break
+        return found[::-1]
+
+    def _dirty_directories(self) -> tuple[str, ...]:
+        if self._directory_changes == self._directory_synced:
+            return ()
+        return (self._directory, os.path.dirname(self._directory)) if self._new_in_parent else (self._directory,)
+
+    def complete(self, pending: PendingFlush) -> None:
+        """`pending.run` has returned: what it covered is durable, unless the log was truncated meanwhile."""
+        if pending.generation != self._generation:
+            return
+        for file in pending.files:
+            segment = self._segments.at_base(file.base_offset)
+            if segment is not None:
+                segment.synced_bytes = max(segment.synced_bytes, file.size_bytes)
+        for segment in pending.full:
+            segment.indexes.dirty = False
+        self._unsaved_indexes = [s for s in self._unsaved_indexes if s.indexes.dirty]
+        if pending.directories:
+            self._directory_synced = max(self._directory_synced, pending.directory_changes)
+            self._new_in_parent = False
+        self.recovery_point = max(self.recovery_point, pending.end_offset)
+        self.flushes += 1
+
+    def sync_directories(self) -> None:
+        """Now, and blocking: before a second file is created while the first has no durable name."""
+        for directory in self._dirty_directories():
+            self._fs.fsync_dir(directory)
+        self._directory_synced = self._directory_changes
+        self._new_in_parent = False
+
+    def __repr__(self) -> str:
+        return f"FlushTracker({self._directory}, recovery point {self.recovery_point}, {self.flushes} flushes)"

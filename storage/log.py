@@ -1,0 +1,409 @@
+"""One partition's log: segments in order, the epoch cache, and the offsets that say how far it goes.
+
+    log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
+
+Used from one thread (the event loop); only `PendingFlush.run` may be elsewhere. Nothing here waits for a disk except a
+truncation, which must be durable before it counts. The promise of the whole package ends in `flushed_offset`: every
+record below it survives a power cut, because it moves only in `complete_flush`. With `flush.policy=os` it is the log
+end instead, which is LOSSY and opt-in; the recovery point is always the truth.
+
+Not here: the high watermark, ISR and acks (broker); retention and the cleaner, which decide and then call
+`advance_log_start` and `drop_oldest_segment`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from penstock import epochs
+from penstock.errors import InvariantViolation, KafkaStorageError, OffsetOutOfRangeError, RecordListTooLargeError
+from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
+from storage import timestamp_lookup
+from storage.batch_validation import Placed, check_fetched, check_produced, fetched_runs, place_as_leader
+from storage.disk_errors import storage_error
+from storage.file_system import Bytes, FileSystem
+from storage.flush import FlushTracker, PendingFlush
+from storage.log_config import LogConfig
+from storage.log_types import AppendInfo, FetchData, LogOptions, LogStatistics
+from storage.partition_metadata import write_topic_id
+from storage.recovery import open_segments
+from storage.segment import Segment
+from storage.segment_list import SegmentList
+from storage.segment_roll import roll_is_due
+
+
+class Log:
+    """An append-only sequence of record batches with dense offsets."""
+
+    def __init__(
+        self, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
+    ) -> None:
+        """Opens what the directory holds, with recovery as `options.last_known` tells; see `storage.recovery`."""
+        self._fs = fs
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = options.topic_id
+        self.config = config
+        self.flush_policy = options.flush_policy
+        self._lower_checkpoints = options.lower_checkpoints
+        recovered = open_segments(fs, directory, config, options.last_known)
+        self._segments = SegmentList(fs, directory, recovered.segments)
+        self._epochs = recovered.epoch_cache
+        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
+        self.log_start_offset = recovered.log_start_offset
+        self.log_end_offset = recovered.log_end_offset
+        self._dirty_since_ms: int | None = None
+        self._failure: KafkaStorageError | None = None
+        self.closed = False
+        self._appended_records = self._appended_bytes = self._read_bytes = 0
+        self._rolls = self._truncations = 0
+        self._recovery_cut_bytes = recovered.cut_bytes
+
+    @classmethod
+    def create(
+        cls, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
+    ) -> Log:
+        """A new, empty log in a new directory; durable with its first flush."""
+        try:
+            fs.mkdir(directory)
+            if options.topic_id:
+                write_topic_id(fs, directory, options.topic_id)
+            log = cls(fs, directory, topic_partition, config, options)
+        except OSError as error:
+            raise storage_error("create the log", directory, error) from error
+        log._flushing.directory_created()
+        return log
+
+    # What is in it
+
+    @property
+    def log_dir(self) -> str:
+        """The log dir that this log stands in."""
+        return os.path.dirname(self.directory)
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is on stable storage, whatever the flush policy."""
+        return self._flushing.recovery_point
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below it counts as being on stable storage, by the flush policy; acks wait for it."""
+        return self.log_end_offset if self.flush_policy == "os" else self._flushing.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first, the active one last; to look at, for retention, the cleaner and tools."""
+        return tuple(self._segments)
+
+    @property
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        return self._epochs.entries
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._epochs.latest_epoch
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """KIP-101/279: the largest epoch not above the one asked for, and where it ends."""
+        return epochs.end_offset_for(self._epochs.entries, epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The epoch of the record at the offset; -1 when not known."""
+        return epochs.epoch_for_offset(self._epochs.entries, offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader's epoch begins, even if it will never have a record (KIP-279). Durable with the next flush."""
+        self._must_be_writable()
+        self._epochs.assign(epoch, start_offset)
+
+    def update_config(self, config: LogConfig) -> None:
+        """From now on; what is written stays as it is."""
+        self.config = config
+        for segment in self._segments:
+            segment.indexes.interval_bytes = config.index_interval_bytes
+
+    # Appending
+
+    def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
+        self._must_be_writable()
+        batches = check_produced(records, self.config, now_ms)
+        if len(records) > self.config.segment_bytes:
+            raise RecordListTooLargeError(
+                f"{len(records)} bytes do not fit into a segment of segment.bytes = {self.config.segment_bytes}"
+            )
+        if leader_epoch < self.latest_epoch:
+            raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
+        append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
+        placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
+        info = self._info(placed, append_time_ms)
+        self._write(placed)
+        return info
+
+    def append_as_follower(self, records: Bytes) -> AppendInfo:
+        """Write the leader's batches as they are; they must continue this log."""
+        self._must_be_writable()
+        batches = check_fetched(records, self.log_end_offset, self.latest_epoch, self.config.is_compacted)
+        info = self._info(Placed([], [header for _, header in batches], len(records)), NO_TIMESTAMP)
+        room = self.config.segment_bytes - self._segments.active.size_bytes
+        for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
+            self._write(placed)
+        return info
+
+    def _info(self, placed: Placed, append_time_ms: int) -> AppendInfo:
+        headers = placed.headers
+        return AppendInfo(
+            headers[0].base_offset,
+            headers[-1].last_offset,
+            max(header.max_timestamp_ms for header in headers),
+            append_time_ms,
+            sum(header.record_count for header in headers),
+            placed.size_bytes,
+        )
+
+    def _write(self, placed: Placed) -> None:
+        path = self._segments.active.log_path
+        try:
+            if roll_is_due(self._segments.active, placed, self.config):
+                self.roll(placed.headers[0].base_offset)
+            self._segments.active.append(placed.buffers, placed.size_bytes, placed.headers)
+        except OSError as error:
+            failure = storage_error("append", path, error)
+            if self._segments.active.broken:
+                self._failure = failure
+            raise failure from error
+        self.log_end_offset = placed.next_offset
+        self._appended_bytes += placed.size_bytes
+        for header in placed.headers:
+            self._appended_records += header.record_count
+            if header.leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+
+    def roll(self, base_offset: int | None = None) -> None:
+        """Begin a new segment; does nothing when the active one is empty.
+
+        At most one creation is ever unsynced, so no crash can lose a segment between two others. Of a compacted topic,
+        where a gap in the offsets proves nothing, the full segment is synced first, for the same reason.
+        """
+        full = self._segments.active
+        if not full.size_bytes:
+            return
+        self._flushing.sync_directories()
+        if self.config.is_compacted:
+            self._fs.fdatasync(full.fd())
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        self._segments.start_new(base_offset, self.config.index_interval_bytes)
+        self._flushing.rolled(full)
+        self._rolls += 1
+
+    # Reading
+
+    def read(
+        self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
+    ) -> FetchData:
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`, out of one segment."""
+        self._must_be_open()
+        end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise self._out_of_range(start_offset)
+        records, next_offset = b"", start_offset
+        if start_offset < end:
+            try:
+                records, place = self._segments.read(start_offset, end, max_bytes, min_one_batch)
+            except OSError as error:
+                raise storage_error("read", self.directory, error) from error
+            next_offset = place.offset if records else start_offset
+        self._read_bytes += len(records)
+        return FetchData(records, next_offset, self.log_start_offset, self.log_end_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
+        """The first record at or after the time; None when there is none."""
+        self._must_be_open()
+        return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+
+    def max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp; None in an empty log."""
+        self._must_be_open()
+        return timestamp_lookup.largest(self._segments, self.log_start_offset)
+
+    # Flushing
+
+    def prepare_flush(self) -> PendingFlush | None:
+        """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
+        if self.closed or self._failure is not None:
+            return None
+        return self._flushing.prepare(self.log_end_offset)
+
+    def complete_flush(self, pending: PendingFlush) -> int:
+        """`pending.run` has returned: the flushed offset advances, unless the log was truncated meanwhile."""
+        self._flushing.complete(pending)
+        self._dirty_since_ms = None
+        return self.flushed_offset
+
+    def flush(self) -> int:
+        """Prepare, run and complete; blocks."""
+        self._must_be_writable()
+        return self._flush_now(self._flushing.prepare(self.log_end_offset))
+
+    def _flush_now(self, pending: PendingFlush | None) -> int:
+        if pending is None:
+            return self.flushed_offset
+        try:
+            pending.run()
+        except OSError as error:
+            raise self._fail("flush", error) from error
+        return self.complete_flush(pending)
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """By flush.messages or flush.ms; asked regularly, with monotonic time, by the flush schedule."""
+        unflushed = self.log_end_offset - self.recovery_point
+        if not unflushed:
+            self._dirty_since_ms = None
+            return False
+        if self._dirty_since_ms is None:
+            self._dirty_since_ms = now_ms
+        config = self.config
+        if config.flush_messages is not None and unflushed >= config.flush_messages:
+            return True
+        return config.flush_ms is not None and now_ms - self._dirty_since_ms >= config.flush_ms
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut away every batch that holds `offset` or comes after it; durable when it returns."""
+        self._must_be_writable()
+        if offset >= self.log_end_offset:
+            self._epochs.truncate_from_end(offset)
+            return
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        try:
+            self._truncate_to(offset)
+        except OSError as error:
+            raise self._fail("truncate", error) from error
+
+    def _truncate_to(self, offset: int) -> None:
+        segment = self._segments.holding(offset)
+        place = segment.place_of(offset)
+        cut_at = min(place.offset, offset)
+        self._before_truncation(cut_at)
+        while self._segments.active is not segment:
+            self._segments.drop_newest()
+        segment.truncate_to(place)
+        self.log_end_offset = segment.next_offset = cut_at
+        self.log_start_offset = min(self.log_start_offset, cut_at)
+        self._epochs.truncate_from_end(cut_at)
+        self._after_truncation()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop every record; the next one will have `offset`. Durable when it returns."""
+        self._must_be_writable()
+        try:
+            self._before_truncation(0)
+            while len(self._segments):
+                self._segments.drop_newest()
+            self._segments.start_new(offset, self.config.index_interval_bytes)
+            self.log_start_offset = self.log_end_offset = offset
+            self._epochs.clear()
+            self._after_truncation()
+        except OSError as error:
+            raise self._fail("truncate", error) from error
+
+    def _before_truncation(self, offset: int) -> None:
+        """A crash in mid-truncation must not look like rot: the recovery point is lowered BEFORE any record goes."""
+        self._flushing.truncating(offset)
+        self._lower_checkpoints(self.topic_partition, offset)
+
+    def _after_truncation(self) -> None:
+        self._truncations += 1
+        self._flushing.truncated()
+        self._flush_now(self._flushing.prepare(self.log_end_offset))
+
+    def advance_log_start(self, offset: int) -> None:
+        """Records below `offset` are deleted: not readable from now on; their segments go with retention."""
+        self._must_be_writable()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise self._out_of_range(offset)
+        self.log_start_offset = offset
+        self._epochs.truncate_from_start(offset)
+
+    def drop_oldest_segment(self) -> None:
+        """Delete the oldest full segment; the log start moves to the next one if it was in it."""
+        self._must_be_writable()
+        try:
+            self._segments.drop_oldest()
+        except OSError as error:
+            raise self._fail("delete a segment", error) from error
+        if self.log_start_offset < self._segments.oldest.base_offset:
+            self.advance_log_start(self._segments.oldest.base_offset)
+
+    def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
+        start, end = self.log_start_offset, self.log_end_offset
+        return OffsetOutOfRangeError(
+            f"{self.topic_partition}: offset {offset} is not in {start}..{end}",
+            log_start_offset=start,
+            log_end_offset=end,
+        )
+
+    # End of life
+
+    def _fail(self, action: str, error: OSError) -> KafkaStorageError:
+        """What is on the disk is not known any more: refuse everything but reads."""
+        self._failure = storage_error(action, self.directory, error)
+        return self._failure
+
+    def _must_be_open(self) -> None:
+        if self.closed:
+            raise KafkaStorageError(f"{self.directory}: the log is closed")
+
+    def _must_be_writable(self) -> None:
+        self._must_be_open()
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Flush everything and write the indexes, so that the next start has nothing to do."""
+        if not self.closed:
+            try:
+                if self._failure is None:
+                    self._flush_now(self._flushing.prepare(self.log_end_offset, closing=True))
+            finally:
+                self.abandon()
+
+    def abandon(self) -> None:
+        """Close without a flush: the log dir failed, or the log is to be deleted."""
+        self.closed = True
+        self._epochs.close()
+        self._segments.close()
+
+    def statistics(self) -> LogStatistics:
+        return LogStatistics(
+            topic_partition=self.topic_partition,
+            size_bytes=self.size_bytes,
+            segments=len(self._segments),
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            flushed_offset=self.flushed_offset,
+            recovery_point=self.recovery_point,
+            appended_records=self._appended_records,
+            appended_bytes=self._appended_bytes,
+            read_bytes=self._read_bytes,
+            flushes=self._flushing.flushes,
+            rolls=self._rolls,
+            truncations=self._truncations,
+            index_rebuilds=sum(segment.indexes.rebuilds for segment in self._segments),
+            recovery_cut_bytes=self._recovery_cut_bytes,
+            failed=self._failure is not None,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Log({self.directory}, {self.log_start_offset}..{self.log_end_offset}, flushed {self.flushed_offset}, "
+            f"epoch {self.latest_epoch})"
+        )

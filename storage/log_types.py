@@ -1,0 +1,72 @@
+"""What a log is asked with and answers with: frozen values, no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from penstock.types import TopicPartition
+from storage.log_config import FlushPolicy
+from storage.recovery import LastKnown
+
+LowerCheckpoints = Callable[[TopicPartition, int], None]
+"""Makes durable that no checkpoint of the log dir claims more than this offset for the partition."""
+
+
+def _keep_checkpoints(topic_partition: TopicPartition, offset: int) -> None:
+    """For a log that stands alone, of which no checkpoint says anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How a log is opened, apart from its config."""
+
+    topic_id: str = ""
+    flush_policy: FlushPolicy = "fsync"
+    last_known: LastKnown = field(default_factory=LastKnown)
+    lower_checkpoints: LowerCheckpoints = _keep_checkpoints
+
+
+class AppendInfo(NamedTuple):
+    """What an append did."""
+
+    first_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    log_append_time_ms: int
+    """The broker's time if the topic's records carry it, -1 otherwise."""
+    record_count: int
+    size_bytes: int
+
+
+class FetchData(NamedTuple):
+    """What a read found. `records` are whole batches; the first may begin below the offset that was asked for."""
+
+    records: bytes
+    next_offset: int
+    """Where to read on: the offset after the last batch, or the one asked for when there is none."""
+    log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatistics:
+    """A snapshot of one log."""
+
+    topic_partition: TopicPartition
+    size_bytes: int
+    segments: int
+    log_start_offset: int
+    log_end_offset: int
+    flushed_offset: int
+    recovery_point: int
+    appended_records: int
+    appended_bytes: int
+    read_bytes: int
+    flushes: int
+    rolls: int
+    truncations: int
+    index_rebuilds: int
+    recovery_cut_bytes: int
+    failed: bool

@@ -1,0 +1,208 @@
+"""One segment of a log: a .log file of record batches from one base offset on, and its indexes.
+
+Appends are one writev; reads are one pread of whole batches, which nobody parses. Finding the two ends of a read is
+the work: positions of recent boundaries are remembered (a fetch at the tail asks for the end of some earlier append,
+and a high watermark always is one), anything older is found by the index and a short walk over headers.
+
+A write that fails or is short is taken back, so that the file ends where `size_bytes` says; if even that fails the
+segment is `broken` and the log must not go on. Not here: when to roll, fsync (`flush.py`), damage (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.record.batch import BatchHeader
+from storage.batch_scan import LogFile, read_header_at, scan_headers
+from storage.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
+from storage.file_system import Bytes, FileSystem
+from storage.segment_indexes import SegmentIndexes
+
+KNOWN_PLACES = 1024
+"""Boundaries remembered in each of two generations: more than the appends between two high watermarks."""
+_CLOSED = -1
+
+
+class Place(NamedTuple):
+    """A boundary between batches: the batch that begins with `offset` begins at `position`."""
+
+    position: int
+    offset: int
+
+
+class Segment:
+    """One .log file. Used from one thread; a flush uses its own descriptor."""
+
+    __slots__ = (
+        "_fd",
+        "_first_timestamp_ms",
+        "_fs",
+        "_known",
+        "_known_before",
+        "base_offset",
+        "broken",
+        "indexes",
+        "log_path",
+        "next_offset",
+        "size_bytes",
+        "stem",
+        "synced_bytes",
+    )
+
+    def __init__(self, fs: FileSystem, directory: str, base_offset: int, interval_bytes: int) -> None:
+        self._fs = fs
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.stem = f"{directory}/{file_stem(base_offset)}"
+        self.log_path = self.stem + LOG_SUFFIX
+        self.indexes = SegmentIndexes(fs, self.stem, base_offset, interval_bytes)
+        self.size_bytes = 0
+        self.synced_bytes = -1
+        """How much of the file is durable; -1: not even that it is empty."""
+        self.broken = False
+        self._fd = _CLOSED
+        self._first_timestamp_ms: int | None = None
+        self._known: dict[int, int] = {}
+        self._known_before: dict[int, int] = {}
+
+    def create(self) -> None:
+        """Make the file; its name is durable only after an fsync of the directory."""
+        self._fd = self._fs.open(self.log_path, create=True)
+        self.indexes.start_empty()
+
+    def adopt(self, size_bytes: int, next_offset: int) -> None:
+        """The file exists, holds this much, all of it durable, and `next_offset` comes after it."""
+        self.size_bytes = self.synced_bytes = size_bytes
+        self.next_offset = next_offset
+
+    def fd(self) -> int:
+        if self._fd == _CLOSED:
+            self._fd = self._fs.open(self.log_path)
+        return self._fd
+
+    def file(self) -> LogFile:
+        return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes)
+
+    # Appending
+
+    def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
+        """Write the buffers, which are the batches that `headers` describes as placed."""
+        position = self.size_bytes
+        try:
+            written = self._fs.pwritev(self.fd(), buffers, position)
+            if written != size_bytes:
+                raise OSError(
+                    errno.ENOSPC, f"only {written} of {size_bytes} bytes were taken; probably the disk is full"
+                )
+        except OSError:
+            self._take_back(position)
+            raise
+        self._remember(self.next_offset, position)
+        for header in headers:
+            self.indexes.note(position, header)
+            position += header.size_bytes
+        self.size_bytes = position
+        self.next_offset = headers[-1].next_offset
+        if self._first_timestamp_ms is None:
+            self._first_timestamp_ms = headers[0].max_timestamp_ms
+
+    def _take_back(self, position: int) -> None:
+        try:
+            self._fs.truncate(self.fd(), position)
+        except OSError:
+            self.broken = True
+
+    def first_timestamp_ms(self) -> int:
+        """The time of the first batch, from which segment.ms counts; only of a segment that is not empty."""
+        if self._first_timestamp_ms is None:
+            self._first_timestamp_ms = read_header_at(self.file(), 0).max_timestamp_ms
+        return self._first_timestamp_ms
+
+    # Reading
+
+    def read(self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool) -> tuple[bytes, Place]:
+        """Whole batches from the one that holds `start_offset`, all below `end_offset`; and the place after them."""
+        begin = self.place_of(start_offset)
+        end = self.place_of(end_offset)
+        if begin.position >= end.position:
+            return b"", begin
+        if end.position - begin.position > max_bytes:
+            end = self._cut(begin, max_bytes, min_one_batch)
+            if end.position == begin.position:
+                return b"", begin
+            self._remember(end.offset, end.position)
+        return self.file().read(end.position - begin.position, begin.position), end
+
+    def place_of(self, offset: int) -> Place:
+        """Where the batch begins that holds `offset`, or the first one above it, or else the end of the file."""
+        if offset >= self.next_offset:
+            return Place(self.size_bytes, self.next_offset)
+        position = self._known.get(offset, -1)
+        if position < 0:
+            position = self._known_before.get(offset, -1)
+        if position >= 0:
+            return Place(position, offset)
+        file = self.file()
+        for position, header in scan_headers(file, self.indexes.position_at_or_before(offset, file)):
+            if header.last_offset >= offset:
+                self._remember(header.base_offset, position)
+                return Place(position, header.base_offset)
+        return Place(self.size_bytes, self.next_offset)
+
+    def _cut(self, begin: Place, max_bytes: int, min_one_batch: bool) -> Place:
+        """The last boundary within `max_bytes`, or the one after the first batch."""
+        limit = begin.position + max_bytes
+        file = self.file()
+        end = begin
+        start = max(begin.position, self.indexes.position_near(limit, file))
+        for position, header in scan_headers(file, start):
+            after = position + header.size_bytes
+            if after > limit and not (min_one_batch and position == begin.position):
+                return Place(position, header.base_offset) if position > begin.position else begin
+            end = Place(after, header.next_offset)
+        return end
+
+    def _remember(self, offset: int, position: int) -> None:
+        if len(self._known) >= KNOWN_PLACES:
+            self._known_before, self._known = self._known, {}
+        self._known[offset] = position
+
+    # Cutting, closing
+
+    def truncate_to(self, place: Place) -> None:
+        """Cut the file at a boundary; durable only after a flush."""
+        self.indexes.load(self.file())
+        self._fs.truncate(self.fd(), place.position)
+        self._known, self._known_before = {}, {}
+        self.size_bytes, self.next_offset = place.position, place.offset
+        self.synced_bytes = -1
+        if place.position == 0:
+            self._first_timestamp_ms = None
+            self.indexes.start_empty()
+        else:
+            self.indexes.truncate_to(place.position, place.offset, self.file())
+
+    def release(self) -> None:
+        """Give back the descriptor and the memory of the indexes; the next use gets them again."""
+        self.indexes.release()
+        self._known, self._known_before = {}, {}
+        self.close()
+
+    def close(self) -> None:
+        if self._fd != _CLOSED:
+            fd, self._fd = self._fd, _CLOSED
+            self._fs.close(fd)
+
+    def delete(self) -> None:
+        """Remove the files, the .log first: what may be left is an orphan index, which the next start removes."""
+        self.close()
+        self._fs.unlink(self.log_path)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(self.stem + suffix)
+
+    def __repr__(self) -> str:
+        return f"Segment({self.log_path}, {self.base_offset}..{self.next_offset}, {self.size_bytes} bytes)"

@@ -1,0 +1,97 @@
+"""What stands in a partition's directory when it is opened: leftovers are tidied, segments found.
+
+Leftovers of an interrupted operation: `.tmp` (a small file that was never renamed), `.deleted` (a segment on its way
+out) and `.cleaned` (a compaction that did not finish) are removed; `.swap` (a compaction that did) is finished: its
+segment replaces every segment whose offsets it covers. An index without its .log is removed. Names that are not ours
+are left alone. All of this may be interrupted and done again. Not here: whether the records are good (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.errors import CorruptFileError
+from storage.batch_scan import LogFile, scan_headers
+from storage.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TMP_SUFFIX,
+    file_stem,
+    parse_segment_file,
+)
+from storage.file_system import FileSystem
+from storage.segment import Segment
+
+_log = logging.getLogger(__name__)
+
+
+def tidy(fs: FileSystem, directory: str) -> None:
+    """Finish or undo what a crash interrupted."""
+    names = fs.listdir(directory)
+    for name in names:
+        if name.endswith((TMP_SUFFIX, DELETED_SUFFIX, CLEANED_SUFFIX)) and not fs.is_directory(f"{directory}/{name}"):
+            _log.info("%s/%s: removing what an interrupted operation left", directory, name)
+            fs.unlink(f"{directory}/{name}")
+    for name in names:
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            _finish_swap(fs, directory, name)
+    _remove_orphans(fs, directory)
+
+
+def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
+    target = name.removesuffix(SWAP_SUFFIX)
+    parsed = parse_segment_file(target)
+    if parsed is None:
+        return
+    base_offset, next_offset = parsed[0], _next_offset(fs, f"{directory}/{name}", parsed[0])
+    for other in fs.listdir(directory):
+        found = parse_segment_file(other)
+        if found is not None and base_offset < found[0] < next_offset:
+            fs.unlink(f"{directory}/{other}")
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for leftover in (file_stem(base_offset) + suffix, file_stem(base_offset) + suffix + SWAP_SUFFIX):
+            if fs.exists(f"{directory}/{leftover}"):
+                fs.unlink(f"{directory}/{leftover}")
+    fs.rename(f"{directory}/{name}", f"{directory}/{target}")
+    fs.fsync_dir(directory)
+    _log.info("%s/%s: finished the swap of a cleaned segment", directory, target)
+
+
+def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
+    fd = fs.open(path)
+    try:
+        next_offset = base_offset
+        for _, header in scan_headers(LogFile(fs, fd, path, fs.size(path)), 0):
+            next_offset = header.next_offset
+        return next_offset
+    finally:
+        fs.close(fd)
+
+
+def _remove_orphans(fs: FileSystem, directory: str) -> None:
+    names = set(fs.listdir(directory))
+    for name in sorted(names):
+        found = parse_segment_file(name.removesuffix(SWAP_SUFFIX))
+        if found is not None and found[1] != LOG_SUFFIX and file_stem(found[0]) + LOG_SUFFIX not in names:
+            _log.info("%s/%s: removing an index without its log", directory, name)
+            fs.unlink(f"{directory}/{name}")
+
+
+def find_segments(fs: FileSystem, directory: str, interval_bytes: int) -> list[Segment]:
+    """The segments in order, each taken to reach to the next one; nothing is opened yet."""
+    bases = []
+    for name in fs.listdir(directory):
+        found = parse_segment_file(name)
+        if found is not None and found[1] == LOG_SUFFIX:
+            if fs.is_directory(f"{directory}/{name}"):
+                raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a segment should be")
+            bases.append(found[0])
+    segments = [Segment(fs, directory, base, interval_bytes) for base in sorted(bases)]
+    for at, segment in enumerate(segments):
+        following = segments[at + 1].base_offset if at + 1 < len(segments) else segment.base_offset
+        segment.adopt(fs.size(segment.log_path), following)
+    return segments

@@ -1,0 +1,225 @@
+"""The two indexes of one segment, as one thing that can be lost: loaded when needed, checked, rebuilt from the log.
+
+An index has no checksum, so nothing in it is believed: a file that cannot be an index is refused when it is loaded, and
+the batch that an entry points to is compared with the entry before it is used. In either case both indexes are built
+anew from the headers in the .log. A damaged index therefore costs time and nothing else.
+
+Not here: the bytes of either file (`offset_index.py`, `time_index.py`), the .log (`segment.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from penstock.types import NO_TIMESTAMP
+from storage import offset_index, time_index
+from storage.batch_scan import LogFile, read_header_at, scan_headers
+from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.file_system import FileSystem
+from storage.offset_index import IndexEntry, OffsetIndex
+from storage.time_index import TimeIndex
+
+_log = logging.getLogger(__name__)
+_OLDER_THAN_ALL = -(2**63)
+
+
+class SegmentIndexes:
+    """Where offsets and times are in one .log."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_fs",
+        "_loaded",
+        "_max_timestamp_ms",
+        "_offset_of_max_timestamp",
+        "_offsets",
+        "_stem",
+        "_times",
+        "base_offset",
+        "dirty",
+        "interval_bytes",
+        "rebuilds",
+    )
+
+    def __init__(self, fs: FileSystem, stem: str, base_offset: int, interval_bytes: int) -> None:
+        self._fs, self._stem = fs, stem
+        self.base_offset, self.interval_bytes = base_offset, interval_bytes
+        self.rebuilds = 0
+        self.dirty = False
+        """True while the files do not hold what memory holds."""
+        self._loaded = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._offsets, self._times = OffsetIndex(), TimeIndex()
+        self._bytes_since_entry = 0
+        self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
+
+    # Writing
+
+    def start_empty(self) -> None:
+        """For a segment that was just created."""
+        self._clear()
+        self._loaded = self.dirty = True
+
+    def note(self, position: int, header: BatchHeader) -> None:
+        """A batch stands at `position`; called once for each batch, in order."""
+        last_offset = header.base_offset + header.last_offset_delta
+        if header.max_timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, last_offset
+        if self._bytes_since_entry > self.interval_bytes:
+            self._offsets.append(last_offset - self.base_offset, position)
+            self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += header.size_bytes
+        self.dirty = True
+
+    def is_full(self, max_bytes: int) -> bool:
+        """True when another entry would not fit (segment.index.bytes)."""
+        offsets_left = max_bytes - self._offsets.size_bytes
+        times_left = max_bytes - self._times.size_bytes - time_index.ENTRY_BYTES  # room for the closing entry
+        return offsets_left < offset_index.ENTRY_BYTES or times_left < time_index.ENTRY_BYTES
+
+    def truncate_to(self, position: int, offset: int, file: LogFile) -> None:
+        """The .log ends at `position` from now on, and `offset` comes next."""
+        self.load(file)
+        self._offsets.truncate_to_position(position)
+        self._times.truncate_to_relative_offset(offset - self.base_offset)
+        self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
+        last_time = self._times.last()
+        if last_time is not None:
+            self._max_timestamp_ms = last_time.timestamp_ms
+            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
+        self._replay_tail(file)
+        self.dirty = True
+
+    def _replay_tail(self, file: LogFile) -> None:
+        """Bring the counters up to date from the batches behind the last entry."""
+        last = self._offsets.last()
+        self._bytes_since_entry = 0
+        for _, header in scan_headers(file, last.position if last else 0):
+            if header.max_timestamp_ms > self._max_timestamp_ms:
+                self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
+            self._bytes_since_entry += header.size_bytes
+
+    def contents(self) -> tuple[tuple[str, bytes], ...]:
+        """The two files as (path, bytes), closed with the largest timestamp; writing them is the caller's."""
+        if self._max_timestamp_ms != _OLDER_THAN_ALL:
+            self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
+        return (
+            (self._stem + INDEX_SUFFIX, self._offsets.to_bytes()),
+            (self._stem + TIME_INDEX_SUFFIX, self._times.to_bytes()),
+        )
+
+    # Reading
+
+    def position_at_or_before(self, offset: int, file: LogFile) -> int:
+        """The position of a batch at or before the one that holds `offset`, near to it."""
+        relative = offset - self.base_offset
+        return self._position(lambda: self._offsets.floor_offset(relative), file)
+
+    def position_near(self, position: int, file: LogFile) -> int:
+        """The last indexed position that is not behind `position`."""
+        return self._position(lambda: self._offsets.floor_position(position), file)
+
+    def _position(self, find: Callable[[], IndexEntry | None], file: LogFile) -> int:
+        self.load(file)
+        entry = find()
+        if entry is not None and not self._is_true(entry, file):
+            self.rebuild(file, f"entry {entry} does not point to its batch")
+            entry = find()
+        return entry.position if entry is not None else 0
+
+    def offset_at_or_before_time(self, timestamp_ms: int, file: LogFile) -> int:
+        """An offset with nothing before its batch that is as young as the time."""
+        self.load(file)
+        entry = self._times.before(timestamp_ms)
+        return self.base_offset + (entry.relative_offset if entry is not None else 0)
+
+    def max_timestamp(self, file: LogFile) -> tuple[int, int]:
+        """The largest timestamp in the segment and the last offset of its batch; (-1, -1) when it is empty."""
+        self.load(file)
+        if self._max_timestamp_ms == _OLDER_THAN_ALL:
+            return NO_TIMESTAMP, -1
+        return self._max_timestamp_ms, self._offset_of_max_timestamp
+
+    def last_position(self, file: LogFile) -> int:
+        """Where the last indexed batch begins; 0 without an entry."""
+        return self._position(self._offsets_last, file)
+
+    def _offsets_last(self) -> IndexEntry | None:
+        return self._offsets.last()
+
+    # Loading and rebuilding
+
+    def load(self, file: LogFile) -> None:
+        """Make the indexes usable; does nothing when they are."""
+        if self._loaded:
+            return
+        why = self._read_files(file)
+        if why is not None:
+            self.rebuild(file, why)
+
+    def _read_files(self, file: LogFile) -> str | None:
+        """Take what the files say; the reason when it cannot be true."""
+        self._clear()
+        try:
+            offsets = OffsetIndex.parse(self._fs.read_file(self._stem + INDEX_SUFFIX), file.size_bytes)
+            times = TimeIndex.parse(self._fs.read_file(self._stem + TIME_INDEX_SUFFIX))
+        except FileNotFoundError:
+            return "an index file is missing"
+        if offsets is None or times is None:
+            return "an index file is not monotonic or of a wrong size"
+        last_time = times.last()
+        if file.size_bytes > 0 and last_time is None:
+            return "the time index is empty"
+        if file.size_bytes > self.interval_bytes and not len(offsets):
+            return "the index is empty"
+        self._offsets, self._times, self._loaded = offsets, times, True
+        if last_time is None:
+            return None
+        return self._check_ends(last_time.timestamp_ms, self.base_offset + last_time.relative_offset, file)
+
+    def _check_ends(self, timestamp_ms: int, offset: int, file: LogFile) -> str | None:
+        last = self._offsets.last()
+        if last is not None and not self._is_true(last, file):
+            return f"entry {last} does not point to its batch"
+        entry = self._offsets.floor_offset(offset - self.base_offset)
+        if entry is not None and not self._is_true(entry, file):
+            return f"entry {entry} does not point to its batch"
+        for _, header in scan_headers(file, entry.position if entry else 0):
+            if header.last_offset >= offset:
+                if header.last_offset != offset or header.max_timestamp_ms != timestamp_ms:
+                    break
+                self._max_timestamp_ms, self._offset_of_max_timestamp = timestamp_ms, offset
+                self._replay_tail(file)
+                return None
+        return "the last entry of the time index does not fit its batch"
+
+    def _is_true(self, entry: IndexEntry, file: LogFile) -> bool:
+        try:
+            header = read_header_at(file, entry.position)
+        except CorruptFileError:
+            return False
+        return header.last_offset == self.base_offset + entry.relative_offset
+
+    def rebuild(self, file: LogFile, why: str) -> None:
+        """Build both indexes from the headers in the .log."""
+        _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
+        self.rebuilds += 1
+        self._clear()
+        for position, header in scan_headers(file, 0):
+            self.note(position, header)
+        self._loaded = self.dirty = True
+
+    def release(self) -> None:
+        """Forget what the files hold as well."""
+        if self._loaded and not self.dirty:
+            self._clear()
+            self._loaded = False
+
+    def __repr__(self) -> str:
+        return f"SegmentIndexes({self._stem}, loaded={self._loaded}, {self._offsets!r}, {self._times!r})"
