@@ -26,9 +26,9 @@ INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config_table.py` by `python -m broker.config_reference`; do not edit by hand.
 
-One TOML file, `penstock node start --config FILE`. Names are Kafka's; the few that Kafka has not say so. Bare dotted
-names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`); a list is a TOML list or
-one string with commas. A mistake is answered before any file is touched, in one line that names key, value and remedy.
+One TOML file, `penstock node start --config FILE`. Names are Kafka's; the few that Kafka has not say so. Dotted names
+and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`); a list is a TOML list or one
+string with commas. A mistake is answered before any file is touched, in one line that names key, value and remedy.
 """
 
 GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (

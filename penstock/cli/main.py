@@ -63,15 +63,17 @@ def main() -> None:
     try:
         app()
     except (ConfigError, MetaPropertiesError) as error:
-        _fail(str(error), EXIT_REFUSED)
+        _fail("", error, EXIT_REFUSED)
     except ApiError as error:
-        _fail(f"{error.kafka_name}: {error}", EXIT_FAILED)
+        _fail(f"{error.kafka_name}: ", error, EXIT_FAILED)
     except PenstockError as error:
-        _fail(f"{type(error).__name__}: {error}", EXIT_FAILED)
+        _fail(f"{type(error).__name__}: ", error, EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _fail(text: str, code: int) -> None:
-    sys.stderr.write("penstock: " + text.rstrip() + "\n")
+def _fail(name: str, error: PenstockError, code: int) -> None:
+    """One line, with what a command has added to the error by `add_note`."""
+    text = "; ".join([str(error).rstrip(), *getattr(error, "__notes__", [])])
+    sys.stderr.write(f"penstock: {name}{text}\n")
     sys.exit(code)

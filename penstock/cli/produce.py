@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -19,6 +19,7 @@ from penstock.errors import ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
+    from penstock.client.future import BulkFuture
 
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32
@@ -40,7 +41,7 @@ def produce(
 
     separator = key_separator.encode()
     acked = 0
-    pending: deque[Any] = deque()
+    pending: deque[BulkFuture] = deque()
     with Producer(bootstrap, acks="all", compression_type=compression) as producer:
         try:
             for lines in read_lines(sys.stdin.buffer):
@@ -49,8 +50,8 @@ def produce(
                     acked += pending.popleft().result()
             while pending:
                 acked += pending.popleft().result()
-        except PenstockError:
-            note(f"penstock: stopped after {acked} acked records; what came after them may be written or not")
+        except PenstockError as error:
+            error.add_note(f"{acked} records were acked; those after them may be written or not")
             raise
     if as_json:
         print_json({"topic": topic, "records": acked})
@@ -79,30 +80,11 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
         yield [last]
 
 
-class _Futures:
-    """The promises of keyed records, with the face of one BulkFuture."""
-
-    def __init__(self, futures: list[Any]) -> None:
-        self._futures = futures
-
-    def done(self) -> bool:
-        return all(future.done() for future in self._futures)
-
-    def result(self) -> int:
-        for future in self._futures:
-            future.result()
-        return len(self._futures)
-
-
-def _send(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> Any:
+def _send(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> BulkFuture:
     if not separator:
         return producer.send_many(topic, lines)
-    futures = []
-    for line in lines:
-        key, found, value = line.partition(separator)
-        if not found:
-            raise ConfigError(
-                f"line {line[:60]!r} is without the key separator {separator!r}; nothing after it was sent"
-            )
-        futures.append(producer.send(topic, value=value, key=key))
-    return _Futures(futures)
+    pairs = [line.partition(separator) for line in lines]
+    for pair in pairs:
+        if not pair[1]:
+            raise ConfigError(f"line {pair[0][:60]!r} is without the key separator {separator!r}; add it or a key")
+    return producer.send_many(topic, [value for _, _, value in pairs], keys=[key for key, _, _ in pairs])

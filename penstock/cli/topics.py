@@ -10,7 +10,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pai
 from penstock.cli.output import print_fields, print_json, print_table
 
 if TYPE_CHECKING:
-    from penstock.client.messages import TopicInfo
+    from penstock.client.admin_types import TopicDescription
 
 app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
 
@@ -32,13 +32,12 @@ def create(
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
-        admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
-        topic = admin.describe_topic(name)
+        topic = admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
     if as_json:
         print_json(_topic_json(topic))
     else:
-        factor = len(topic.partitions[0].replicas) if topic.partitions else 0
-        print(f"created {name}: {len(topic.partitions)} partitions, {factor} replicas, id {topic.topic_id}")
+        counts = f"{topic.partition_count} partitions, {topic.replication_factor} replicas"
+        print(f"created {name}: {counts}, id {topic.topic_id}")
 
 
 @app.command("list")
@@ -91,7 +90,7 @@ def _ids(ids: tuple[int, ...]) -> str:
     return ",".join(map(str, ids))
 
 
-def _topic_json(topic: TopicInfo) -> dict[str, Any]:
+def _topic_json(topic: TopicDescription) -> dict[str, Any]:
     return {
         "name": topic.name,
         "topic_id": topic.topic_id,
