@@ -143,10 +143,10 @@ REPLICATION = (
 )
 
 LOG = (
-    _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 14),
+    _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 64),
     _ms("log.roll.ms", 7 * 24 * 3_600_000, "A segment is rolled at this age.", 1, INT64_MAX),
     _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
-    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 8),
+    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 12),
     _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
     _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     _ms("log.flush.offset.checkpoint.interval.ms", 60_000, "Pause between writes of the recovery points."),
