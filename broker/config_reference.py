@@ -67,7 +67,7 @@ def _range(key: ConfigKey) -> str:
         return f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}"
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
-    return key.kind.value
+    return str(key.kind.value)
 
 
 if __name__ == "__main__":
