@@ -22,7 +22,8 @@ from storage.log_config import LogConfig
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
-METADATA_BATCH_BYTES_MAX = 1 << 20
+METADATA_BATCH_BYTES_MAX = 16 << 20
+"""One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
 METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1

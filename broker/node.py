@@ -89,6 +89,7 @@ class Node:
                 election_timeout_ms=config.controller_quorum_election_timeout_ms,
                 fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
                 batch_max_bytes=METADATA_BATCH_BYTES_MAX,
+                uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
             ),
             MetadataLog(metadata_log),
             QuorumStateFile(str(metadata_log.directory), OsFileSystem()),

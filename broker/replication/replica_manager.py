@@ -104,7 +104,7 @@ class ReplicaManager:
         partition = self._partitions.get(key) or self._host(key, topic_id, settings)
         if partition is None:
             return
-        partition.min_insync_replicas = settings.min_insync_replicas
+        partition.min_insync_replicas = min(settings.min_insync_replicas, len(state.replicas))
         if partition.offline is not None:
             return
         try:

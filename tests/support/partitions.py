@@ -1,0 +1,53 @@
+"""Partitions over real logs in a directory of the test's own, with flushes that the test performs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionRegistration
+from penstock.record.builder import build_batch
+from penstock.types import LeaderHint, TopicPartition
+from storage.file_system import FileSystem, OsFileSystem
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_types import LogOptions
+
+TOPIC_ID = "topic-id"
+PARTITION = TopicPartition("t", 0)
+NOBODY = LeaderHint(-1, -1)
+
+
+def make_log(directory: Path, fs: FileSystem | None = None, config: LogConfig | None = None) -> Log:
+    """A new log below `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return Log.create(
+        fs or OsFileSystem(), str(directory / str(PARTITION)), PARTITION, config or LogConfig(), LogOptions(TOPIC_ID)
+    )
+
+
+def make_partition(directory: Path, broker_id: int = 1, min_insync_replicas: int = 1) -> Partition:
+    """A partition without a role."""
+    return Partition(broker_id, make_log(directory / str(broker_id)), 0, min_insync_replicas)
+
+
+def state(
+    leader_id: int = 1,
+    leader_epoch: int = 5,
+    partition_epoch: int = 0,
+    isr: tuple[int, ...] = (1, 2, 3),
+    replicas: tuple[int, ...] = (1, 2, 3),
+) -> PartitionRegistration:
+    """What the metadata says of the partition."""
+    return PartitionRegistration(TOPIC_ID, PARTITION.partition, replicas, isr, leader_id, leader_epoch, partition_epoch)
+
+
+def batch(*values: bytes) -> bytes:
+    """One produced batch."""
+    return build_batch(values or (b"v",), timestamps_ms=1_700_000_000_000)
+
+
+def flush(partition: Partition) -> None:
+    """One group commit, now."""
+    partition.log.flush()
+    partition.flushed(partition.log.flushed_offset)

@@ -1,0 +1,121 @@
+"""Promises of the request path: bounded, in order per connection, and one failure stays one failure."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.handler_pool import HandlerPool
+from broker.network.idle_meter import IdleMeter
+from broker.network.processor import Processor
+from broker.network.request_channel import Request, RequestChannel
+from penstock.errors import InvalidRequestError, ResourceExhaustedError, UnknownServerError
+
+
+def test_answers_leave_in_the_order_of_the_requests() -> None:
+    async def main() -> list[object]:
+        channel = RequestChannel(10)
+        processor = Processor(channel, "a", 8)
+        for body in ("first", "second"):
+            await processor.submit("Api", body)
+        first, second = await channel.receive(), await channel.receive()
+        second.complete(2)
+        assert channel.statistics().response_queue_size == 1
+        first.complete(1)
+        processor.input_ended()
+        answers = []
+        while (request := await processor.next_response()) is not None:
+            answers.append(request.response)
+        processor.close()
+        assert channel.statistics() == type(channel.statistics())(0, 0, 1.0, 1.0, 0)
+        return answers
+
+    assert asyncio.run(main()) == [1, 2]
+
+
+def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
+    async def main() -> None:
+        channel = RequestChannel(10)
+        processor = Processor(channel, "a", 2)
+        await processor.submit("Api", 1)
+        await processor.submit("Api", 2)
+        third = asyncio.create_task(processor.submit("Api", 3))
+        await asyncio.sleep(0)
+        assert not third.done()
+        (await channel.receive()).complete(None)
+        await processor.next_response()
+        await third
+
+    asyncio.run(main())
+
+
+def test_a_full_channel_makes_the_connection_wait() -> None:
+    async def main() -> None:
+        channel = RequestChannel(1)
+        processor = Processor(channel, "a", 8)
+        await processor.submit("Api", 1)
+        second = asyncio.create_task(processor.submit("Api", 2))
+        await asyncio.sleep(0)
+        assert not second.done() and channel.statistics().request_queue_size == 1
+        await channel.receive()
+        await second
+
+    asyncio.run(main())
+
+
+def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> list[Request]:
+        channel = RequestChannel(10)
+        processor = Processor(channel, "a", 8)
+
+        def handle(request: Request) -> None:
+            if request.body == "typed":
+                raise InvalidRequestError("no")
+            if request.body == "bug":
+                raise ZeroDivisionError("oops")
+            request.complete("fine")
+
+        pool = HandlerPool(channel, handle, 1)
+        pool.start()
+        for body in ("typed", "bug", "good"):
+            await processor.submit("Api", body)
+        answers = [await processor.next_response() for _ in range(3)]
+        await pool.stop()
+        return [answer for answer in answers if answer is not None]
+
+    typed, bug, good = asyncio.run(main())
+    assert isinstance(typed.error, InvalidRequestError)
+    assert isinstance(bug.error, UnknownServerError) and "ZeroDivisionError" in str(bug.error)
+    assert good.response == "fine"
+
+
+def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
+    async def main() -> None:
+        channel = RequestChannel(10)
+        processor = Processor(channel, "a", 8)
+        await processor.submit("Api", 1)
+        request = await channel.receive()
+        processor.close()
+        request.complete("late")
+        assert channel.statistics().response_queue_size == 0
+
+    asyncio.run(main())
+
+
+def test_connections_are_counted_in_all_and_by_address() -> None:
+    quotas = ConnectionQuotas(3, 2)
+    quotas.connected("ipv4:10.0.0.1:1")
+    quotas.connected("ipv4:10.0.0.1:2")
+    with pytest.raises(ResourceExhaustedError, match=r"max.connections.per.ip=2"):
+        quotas.connected("ipv4:10.0.0.1:3")
+    quotas.connected("ipv4:10.0.0.2:1")
+    with pytest.raises(ResourceExhaustedError, match=r"max.connections=3"):
+        quotas.connected("ipv4:10.0.0.3:1")
+    quotas.disconnected("ipv4:10.0.0.1:1")
+    quotas.connected("ipv4:10.0.0.3:1")
+
+
+def test_an_unused_meter_is_idle() -> None:
+    assert IdleMeter().idle_ratio() == 1.0

@@ -1,0 +1,184 @@
+"""Promises of a fetch session: it answers what is new, waits when there is nothing, and never asks twice for the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from broker.network.request_channel import Request
+from broker.replication.fetch_session import FetchSession
+from broker.replication.partition import Partition
+from broker.requests import FetchPartition, FetchRequest, FetchResponse
+from penstock.clock import ManualClock
+from penstock.errors import (
+    InconsistentTopicIdError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import EpochEndOffset, TopicPartition
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
+
+WALL_MS = 1_700_000_000_000
+LONG_WAIT_MS = 600_000
+
+
+class Stream:
+    """The other end of a fetch stream: sends requests, keeps the answers."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.bytes_out: list[tuple[int, bool]] = []
+        self.hosted = {PARTITION: partition}
+        self.answers: list[FetchResponse] = []
+        self.session = FetchSession(
+            self.hosted.get, ManualClock(), 1 << 20, lambda size, is_replica: self.bytes_out.append((size, is_replica))
+        )
+
+    def response_ready(self, request: Request) -> None:
+        assert isinstance(request.response, FetchResponse)
+        self.answers.append(request.response)
+
+    def ask(
+        self, *wanted: FetchPartition, replica_id: int = -1, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1
+    ) -> None:
+        body = FetchRequest(1, replica_id, 102, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        self.session.handle(Request("Fetch", body, self, "test"), body)
+
+
+def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = "") -> FetchPartition:
+    return FetchPartition(PARTITION, topic_id, offset, epoch, last_epoch)
+
+
+def run(path: Path, scenario: Callable[[Partition, Stream], Awaitable[None]], isr: tuple[int, ...] = (1,)) -> None:
+    async def main() -> None:
+        partition = make_partition(path)
+        partition.become_leader(state(isr=isr), 0)
+        stream = Stream(partition)
+        await scenario(partition, stream)
+        stream.session.close()
+        assert not partition.watchers, "a closed session still watches"
+
+    asyncio.run(main())
+
+
+def produce(partition: Partition, *values: bytes) -> None:
+    partition.append_as_leader(batch(*values), -1, 0, WALL_MS)
+
+
+def test_records_that_are_there_are_answered_at_once(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a")
+        flush(partition)
+        stream.ask(at(0))
+        (answer,) = stream.answers
+        assert answer.partitions[0].records and answer.partitions[0].high_watermark == 1
+        assert stream.bytes_out == [(len(answer.partitions[0].records), False)]
+
+    run(tmp_path, scenario)
+
+
+def test_a_consumer_waits_for_the_high_watermark_and_not_for_the_append(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.ask(at(0))
+        produce(partition, b"a")
+        await asyncio.sleep(0)
+        assert not stream.answers
+        flush(partition)
+        await asyncio.sleep(0)
+        assert stream.answers[0].partitions[0].records
+
+    run(tmp_path, scenario)
+
+
+def test_a_follower_is_woken_by_the_append(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.ask(at(0), replica_id=2)
+        produce(partition, b"a")
+        await asyncio.sleep(0)
+        assert stream.answers[0].partitions[0].records
+        assert stream.bytes_out[0][1] is True
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_followers_next_position_acknowledges_what_is_below(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b")
+        flush(partition)
+        stream.ask(at(0), replica_id=2)
+        assert partition.high_watermark == 0
+        stream.ask(at(2, last_epoch=5), replica_id=2)
+        assert partition.high_watermark == 2
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_what_was_sent_is_not_sent_again_unless_asked(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a")
+        flush(partition)
+        stream.ask(at(0))
+        stream.ask(wait_ms=0)
+        assert stream.answers[1].partitions == []
+
+    run(tmp_path, scenario)
+
+
+def test_a_new_request_ends_the_one_that_waits(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.ask(at(0))
+        stream.ask()
+        assert len(stream.answers) == 1
+
+    run(tmp_path, scenario)
+
+
+def test_a_small_answer_waits_for_min_bytes(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a")
+        flush(partition)
+        stream.ask(at(0), min_bytes=10_000)
+        assert not stream.answers
+        for _ in range(3):
+            produce(partition, b"x" * 5_000)
+        flush(partition)
+        await asyncio.sleep(0)
+        assert len(stream.answers[0].partitions[0].records) > 15_000
+
+    run(tmp_path, scenario)
+
+
+def test_losing_leadership_wakes_and_tells(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.ask(at(0, epoch=-1))
+        partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+        await asyncio.sleep(0)
+        assert isinstance(stream.answers[0].partitions[0].error, NotLeaderOrFollowerError)
+
+    run(tmp_path, scenario)
+
+
+def test_each_bad_partition_has_its_own_error(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        elsewhere = FetchPartition(TopicPartition("nowhere", 3), "", 0)
+        stream.ask(at(99), elsewhere)
+        errors = [type(result.error) for result in stream.answers[0].partitions]
+        assert errors == [OffsetOutOfRangeError, UnknownTopicOrPartitionError]
+        stream.ask(at(0, topic_id="another"))
+        assert isinstance(stream.answers[1].partitions[0].error, InconsistentTopicIdError)
+        stream.ask(at(0, topic_id=TOPIC_ID), wait_ms=0)
+        assert stream.answers[2].partitions[0].error is None
+
+    run(tmp_path, scenario)
+
+
+def test_a_position_that_is_not_in_this_history_is_answered_with_where_it_left(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b")
+        flush(partition)
+        stream.ask(at(2, last_epoch=4), replica_id=2)
+        assert stream.answers[0].partitions[0].diverging_epoch == EpochEndOffset(4, 0)
+        assert partition.high_watermark == 0
+
+    run(tmp_path, scenario, isr=(1, 2))

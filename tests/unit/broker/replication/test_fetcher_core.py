@@ -1,0 +1,152 @@
+"""Promises of the fetcher's core: what it asks, and what it makes of each answer."""
+
+from __future__ import annotations
+
+from broker.replication.fetcher_core import (
+    AdvanceHighWatermark,
+    Append,
+    FetcherCore,
+    FetchState,
+    StartOver,
+    Truncate,
+)
+from broker.requests import PartitionFetchResult
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from penstock.types import EpochEndOffset, TopicPartition
+
+P = TopicPartition("t", 0)
+Q = TopicPartition("t", 1)
+BACKOFF_MS = 100
+
+
+def core(*partitions: TopicPartition, offset: int = 10) -> FetcherCore:
+    made = FetcherCore(BACKOFF_MS, 1 << 20)
+    for partition in partitions:
+        made.add(partition, FetchState("id", 5, offset, 4, 0))
+    return made
+
+
+def asked(made: FetcherCore, now_ms: int = 0) -> list[tuple[TopicPartition, int]]:
+    return [(p.partition, p.fetch_offset) for p in made.next_turn(now_ms).partitions]
+
+
+def error(made: FetcherCore, cause: ApiError, now_ms: int = 0) -> list[object]:
+    return list(made.on_result(PartitionFetchResult(P, 10, cause), now_ms))
+
+
+def test_a_partition_is_asked_for_once_until_something_changes() -> None:
+    made = core(P, Q)
+    assert asked(made) == [(P, 10), (Q, 10)]
+    assert asked(made) == []
+
+
+def test_the_next_fetch_acknowledges_only_what_the_driver_reports_as_durable() -> None:
+    made = core(P)
+    asked(made)
+    effects = made.on_result(PartitionFetchResult(P, 10, high_watermark=10, records=b"batch"), 0)
+    assert effects == [Append(P, b"batch", 10)]
+    assert asked(made) == []
+    made.appended(P, 5, 12, 5)
+    assert asked(made) == [(P, 12)]
+
+
+def test_an_answer_to_another_offset_is_dropped() -> None:
+    made = core(P)
+    asked(made)
+    assert made.on_result(PartitionFetchResult(P, 9, records=b"batch"), 0) == []
+
+
+def test_an_answer_after_a_new_epoch_is_dropped() -> None:
+    made = core(P)
+    asked(made)
+    made.add(P, FetchState("id", 6, 10, 4, 0))
+    assert made.on_result(PartitionFetchResult(P, 10, records=b"batch"), 0) == []
+
+
+def test_what_was_flushed_in_an_older_epoch_acknowledges_nothing() -> None:
+    made = core(P)
+    asked(made)
+    made.add(P, FetchState("id", 6, 10, 4, 0))
+    made.appended(P, 5, 12, 5)
+    assert asked(made) == [(P, 10)]
+
+
+def test_a_diverging_epoch_truncates_before_anything_is_asked_or_appended() -> None:
+    made = core(P)
+    asked(made)
+    effects = made.on_result(PartitionFetchResult(P, 10, diverging_epoch=EpochEndOffset(3, 7)), 0)
+    assert effects == [Truncate(P, EpochEndOffset(3, 7))]
+    assert made.on_result(PartitionFetchResult(P, 10, records=b"late"), 0) == []
+    assert asked(made) == []
+    made.truncated(P, 5, 7, 3, 0)
+    assert asked(made) == [(P, 7)]
+
+
+def test_below_the_leaders_log_start_it_starts_over_there() -> None:
+    made = core(P)
+    asked(made)
+    cause = OffsetOutOfRangeError("", log_start_offset=50, log_end_offset=90)
+    assert error(made, cause) == [StartOver(P, 50)]
+
+
+def test_above_the_leaders_log_end_it_truncates() -> None:
+    made = core(P)
+    asked(made)
+    cause = OffsetOutOfRangeError("", log_start_offset=0, log_end_offset=6)
+    assert error(made, cause) == [Truncate(P, EpochEndOffset(4, 6))]
+
+
+def test_a_passing_error_is_asked_again_after_the_back_off() -> None:
+    for cause in (NotLeaderOrFollowerError("x"), UnknownLeaderEpochError("x")):
+        made = core(P)
+        asked(made)
+        assert error(made, cause, now_ms=1_000) == []
+        assert asked(made, 1_000 + BACKOFF_MS - 1) == []
+        assert asked(made, 1_000 + BACKOFF_MS) == [(P, 10)]
+
+
+def test_a_fenced_epoch_waits_for_the_metadata_to_bring_the_partition_anew() -> None:
+    made = core(P)
+    asked(made)
+    error(made, FencedLeaderEpochError("x"))
+    assert asked(made, 10**9) == []
+    assert made.statistics().failed_partitions == 1
+    made.add(P, FetchState("id", 6, 10, 4, 0))
+    assert asked(made) == [(P, 10)]
+
+
+def test_one_failed_partition_leaves_the_others_alone() -> None:
+    made = core(P, Q)
+    asked(made)
+    made.failed(P, "disk")
+    made.appended(Q, 5, 20, 5)
+    turn = made.next_turn(0)
+    assert [p.partition for p in turn.partitions] == [Q]
+    assert turn.forgotten == [P]
+
+
+def test_a_removed_partition_is_forgotten_by_the_session() -> None:
+    made = core(P, Q)
+    asked(made)
+    made.remove([P])
+    assert made.next_turn(0).forgotten == [P]
+    assert made.on_result(PartitionFetchResult(P, 10, records=b"late"), 0) == []
+
+
+def test_a_new_stream_asks_for_everything_again() -> None:
+    made = core(P, Q)
+    asked(made)
+    made.session_lost()
+    assert asked(made) == [(P, 10), (Q, 10)]
+
+
+def test_no_records_still_carry_the_high_watermark() -> None:
+    made = core(P)
+    asked(made)
+    assert made.on_result(PartitionFetchResult(P, 10, high_watermark=8), 0) == [AdvanceHighWatermark(P, 8)]

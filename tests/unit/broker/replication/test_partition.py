@@ -1,0 +1,143 @@
+"""Promises of one partition as leader and as follower, over a real log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.replication.partition import Partition
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    UnknownLeaderEpochError,
+)
+from penstock.types import Endpoint, EpochEndOffset, LeaderHint, OffsetAndEpoch
+from tests.support.partitions import NOBODY, batch, flush, make_partition, state
+
+WALL_MS = 1_700_000_000_000
+
+
+def leading(path: Path, isr: tuple[int, ...] = (1, 2, 3), min_isr: int = 1) -> Partition:
+    partition = make_partition(path, min_insync_replicas=min_isr)
+    partition.become_leader(state(isr=isr), now_ms=0)
+    return partition
+
+
+def produce(partition: Partition, *values: bytes, acks: int = -1) -> int:
+    return partition.append_as_leader(batch(*values), acks, 0, WALL_MS).last_offset + 1
+
+
+def fetched(partition: Partition, replica_id: int, offset: int, epoch: int = 5) -> EpochEndOffset | None:
+    return partition.note_follower_fetch(replica_id, 100 + replica_id, OffsetAndEpoch(offset, epoch), 5, now_ms=1)
+
+
+def test_a_record_is_acked_only_after_every_isr_disk_has_it(tmp_path: Path) -> None:
+    partition, acked = leading(tmp_path), []
+    end = produce(partition, b"a", b"b")
+    partition.acks_all.add(end, acked.append)
+    fetched(partition, 2, end)
+    assert not acked, "replica 3 has not fetched"
+    fetched(partition, 3, end)
+    assert not acked, "the leader itself has not flushed"
+    flush(partition)
+    assert acked == [None] and partition.high_watermark == end
+
+
+def test_acks_one_waits_for_the_leaders_own_flush(tmp_path: Path) -> None:
+    partition, acked = leading(tmp_path), []
+    partition.acks_one.add(produce(partition, acks=1), acked.append)
+    assert not acked
+    flush(partition)
+    assert acked == [None]
+
+
+def test_below_min_isr_nothing_is_written(tmp_path: Path) -> None:
+    partition = leading(tmp_path, isr=(1,), min_isr=2)
+    with pytest.raises(NotEnoughReplicasError, match=r"1 replicas in sync, min.insync.replicas is 2"):
+        produce(partition)
+    assert partition.log.log_end_offset == 0
+
+
+def test_an_isr_that_shrinks_after_the_append_is_said_so(tmp_path: Path) -> None:
+    partition = leading(tmp_path, isr=(1, 2), min_isr=2)
+    answers: list[ApiError | None] = []
+    partition.acks_all.add(produce(partition), answers.append)
+    partition.become_leader(state(isr=(1,), partition_epoch=1), now_ms=1)
+    assert isinstance(answers[0], NotEnoughReplicasAfterAppendError)
+
+
+def test_whoever_waits_is_told_when_leadership_is_lost_and_whom_to_ask(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    answers: list[ApiError | None] = []
+    partition.acks_all.add(produce(partition), answers.append)
+    partition.become_follower(state(leader_id=2, leader_epoch=6), LeaderHint(2, 6, Endpoint("h", 9)))
+    assert isinstance(answers[0], NotLeaderOrFollowerError)
+    assert answers[0].leader == LeaderHint(2, 6, Endpoint("h", 9))
+
+
+def test_a_new_leader_records_its_epoch_before_any_record(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    assert partition.log.end_offset_for_epoch(5) == EpochEndOffset(5, 0)
+
+
+def test_stale_and_future_epochs_are_refused(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    with pytest.raises(FencedLeaderEpochError):
+        partition.leader_state(4)
+    with pytest.raises(UnknownLeaderEpochError):
+        partition.leader_state(6)
+
+
+def test_acknowledgements_of_an_older_epoch_do_not_move_the_high_watermark(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    end = produce(partition)
+    flush(partition)
+    fetched(partition, 2, end)
+    partition.become_leader(state(leader_epoch=6), now_ms=2)
+    with pytest.raises(FencedLeaderEpochError):
+        fetched(partition, 3, end)
+    assert partition.high_watermark == 0
+
+
+def test_a_divergent_tail_acknowledges_nothing(tmp_path: Path) -> None:
+    partition = leading(tmp_path, isr=(1, 2))
+    end = produce(partition, b"a", b"b")
+    flush(partition)
+    assert fetched(partition, 2, end, epoch=4) == EpochEndOffset(4, 0)
+    assert partition.high_watermark == 0
+
+
+def test_a_consumer_reads_up_to_the_high_watermark_and_a_replica_to_the_end(tmp_path: Path) -> None:
+    partition = leading(tmp_path, isr=(1,))
+    produce(partition, b"a")
+    flush(partition)
+    produce(partition, b"b")
+    assert partition.high_watermark == 1
+    assert len(partition.read(0, 1 << 20, is_replica=True)) > len(partition.read(0, 1 << 20, is_replica=False))
+    assert partition.read(1, 1 << 20, is_replica=False) == b""
+
+
+def test_out_of_range_tells_both_bounds(tmp_path: Path) -> None:
+    partition = leading(tmp_path, isr=(1,))
+    produce(partition, b"a")
+    flush(partition)
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        partition.read(7, 1 << 20, is_replica=False)
+    assert (caught.value.log_start_offset, caught.value.log_end_offset) == (0, 1)
+
+
+def test_a_stranger_may_not_acknowledge(tmp_path: Path) -> None:
+    with pytest.raises(NotLeaderOrFollowerError, match="no replica"):
+        fetched(leading(tmp_path), 9, 0)
+
+
+def test_a_followers_high_watermark_never_passes_its_own_log(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path, broker_id=2)
+    partition.become_follower(state(), NOBODY)
+    partition.follower_high_watermark(50)
+    assert partition.high_watermark == 0

@@ -1,0 +1,56 @@
+"""Promises of the purgatories: everybody is called once, in order, and nobody is forgotten."""
+
+from __future__ import annotations
+
+from broker.replication.purgatory import DelayedProduce, OffsetWaiters
+from penstock.errors import ApiError, NotLeaderOrFollowerError
+
+
+def test_waiters_are_called_once_in_order_when_their_offset_is_reached() -> None:
+    waiters, called = OffsetWaiters(), []
+    for offset in (3, 5, 5, 9):
+        waiters.add(offset, lambda error, offset=offset: called.append((offset, error)))  # type: ignore[misc]
+    waiters.reached(5)
+    waiters.reached(5)
+    assert called == [(3, None), (5, None), (5, None)]
+    assert len(waiters) == 1
+
+
+def test_failing_tells_every_waiter_and_forgets_them() -> None:
+    waiters, called = OffsetWaiters(), []
+    error = NotLeaderOrFollowerError("gone")
+    waiters.add(3, called.append)
+    waiters.fail_all(error)
+    waiters.reached(10)
+    assert called == [error]
+
+
+def test_a_waiter_may_add_another_while_it_is_told() -> None:
+    waiters = OffsetWaiters()
+    called: list[ApiError | None] = []
+    waiters.add(1, lambda _: waiters.add(9, called.append))
+    waiters.fail_all(NotLeaderOrFollowerError("gone"))
+    assert len(waiters) == 1 and not called
+
+
+def test_a_delayed_produce_completes_when_its_last_partition_is_done() -> None:
+    completed, expired = [], []
+    delayed = DelayedProduce(lambda: completed.append(1), expired.append)
+    delayed.expect(0)
+    delayed.expect(2)
+    delayed.partition_done(2)
+    assert not completed
+    delayed.partition_done(0)
+    delayed.expire()
+    assert completed == [1] and not expired
+
+
+def test_when_its_time_is_up_only_the_open_partitions_expire() -> None:
+    completed, expired = [], []
+    delayed = DelayedProduce(lambda: completed.append(1), expired.append)
+    for index in range(3):
+        delayed.expect(index)
+    delayed.partition_done(1)
+    delayed.expire()
+    delayed.partition_done(0)
+    assert expired == [0, 2] and completed == [1]
