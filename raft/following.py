@@ -100,8 +100,10 @@ class Following:
         if response.diverging_epoch is not None:
             if response.diverging_epoch.end_offset < 0 or response.diverging_epoch.epoch < NO_EPOCH:
                 return False
+            # What is left may diverge still (KIP-279), so the leader's high watermark says nothing about it yet.
             self._truncate(log.truncation_offset(response.diverging_epoch))
-        elif response.records:
+            return True
+        if response.records:
             spans = self._spans(response.records, request.fetch_offset)
             if not spans:
                 return False
