@@ -189,7 +189,7 @@ def set_max_timestamp_log_append_time(buffer: bytearray | memoryview, at: int, m
         _CRC.pack_into(buffer, at + CRC_AT, crc32c(view[at + ATTRIBUTES_AT : at + header.size_bytes]))
 
 
-def pack_batch(header: BatchHeader, body: bytes) -> bytes:
+def pack_batch(header: BatchHeader, body: Buffer) -> bytes:
     """One batch from its parts. The length and the checksum of `header` are computed here, not taken."""
     fields = header._replace(batch_length=MIN_BATCH_LENGTH + len(body), crc=0)
     head = bytearray(HEADER.pack(*fields))

@@ -27,6 +27,7 @@ from penstock.record.batch import (
     NO_SEQUENCE,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    Buffer,
     pack_batch,
 )
 from penstock.record.codecs import Codec, compress
@@ -119,7 +120,7 @@ def build_batch(
     return finish_batch(body, count, last_delta, (base_ms, max_ms), fields)
 
 
-def finish_batch(body: bytes, count: int, last_delta: int, times_ms: tuple[int, int], fields: BatchFields) -> bytes:
+def finish_batch(body: Buffer, count: int, last_delta: int, times_ms: tuple[int, int], fields: BatchFields) -> bytes:
     """The batch of an encoded body: compresses it and puts the header before it. Shared with arrow.py."""
     if fields.last_offset_delta is not None:
         if fields.last_offset_delta < last_delta:

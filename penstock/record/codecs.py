@@ -64,7 +64,7 @@ def codec_from_name(name: str) -> Codec:
     return codec
 
 
-def compress(codec: Codec, data: bytes) -> bytes:
+def compress(codec: Codec, data: bytes | bytearray | memoryview) -> bytes:
     """`data` in the codec's framing, at the level that Kafka's clients use unless told otherwise."""
     if codec == Codec.NONE:
         return bytes(data)
@@ -75,7 +75,7 @@ def compress(codec: Codec, data: bytes) -> bytes:
         return _compress_xerial(data)
     if codec == Codec.LZ4:
         frame = cramjam.lz4.Compressor(level=LZ4_LEVEL, content_checksum=False, block_linked=False)
-        frame.compress(data)
+        frame.compress(bytes(data))
         return bytes(frame.finish())
     return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL))
 
@@ -120,7 +120,7 @@ def _decompress_gzip(data: bytes | memoryview, max_bytes: int) -> bytes:
             return members[0] if len(members) == 1 else b"".join(members)
 
 
-def _compress_xerial(data: bytes) -> bytes:
+def _compress_xerial(data: bytes | bytearray | memoryview) -> bytes:
     blocks = [XERIAL_HEADER]
     with memoryview(data) as view:
         for at in range(0, len(data), XERIAL_BLOCK_BYTES):

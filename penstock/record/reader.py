@@ -68,7 +68,7 @@ def read_columns(
     data = bytes(buffer)
     parts: list[RecordColumns] = []
     for at, header in wanted_batches(data, from_offset, to_offset, check_crc=check_crc):
-        part = _columns_of_batch(data, at, header, max_decompressed_bytes)
+        part = columns_of_batch(*batch_body(data, at, header, max_decompressed_bytes), header)
         if header.base_offset < from_offset or (to_offset is not None and header.next_offset > to_offset):
             part = _within(part, from_offset, to_offset)
         if part.values:
@@ -130,8 +130,8 @@ def batch_body(data: bytes, at: int, header: BatchHeader, max_decompressed_bytes
     return body, 0, len(body)
 
 
-def _columns_of_batch(data: bytes, at: int, header: BatchHeader, max_decompressed_bytes: int) -> RecordColumns:
-    body, start, end = batch_body(data, at, header, max_decompressed_bytes)
+def columns_of_batch(body: bytes, start: int, end: int, header: BatchHeader) -> RecordColumns:
+    """The records of one batch, which are in `body[start:end]`. Shared with arrow.py."""
     records = decode_records(body, start, end, header.record_count, header.last_offset_delta)
     count, base = len(records.values), header.base_offset
     deltas = records.offset_deltas

@@ -1,0 +1,362 @@
+"""Decodes a fetched buffer into Arrow columns, all its batches at once, with numpy.
+
+A record's length must be read before the next record can be found, so one short loop walks the lengths (records of one
+size are skipped over in strides, as in equal_run.py). All other varints are decoded for every record of the buffer in
+one vectorised step. Keys and values are copied once, by Arrow: of a binary array over the raw bytes, whose offsets are
+start and end of each field in turn, every second item is taken.
+
+The vectorised way accepts only what it has proved; at any doubt (a varint too wide, a field that ends in the wrong
+place, offsets that do not ascend) the plain reader decides, so that damage is judged and described in one place.
+Encoding is in arrow_encode.py. Only this module and that one import numpy and pyarrow (the extra `arrow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.errors import CorruptMessageError, MessageTooLargeError
+from penstock.record.arrow_encode import build_batch_from_arrow
+from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer
+from penstock.record.codecs import Codec
+from penstock.record.decoding import LOOP_GROWTH, MIN_RECORD_BYTES, HeaderTuple, decode_headers
+from penstock.record.equal_run import MAX_RUN_RECORDS, MIN_RUN_RECORDS
+from penstock.record.reader import (
+    CREATE_TIME,
+    DEFAULT_MAX_DECOMPRESSED_BYTES,
+    LOG_APPEND_TIME,
+    batch_body,
+    columns_of_batch,
+    wanted_batches,
+)
+from penstock.record.varint import decode_varint
+
+__all__ = ["HEADERS_TYPE", "ArrowColumns", "build_batch_from_arrow", "to_arrow_columns"]
+
+Longs = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+"""A record without headers is null here, not an empty list, as in Spark's Kafka source."""
+MAX_ARRAY_BYTES = (1 << 31) - 1
+"""Arrow's binary type has 32-bit offsets."""
+GROUP_BYTES = 64 * 1024 * 1024
+"""Compressed batches are unpacked and decoded in groups of about this size."""
+MAX_VECTOR_VARINT_BYTES = 8
+"""56 bits: no sum of such numbers overflows 64. Wider ones, which no honest length needs, go to the plain reader."""
+SAFE_TIME_MS = 1 << 62
+"""A base timestamp nearer to the end of 64 bits goes to the plain reader, which checks each sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowColumns:
+    """Records as parallel columns; nulls stay null. `headers` (of HEADERS_TYPE) is None unless they were asked for."""
+
+    keys: Any
+    values: Any
+    offsets: Longs
+    timestamps_ms: Longs
+    timestamp_types: npt.NDArray[np.int32]
+    headers: Any | None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Batches whose records are in one buffer: where each one's are, and the header that goes with them."""
+
+    data: bytes
+    headers: list[BatchHeader]
+    bounds: list[tuple[int, int]]
+
+
+class _DoubtError(Exception):
+    """The vectorised way cannot prove that the bytes are right; the plain reader shall judge."""
+
+
+def to_arrow_columns(
+    buffer: Buffer,
+    *,
+    from_offset: int = 0,
+    to_offset: int | None = None,
+    check_crc: bool = True,
+    include_headers: bool = False,
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
+) -> ArrowColumns:
+    """The data records with `from_offset <= offset < to_offset`, as `read_columns` gives them."""
+    data = bytes(buffer)
+    batches = wanted_batches(data, from_offset, to_offset, check_crc=check_crc)
+    parts: list[ArrowColumns] = []
+    for group in _groups(data, batches, max_decompressed_bytes):
+        parts.append(_within(_decode_group(group, include_headers), from_offset, to_offset))
+    return _joined(parts, include_headers)
+
+
+def _groups(data: bytes, batches: list[tuple[int, BatchHeader]], max_decompressed_bytes: int) -> Iterator[_Group]:
+    """Uncompressed batches stay where they are, in one group; otherwise bodies are copied together as they unpack."""
+    if len(data) <= MAX_ARRAY_BYTES and all(header.codec == Codec.NONE for _, header in batches):
+        if batches:
+            bounds = [(at + HEADER_BYTES, at + header.size_bytes) for at, header in batches]
+            yield _Group(data, [header for _, header in batches], bounds)
+        return
+    bodies: list[bytes] = []
+    headers: list[BatchHeader] = []
+    bounds, size_bytes = [], 0
+    for at, header in batches:
+        body, start, end = batch_body(data, at, header, max_decompressed_bytes)
+        if bodies and size_bytes + end - start > GROUP_BYTES:
+            yield _Group(b"".join(bodies), headers, bounds)
+            bodies, headers, bounds, size_bytes = [], [], [], 0
+        bodies.append(body[start:end])
+        headers.append(header)
+        bounds.append((size_bytes, size_bytes + end - start))
+        size_bytes += end - start
+    if bodies:
+        yield _Group(b"".join(bodies), headers, bounds)
+
+
+def _decode_group(group: _Group, include_headers: bool) -> ArrowColumns:
+    try:
+        return _decode_vectorised(group, include_headers)
+    except (_DoubtError, IndexError):
+        parts = [
+            _decode_plain(group.data, header, bounds, include_headers)
+            for header, bounds in zip(group.headers, group.bounds, strict=True)
+        ]
+        return _joined(parts, include_headers)
+
+
+def _decode_plain(data: bytes, header: BatchHeader, bounds: tuple[int, int], include_headers: bool) -> ArrowColumns:
+    columns = columns_of_batch(data, *bounds, header)
+    count = len(columns)
+    return ArrowColumns(
+        keys=pa.nulls(count, pa.binary()) if columns.keys is None else pa.array(columns.keys, pa.binary()),
+        values=pa.array(columns.values, pa.binary()),
+        offsets=np.array(columns.offsets, np.int64),
+        timestamps_ms=np.array(columns.timestamps_ms, np.int64),
+        timestamp_types=np.array(columns.timestamp_types, np.int32),
+        headers=_headers_array(columns.headers or [()] * count) if include_headers else None,
+    )
+
+
+def _decode_vectorised(group: _Group, include_headers: bool) -> ArrowColumns:
+    data, raw = group.data, np.frombuffer(group.data, np.uint8)
+    starts = np.concatenate(
+        [
+            _record_starts(data, start, end, header.record_count)
+            for header, (start, end) in zip(group.headers, group.bounds, strict=True)
+        ]
+    )
+    sizes, at = _varints(raw, starts)
+    ends = at + _lengths(sizes, nullable=False)
+    times, at = _varints(raw, at + 1)  # the byte between is the record's attributes
+    deltas, at = _varints(raw, at)
+    keys, keys_at = _varints(raw, at)
+    key_ends = keys_at + _lengths(keys)
+    values, values_at = _varints(raw, key_ends)
+    value_ends = values_at + _lengths(values)
+    # The header count follows the value: 0 and then nothing, or more and then headers, unread here, up to the end.
+    has_headers = raw.take(value_ends, mode="clip") != 0
+    wrong_ends = value_ends + 1 != ends
+    if wrong_ends.any() and (wrong_ends & (~has_headers | (value_ends >= ends))).any():
+        raise _DoubtError
+    headers = None
+    if include_headers:
+        headers = _read_headers(data, has_headers, value_ends, ends)
+    counts = np.array([header.record_count for header in group.headers])
+    return ArrowColumns(
+        keys=_binary_array(data, keys_at, key_ends, keys == 1),
+        values=_binary_array(data, values_at, value_ends, values == 1),
+        offsets=_offsets(group, counts, _unzigzag(deltas)),
+        timestamps_ms=_timestamps(group, counts, _unzigzag(times)),
+        timestamp_types=np.repeat(
+            np.array([LOG_APPEND_TIME if h.is_log_append_time else CREATE_TIME for h in group.headers], np.int32),
+            counts,
+        ),
+        headers=headers,
+    )
+
+
+def _record_starts(data: bytes, at: int, end: int, count: int) -> Longs:
+    """Where each record of a batch begins, found by their lengths alone; they must fill the batch."""
+    if count * MIN_RECORD_BYTES > end - at:
+        raise _DoubtError
+    parts: list[Longs] = []
+    left, loop_records = count, 1
+    while left:
+        run, stride = _equal_lengths(data, at, end, left) if left >= MIN_RUN_RECORDS else (0, 0)
+        if run >= MIN_RUN_RECORDS:
+            parts.append(np.arange(at, at + run * stride, stride, dtype=np.int64))
+            at, left, loop_records = at + run * stride, left - run, 1
+            continue
+        take = min(loop_records, left) if left >= MIN_RUN_RECORDS else left
+        starts, at = _walk(data, at, take)
+        parts.append(np.array(starts, np.int64))
+        left, loop_records = left - take, loop_records * LOOP_GROWTH
+    if at != end:
+        raise _DoubtError
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+
+def _equal_lengths(data: bytes, at: int, end: int, count: int) -> tuple[int, int]:
+    """How many records from `at` on have the first one's length, and how far apart they are."""
+    try:
+        size, after = decode_varint(data, at)
+    except CorruptMessageError as error:
+        raise _DoubtError from error
+    stride = after - at + size
+    if size <= 0 or at + stride > end:
+        raise _DoubtError
+    run = min(count, (end - at) // stride, MAX_RUN_RECORDS)
+    for place in range(at, after):
+        column = data[place : place + (run - 1) * stride + 1 : stride]
+        run -= len(column.lstrip(column[:1]))
+    return run, stride
+
+
+def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:
+    starts = []
+    for _ in range(count):
+        starts.append(at)
+        size = data[at]
+        if size < 0x80:
+            at += 1 + (size >> 1)
+        elif (more := data[at + 1]) < 0x80:
+            at += 2 + ((size & 0x7F | more << 7) >> 1)
+        else:
+            try:
+                length, at = decode_varint(data, at)
+            except CorruptMessageError as error:
+                raise _DoubtError from error
+            at += max(length, 0)
+    return starts, at
+
+
+def _varints(raw: Bytes, at: Longs) -> tuple[Longs, Longs]:
+    """The zig-zag numbers at these positions, and the positions after them.
+
+    A position behind the buffer reads its last byte; the caller finds out because the record then ends too late.
+    """
+    byte = raw.take(at, mode="clip")
+    numbers, after = byte.astype(np.int64), at + 1
+    wide = np.flatnonzero(byte > 0x7F)
+    for place in range(1, MAX_VECTOR_VARINT_BYTES):
+        if not wide.size:
+            return numbers, after
+        if wide.size == at.size:
+            byte = raw.take(after, mode="clip")
+            numbers &= (1 << 7 * place) - 1
+            numbers |= byte.astype(np.int64) << 7 * place
+            after += 1
+            wide = np.flatnonzero(byte > 0x7F)
+        else:
+            byte = raw.take(after[wide], mode="clip")
+            numbers[wide] = numbers[wide] & (1 << 7 * place) - 1 | byte.astype(np.int64) << 7 * place
+            after[wide] += 1
+            wide = wide[byte > 0x7F]
+    if wide.size:
+        raise _DoubtError
+    return numbers, after
+
+
+def _unzigzag(numbers: Longs) -> Longs:
+    return (numbers >> 1) ^ -(numbers & 1)
+
+
+def _lengths(zigzags: Longs, nullable: bool = True) -> Longs:
+    """Lengths, a null's being 0."""
+    negative = zigzags & 1
+    if negative.any() and (not nullable or (zigzags[negative == 1] != 1).any()):
+        raise _DoubtError
+    return zigzags >> 1
+
+
+def _offsets(group: _Group, counts: npt.NDArray[np.int64], deltas: Longs) -> Longs:
+    last_deltas = np.array([header.last_offset_delta for header in group.headers], np.int64)
+    if deltas.min() < 0 or (deltas > np.repeat(last_deltas, counts)).any():
+        raise _DoubtError
+    falls = np.flatnonzero(deltas[1:] <= deltas[:-1]) + 1
+    if not np.isin(falls, np.cumsum(counts)[:-1], assume_unique=True).all():
+        raise _DoubtError
+    return np.repeat(np.array([header.base_offset for header in group.headers], np.int64), counts) + deltas
+
+
+def _timestamps(group: _Group, counts: npt.NDArray[np.int64], deltas: Longs) -> Longs:
+    if any(abs(header.base_timestamp_ms) > SAFE_TIME_MS for header in group.headers):
+        raise _DoubtError
+    times = np.repeat(np.array([header.base_timestamp_ms for header in group.headers], np.int64), counts) + deltas
+    is_append = np.array([header.is_log_append_time for header in group.headers])
+    if is_append.any():
+        append_times = np.array([header.max_timestamp_ms for header in group.headers], np.int64)
+        times = np.where(np.repeat(is_append, counts), np.repeat(append_times, counts), times)
+    return times
+
+
+def _binary_array(data: bytes, starts: Longs, ends: Longs, nulls: npt.NDArray[np.bool_]) -> Any:
+    """Every `data[start:end]` as one Arrow array. Positions ascend, so starts and ends together are Arrow offsets."""
+    count = len(starts)
+    has_nulls = bool(nulls.any())
+    if has_nulls and nulls.all():
+        return pa.nulls(count, pa.binary())
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = ends
+    spans = pa.BinaryArray.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return spans.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=nulls if has_nulls else None))
+
+
+def _read_headers(data: bytes, has_headers: npt.NDArray[np.bool_], at: Longs, ends: Longs) -> Any:
+    rows: list[HeaderTuple] = [()] * len(at)
+    for row in np.flatnonzero(has_headers).tolist():
+        rows[row], after = decode_headers(data, int(at[row]))
+        if after != ends[row]:
+            raise _DoubtError
+    return _headers_array(rows)
+
+
+def _headers_array(rows: Any) -> Any:
+    listed = [[{"key": key, "value": value} for key, value in row] if row else None for row in rows]
+    return pa.array(listed, HEADERS_TYPE)
+
+
+def _within(part: ArrowColumns, from_offset: int, to_offset: int | None) -> ArrowColumns:
+    wanted = part.offsets >= from_offset
+    if to_offset is not None:
+        wanted &= part.offsets < to_offset
+    if wanted.all():
+        return part
+    mask = pa.array(wanted)
+    return replace(
+        part,
+        keys=part.keys.filter(mask),
+        values=part.values.filter(mask),
+        offsets=part.offsets[wanted],
+        timestamps_ms=part.timestamps_ms[wanted],
+        timestamp_types=part.timestamp_types[wanted],
+        headers=None if part.headers is None else part.headers.filter(mask),
+    )
+
+
+def _joined(parts: list[ArrowColumns], include_headers: bool) -> ArrowColumns:
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return ArrowColumns(
+            keys=pa.concat_arrays([part.keys for part in parts] or [pa.nulls(0, pa.binary())]),
+            values=pa.concat_arrays([part.values for part in parts] or [pa.nulls(0, pa.binary())]),
+            offsets=np.concatenate([part.offsets for part in parts] or [np.empty(0, np.int64)]),
+            timestamps_ms=np.concatenate([part.timestamps_ms for part in parts] or [np.empty(0, np.int64)]),
+            timestamp_types=np.concatenate([part.timestamp_types for part in parts] or [np.empty(0, np.int32)]),
+            headers=pa.concat_arrays([part.headers for part in parts] or [pa.nulls(0, HEADERS_TYPE)])
+            if include_headers
+            else None,
+        )
+    except pa.ArrowInvalid as error:
+        raise MessageTooLargeError(f"the records do not fit one Arrow array; fetch fewer bytes: {error}") from error
