@@ -232,8 +232,9 @@ class Leadership:
         response = FetchResponse(
             shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset, diverging_epoch=diverging
         )
-        replica.sent_high_watermark = log.high_watermark
         shared.counters.fetches_answered += 1
+        if diverging is None:
+            replica.sent_high_watermark = log.high_watermark
         if diverging is not None or request.fetch_offset >= log.log_end_offset:
             shared.outbox.reply(request_id, response)
             return

@@ -17,13 +17,14 @@ from raft import election as election_module
 from raft import progress
 from raft.following import Following
 from raft.log_mirror import LogMirror
-from raft.messages import VoteRequest
+from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.quorum_state import NO_VOTE, ElectionState, QuorumState, State
 from tests.simulation.raft.node import SimNode
 
 _save = SimNode.save
 _may_grant = election_module.may_grant
 _attach = Following.attach
+_apply = Following._apply
 
 
 def _vote_not_persisted(self: SimNode, state: ElectionState) -> None:
@@ -60,6 +61,13 @@ def _ignore_truncation(self: Following, offset: int) -> None:
     return None
 
 
+def _believe_high_watermark_while_diverging(self: Following, request: FetchRequest, response: FetchResponse) -> bool:
+    applied = _apply(self, request, response)
+    log = self._shared.log
+    log.advance_high_watermark(min(response.high_watermark, log.log_end_offset))
+    return applied
+
+
 def _never_diverging(self: LogMirror, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
     return None
 
@@ -79,6 +87,7 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
     "truncation_ignored": ((Following, "_truncate", _ignore_truncation),),
     "divergence_not_noticed": ((LogMirror, "diverging_epoch", _never_diverging),),
     "truncation_to_high_watermark": ((Following, "attach", _truncate_to_high_watermark),),
+    "high_watermark_while_diverging": ((Following, "_apply", _believe_high_watermark_while_diverging),),
     "stuck_pre_vote": ((core_module, "may_grant", _stuck_pre_vote),),
     "vote_for_a_shorter_log": ((core_module, "log_is_up_to_date", _always_up_to_date),),
     "second_vote_in_an_epoch": ((core_module, "may_grant", _grant_without_memory),),

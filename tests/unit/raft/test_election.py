@@ -18,10 +18,8 @@ from raft.quorum_state import ElectionState, State
 from tests.support.raft_bench import CLUSTER, Bench, log_of
 
 
-def vote(
-    epoch: int, candidate: int = 2, *, pre: bool = False, last: tuple[int, int] = (-1, 0), voter: int = 1
-) -> VoteRequest:
-    return VoteRequest(CLUSTER, epoch, candidate, voter, last[0], last[1], pre)
+def vote(epoch: int, candidate: int = 2, *, pre: bool = False, last: tuple[int, int] = (-1, 0)) -> VoteRequest:
+    return VoteRequest(CLUSTER, epoch, candidate, 1, last[0], last[1], pre)
 
 
 def begin(epoch: int, leader: int = 2) -> BeginQuorumEpochRequest:
