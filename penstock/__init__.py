@@ -1,1 +1,66 @@
-"""Penstock: a replicated, durable log. What users import stands in `penstock.client` and is re-exported here."""
+"""Penstock: a replicated, durable log. What users import, re-exported from where it stands.
+
+Everything loads on first use: `import penstock` alone brings in neither gRPC nor protobuf nor numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock import errors as errors
+    from penstock.client.admin import Admin as Admin
+    from penstock.client.async_admin import AsyncAdmin as AsyncAdmin
+    from penstock.client.async_consumer import AsyncConsumer as AsyncConsumer
+    from penstock.client.async_producer import AsyncProducer as AsyncProducer
+    from penstock.client.consumer import Consumer as Consumer
+    from penstock.client.consumer_record import ConsumerRecord as ConsumerRecord
+    from penstock.client.producer import Producer as Producer
+    from penstock.errors import PenstockError as PenstockError
+    from penstock.types import RecordMetadata as RecordMetadata
+    from penstock.types import TopicPartition as TopicPartition
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Admin": "penstock.client.admin",
+    "AsyncAdmin": "penstock.client.async_admin",
+    "AsyncConsumer": "penstock.client.async_consumer",
+    "AsyncProducer": "penstock.client.async_producer",
+    "Consumer": "penstock.client.consumer",
+    "ConsumerRecord": "penstock.client.consumer_record",
+    "PenstockError": "penstock.errors",
+    "Producer": "penstock.client.producer",
+    "RecordMetadata": "penstock.types",
+    "TopicPartition": "penstock.types",
+}
+
+__all__ = [
+    "Admin",
+    "AsyncAdmin",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "Consumer",
+    "ConsumerRecord",
+    "PenstockError",
+    "Producer",
+    "RecordMetadata",
+    "TopicPartition",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return importlib.import_module("penstock.errors")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -51,6 +51,24 @@ class BootstrapError(PenstockError):
     """None of the bootstrap addresses answered; names each and why."""
 
 
+class ClientClosedError(PenstockError):
+    """The client was closed; make a new one."""
+
+
+class LogTruncationError(PenstockError):
+    """A consumer's position is not in the leader's log any more: records it has read were lost (KIP-320).
+
+    `divergent_offset` is the first offset that may differ from what was read; seek there to go on.
+    """
+
+    def __init__(self, message: str, *, topic: str, partition: int, position: int, divergent_offset: int) -> None:
+        super().__init__(message)
+        self.topic = topic
+        self.partition = partition
+        self.position = position
+        self.divergent_offset = divergent_offset
+
+
 class MissingDependencyError(PenstockError):
     """An optional package is not installed; names the extra that brings it."""
 

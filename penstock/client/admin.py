@@ -1,0 +1,80 @@
+"""Admin: the plain face of AsyncAdmin; every call blocks until it is done or out of time."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from penstock.client.admin_types import OffsetInfo, TopicDescription
+from penstock.client.async_admin import AsyncAdmin
+from penstock.client.background import LoopThread, loop_thread
+from penstock.client.messages import ClusterInfo, QuorumInfo
+from penstock.types import TopicPartition
+
+T = TypeVar("T")
+
+
+class Admin:
+    """Administers a cluster; thread-safe. Options: `penstock.client.config.AdminConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._admin = AsyncAdmin(bootstrap, **options)
+        self._thread: LoopThread = loop_thread()
+        self._thread.clients.add(self)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._thread.run(work)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        config: Mapping[str, Any] | None = None,
+    ) -> TopicDescription:
+        """Creates a topic and waits until every partition has a leader that every broker knows. -1: the cluster's default."""
+        return self._run(self._admin.create_topic(name, partitions, replication_factor, config))
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic and waits until no broker in service knows it any more."""
+        self._run(self._admin.delete_topic(name))
+
+    def list_topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return self._run(self._admin.list_topics())
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """A topic with its partitions and the configs that it overrides."""
+        return self._run(self._admin.describe_topic(name))
+
+    def describe_cluster(self) -> ClusterInfo:
+        """Id, controller and every registered broker, fenced ones too."""
+        return self._run(self._admin.describe_cluster())
+
+    def describe_quorum(self) -> QuorumInfo:
+        """The quorum's leader, voters and observers."""
+        return self._run(self._admin.describe_quorum())
+
+    def list_offsets(
+        self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
+    ) -> dict[TopicPartition, OffsetInfo]:
+        """Offsets at a time in ms, 'earliest' or 'latest'; a plain sequence of partitions means 'latest'."""
+        return self._run(self._admin.list_offsets(partitions))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Closes every connection. Idempotent."""
+        self._thread.clients.discard(self)
+        if self._thread.alive:
+            self._thread.run(self._admin.close(), timeout)
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Admin({self._admin!r})"

@@ -1,0 +1,46 @@
+"""What the admin client answers with: frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.client.messages import BrokerInfo, ClusterInfo, PartitionInfo, QuorumInfo, QuorumReplicaInfo
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic: its id, its partitions in order, and the configs that it overrides."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionInfo, ...]
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetInfo:
+    """The answer to 'which offset?': offset -1 when no record is that late."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+__all__ = [
+    "BrokerInfo",
+    "ClusterInfo",
+    "OffsetInfo",
+    "PartitionInfo",
+    "QuorumInfo",
+    "QuorumReplicaInfo",
+    "TopicDescription",
+]

@@ -1,0 +1,202 @@
+"""AsyncAdmin: topics, the cluster, the quorum and offsets, for an event loop.
+
+A change goes to any broker and, where that one says NotController, to the one that it names. Creating and deleting wait
+until every broker in service has heard of it, within the time limit, so that the next command does not race the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from penstock.client.admin_types import OffsetInfo, TopicDescription
+from penstock.client.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.config import AdminConfig, admin_config
+from penstock.client.messages import ClusterInfo, NewTopic, QuorumInfo, TopicInfo, TopicOutcome
+from penstock.client.offsets import list_offsets
+from penstock.client.options import parse_bootstrap
+from penstock.clock import Clock, SystemClock
+from penstock.errors import (
+    ApiError,
+    ClientClosedError,
+    LeaderNotAvailableError,
+    TimedOutError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_LEADER, TopicPartition
+
+VISIBLE_POLL_MS = 20
+"""How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
+OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
+
+class AsyncAdmin:
+    """Administers a cluster from one event loop. Options: `penstock.client.config.AdminConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._config: AdminConfig = admin_config(options)
+        self._clock: Clock = SystemClock()
+        self._cluster = Cluster(parse_bootstrap(bootstrap), self._config.connection(), self._clock)
+        self._closed = False
+
+    async def start(self) -> None:
+        """Reaches the cluster; BootstrapError when it cannot."""
+        self._check_open()
+        await self._cluster.wait_ready()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosedError("this admin client is closed; make a new one")
+
+    def _deadline_ms(self) -> int:
+        return self._clock.now_ms() + self._config.default_api_timeout_ms
+
+    # Topics
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        config: Mapping[str, Any] | None = None,
+    ) -> TopicDescription:
+        """Creates a topic and waits until every partition has a leader that every broker knows."""
+        await self.start()
+        deadline_ms = self._deadline_ms()
+        topic = NewTopic(name, partitions, replication_factor, {k: _config_text(v) for k, v in (config or {}).items()})
+        outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
+        return await self._wait_visible(name, outcome.topic_id, deadline_ms)
+
+    async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
+        while True:
+            seen = [topic for topic in await self._ask_every_broker(name) if topic is not None]
+            if seen and all(_has_leaders(topic, topic_id) for topic in seen):
+                return _description(seen[0])
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(f"topic {name!r} was created, but not every partition has a leader yet")
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
+
+    async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
+        """The topic as each broker in service has it; None for one that does not answer."""
+        await self._cluster.refresh()
+        endpoints = [broker.endpoint for broker in self._cluster.cache.brokers if not broker.fenced]
+
+        async def ask(endpoint: Any) -> TopicInfo | None:
+            try:
+                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), METADATA_ATTEMPT_MS)
+            except ApiError:
+                return None
+            missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
+            return next((topic for topic in snapshot.topics if topic.name == name), missing)
+
+        return list(await asyncio.gather(*map(ask, endpoints)))
+
+    async def delete_topic(self, name: str) -> None:
+        """Deletes a topic and waits until no broker in service knows it any more."""
+        await self.start()
+        deadline_ms = self._deadline_ms()
+        await self._cluster.ask_any(lambda c, ms: _first(c.delete_topics((name,), ms)), deadline_ms)
+        self._cluster.untrack(name)
+        while any(topic is not None and topic.error is None for topic in await self._ask_every_broker(name)):
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(f"topic {name!r} was deleted, but a broker still knows it")
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
+
+    async def list_topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        await self.start()
+        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata(None, ms), self._deadline_ms())
+        return sorted(topic.name for topic in snapshot.topics if topic.error is None)
+
+    async def describe_topic(self, name: str) -> TopicDescription:
+        """A topic as the answering broker has it."""
+        await self.start()
+        deadline_ms = self._deadline_ms()
+        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata((name,), ms), deadline_ms)
+        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
+        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
+            raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
+        if topic.error is not None:
+            raise topic.error
+        return _description(topic)
+
+    # Cluster and quorum
+
+    async def describe_cluster(self) -> ClusterInfo:
+        """Id, controller and every registered broker, fenced ones too."""
+        await self.start()
+        return await self._cluster.ask_any(lambda c, ms: c.describe_cluster(ms), self._deadline_ms())
+
+    async def describe_quorum(self) -> QuorumInfo:
+        """The quorum's leader, voters and observers."""
+        await self.start()
+        return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms())
+
+    # Offsets
+
+    async def list_offsets(
+        self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
+    ) -> dict[TopicPartition, OffsetInfo]:
+        """Offsets at a time in ms, 'earliest' or 'latest'; a plain sequence of partitions means 'latest'."""
+        await self.start()
+        specs: Mapping[TopicPartition, int | str]
+        specs = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, "latest")
+        wanted = {TopicPartition(*tp): _offset_spec(spec) for tp, spec in specs.items()}
+        return await list_offsets(self._cluster, wanted, self._config.default_api_timeout_ms)
+
+    async def close(self) -> None:
+        """Closes every connection. Idempotent."""
+        self._closed = True
+        await self._cluster.close()
+
+    async def __aenter__(self) -> AsyncAdmin:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncAdmin({self._cluster!r})"
+
+
+async def _first(answers: Any) -> TopicOutcome:
+    """The only outcome of a request for one topic; its error is raised."""
+    outcomes: tuple[TopicOutcome, ...] = await answers
+    if len(outcomes) != 1:
+        raise UnknownServerError(f"the answer has {len(outcomes)} outcomes for one topic")
+    error = outcomes[0].error
+    if error is not None:
+        raise error
+    return outcomes[0]
+
+
+def _config_text(value: Any) -> str:
+    """A config value as the wire has it: true and false in Kafka's spelling."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
+    if topic.error is not None:
+        if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):
+            raise topic.error
+        return False
+    same = not topic_id or topic.topic_id == topic_id
+    return same and bool(topic.partitions) and all(p.leader_id != NO_LEADER for p in topic.partitions)
+
+
+def _description(topic: TopicInfo) -> TopicDescription:
+    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config))
+
+
+def _offset_spec(spec: int | str) -> int:
+    if isinstance(spec, str):
+        if spec not in OFFSET_SPECS:
+            raise ValueError(f"offset spec {spec!r} must be 'earliest', 'latest' or a time in ms since 1970")
+        return OFFSET_SPECS[spec]
+    return spec

@@ -1,0 +1,106 @@
+"""The one background thread with an event loop on which every plain (not async) client of this process works.
+
+Started at first use, never at import; a fork starts its own. The thread is a daemon, and at interpreter exit every client
+that was forgotten open is closed within EXIT_SECONDS, so that neither a forgotten close nor a dead broker keeps a program
+from ending. Not here: anything about clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+import uvloop
+
+EXIT_SECONDS = 3.0
+
+T = TypeVar("T")
+
+
+class Closable(Protocol):
+    """A client that can be closed at exit."""
+
+    def close(self, timeout: float | None = None) -> None: ...
+
+
+class LoopThread:
+    """An event loop in a daemon thread."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.clients: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._thread = threading.Thread(target=self._run, name="penstock-client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive() and self.pid == os.getpid()
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """The result of a coroutine that runs on the loop; cancelled when the caller is interrupted or out of time."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(timeout)
+        except (KeyboardInterrupt, concurrent.futures.TimeoutError):
+            future.cancel()
+            raise
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Calls back on the loop; quietly nothing when the loop has ended."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(callback)
+
+    def stop(self) -> None:
+        """Ends the loop and its thread."""
+        if not self.alive:
+            return
+        self.call_soon(self.loop.stop)
+        self._thread.join(EXIT_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"LoopThread(pid={self.pid}, clients={len(self.clients)}, alive={self.alive})"
+
+
+_starting = threading.Lock()
+_current: LoopThread | None = None
+
+
+def loop_thread() -> LoopThread:
+    """This process's loop thread."""
+    global _current
+    with _starting:
+        if _current is None or not _current.alive:
+            if _current is None:
+                atexit.register(_close_everything)
+                os.register_at_fork(after_in_child=_forget)
+            _current = LoopThread()
+        return _current
+
+
+def _forget() -> None:
+    """In a child process: the thread did not come along, and its lock may have been held at the fork."""
+    global _current, _starting
+    _starting = threading.Lock()
+    _current = None
+
+
+def _close_everything() -> None:
+    current = _current
+    if current is None or not current.alive:
+        return
+    for client in list(current.clients):
+        with contextlib.suppress(Exception):
+            client.close(EXIT_SECONDS)
+    current.stop()

@@ -1,0 +1,221 @@
+"""One gRPC channel to one endpoint: unary calls, the produce stream, the fetch stream, and gRPC's errors made ours.
+
+An edge: the only place besides wire.py that sees gRPC or protobuf. A foreign exception leaves here as an `ApiError`,
+mapped once (`api_error`). A channel belongs to the event loop that made it and is independent of every other channel
+(own subchannel pool), so that one broken connection tells nothing about another. Not here: which endpoint to ask, and
+what to do about an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, TypeVar
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
+import grpc
+import grpc.aio
+
+from penstock.client import wire
+from penstock.client.messages import (
+    ClusterInfo,
+    ClusterSnapshot,
+    FetchAnswer,
+    FetchCall,
+    ListOffsetsPart,
+    ListOffsetsResult,
+    NewTopic,
+    ProduceAnswer,
+    ProduceCall,
+    QuorumInfo,
+    TopicOutcome,
+)
+from penstock.errors import (
+    ApiError,
+    ClusterAuthorizationFailedError,
+    InvalidRequestError,
+    MessageTooLargeError,
+    NetworkError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    UnknownServerError,
+    UnsupportedVersionError,
+)
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc
+from penstock.types import Endpoint
+
+MAX_MESSAGE_BYTES = 128 * 1024 * 1024
+"""Above every fetch_max_bytes and request that a sane configuration makes; a limit, because gRPC buffers a message."""
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 3_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
+)
+
+_BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
+    grpc.StatusCode.UNAVAILABLE: NetworkError,
+    grpc.StatusCode.CANCELLED: NetworkError,
+    grpc.StatusCode.ABORTED: NetworkError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: RequestTimedOutError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
+    grpc.StatusCode.UNIMPLEMENTED: UnsupportedVersionError,
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
+    grpc.StatusCode.UNAUTHENTICATED: ClusterAuthorizationFailedError,
+    grpc.StatusCode.PERMISSION_DENIED: ClusterAuthorizationFailedError,
+}
+
+T = TypeVar("T")
+
+
+def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
+    """Our exception for gRPC's, naming who was asked."""
+    status = error.code()
+    details = error.details() or "no details"
+    cls = _BY_STATUS.get(status, UnknownServerError)
+    if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
+        cls = MessageTooLargeError
+    elif cls is UnknownServerError and ("RST_STREAM" in details or "GOAWAY" in details):
+        cls = NetworkError  # the connection died in mid-call, whatever code gRPC chose for it
+    return cls(f"{endpoint}: {status.name}: {details}")
+
+
+def _cancelled(endpoint: Endpoint) -> BaseException:
+    """grpc.aio says CancelledError both when our task is cancelled and when only the call is."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        return asyncio.CancelledError()
+    return NetworkError(f"{endpoint}: the call was cancelled")
+
+
+class Stream:
+    """One bidirectional stream; `write` and `read` may run at the same time, each by one task."""
+
+    __slots__ = ("_call", "endpoint")
+
+    def __init__(self, call: Any, endpoint: Endpoint) -> None:
+        self._call = call
+        self.endpoint = endpoint
+
+    async def _write(self, request: Any) -> None:
+        try:
+            await self._call.write(request)
+        except grpc.RpcError as error:
+            raise api_error(error, self.endpoint) from None
+        except asyncio.CancelledError:
+            raise _cancelled(self.endpoint) from None
+        except asyncio.InvalidStateError:  # the call ended before this write: its status says why
+            raise await self._ended() from None
+
+    async def _read(self) -> Any:
+        try:
+            response = await self._call.read()
+        except grpc.RpcError as error:
+            raise api_error(error, self.endpoint) from None
+        except asyncio.CancelledError:
+            raise _cancelled(self.endpoint) from None
+        if response is grpc.aio.EOF:
+            raise await self._ended()
+        return response
+
+    async def _ended(self) -> ApiError:
+        status = await self._call.code()
+        details = await self._call.details()
+        if status is grpc.StatusCode.OK:
+            return NetworkError(f"{self.endpoint}: the broker closed the stream")
+        return api_error(grpc.aio.AioRpcError(status, grpc.aio.Metadata(), grpc.aio.Metadata(), details), self.endpoint)
+
+    def cancel(self) -> None:
+        """Ends the stream now; whatever was not answered will not be."""
+        self._call.cancel()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.endpoint})"
+
+
+class ProduceStream(Stream):
+    """Requests are appended and answered in the order in which they were written."""
+
+    __slots__ = ()
+
+    async def write(self, call: ProduceCall) -> None:
+        await self._write(wire.encode_produce(call))
+
+    async def read(self) -> ProduceAnswer:
+        return wire.decode_produce(await self._read())
+
+
+class FetchStream(Stream):
+    """One fetch session."""
+
+    __slots__ = ()
+
+    async def write(self, call: FetchCall) -> None:
+        await self._write(wire.encode_fetch(call))
+
+    async def read(self) -> FetchAnswer:
+        return wire.decode_fetch(await self._read())
+
+
+class Connection:
+    """A channel to one endpoint, opened on first use. Made, used and closed on one event loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._channel = grpc.aio.insecure_channel(str(endpoint), options=CHANNEL_OPTIONS)
+        self._stub: Any = broker_pb2_grpc.BrokerStub(self._channel)
+
+    async def _unary(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except grpc.RpcError as error:
+            raise api_error(error, self.endpoint) from None
+        except asyncio.CancelledError:
+            raise _cancelled(self.endpoint) from None
+
+    async def metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
+        request = wire.encode_metadata(topics)
+        return wire.decode_metadata(await self._unary(self._stub.Metadata(request, timeout=timeout_ms / 1000)))
+
+    async def list_offsets(self, parts: Iterable[ListOffsetsPart], timeout_ms: int) -> tuple[ListOffsetsResult, ...]:
+        request = wire.encode_list_offsets(parts, timeout_ms)
+        return wire.decode_list_offsets(await self._unary(self._stub.ListOffsets(request, timeout=timeout_ms / 1000)))
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool = False
+    ) -> tuple[TopicOutcome, ...]:
+        request = wire.encode_create_topics(topics, timeout_ms, validate_only)
+        return wire.decode_topics(await self._unary(self._stub.CreateTopics(request, timeout=timeout_ms / 1000)))
+
+    async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
+        request = wire.encode_delete_topics(names, timeout_ms)
+        return wire.decode_topics(await self._unary(self._stub.DeleteTopics(request, timeout=timeout_ms / 1000)))
+
+    async def describe_cluster(self, timeout_ms: int) -> ClusterInfo:
+        call = self._stub.DescribeCluster(pb.DescribeClusterRequest(), timeout=timeout_ms / 1000)
+        return wire.decode_cluster(await self._unary(call))
+
+    async def describe_quorum(self, timeout_ms: int) -> QuorumInfo:
+        call = self._stub.DescribeQuorum(pb.DescribeQuorumRequest(), timeout=timeout_ms / 1000)
+        return wire.decode_quorum(await self._unary(call))
+
+    def open_produce(self) -> ProduceStream:
+        return ProduceStream(self._stub.Produce(), self.endpoint)
+
+    def open_fetch(self) -> FetchStream:
+        return FetchStream(self._stub.Fetch(), self.endpoint)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({self.endpoint})"

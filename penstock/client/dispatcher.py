@@ -1,0 +1,205 @@
+"""Decides which batches go into which request, and what each answer means for them.
+
+Pure: given what is ready and `now_ms`, it makes one request per broker that carries every partition of that broker with
+something to send; given an answer, an error or a time-out, it says for every batch: acked, failed or again. At most one
+batch of a partition is with a broker at a time, so retries cannot change the order. Sending, timers and completing
+futures are sender.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.client.accumulator import Accumulator, PartitionQueue
+from penstock.client.batch import ProducerBatch
+from penstock.client.messages import ProduceAnswer, ProduceResult
+from penstock.client.metadata_cache import MetadataCache
+from penstock.client.retry import Backoff, needs_metadata, outcome_unknown
+from penstock.errors import ApiError, InvariantViolation, PenstockError, TimedOutError, UnknownServerError
+
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""A request takes no further partition beyond this; far below what the channel lets through."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimits:
+    """How long and how often."""
+
+    delivery_timeout_ms: int
+    request_timeout_ms: int
+    retries: int
+    backoff: Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """Batches for one broker, in the order of the wire request; each with the queue it came from."""
+
+    node_id: int
+    correlation_id: int
+    deadline_ms: int
+    entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """The batch stands in the log from `base_offset` on."""
+
+    batch: ProducerBatch
+    base_offset: int
+    log_append_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The batch will not be tried again."""
+
+    batch: ProducerBatch
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The batch is back at the head of its queue."""
+
+    batch: ProducerBatch
+    error: ApiError
+
+
+Outcome = Acked | Failed | Again
+
+
+class Dispatcher:
+    """The sender's decisions; used by one thread."""
+
+    def __init__(self, accumulator: Accumulator, cache: MetadataCache, limits: DispatchLimits) -> None:
+        self._accumulator = accumulator
+        self._cache = cache
+        self._limits = limits
+        self._correlation_id = 0
+        self.metadata_wanted = False  # set when a leader is unknown or may be wrong; the driver clears it
+        self.next_ms: int | None = None  # when a back-off ends
+
+    def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
+        """One request per broker that has something to get and room for a request; its batches are now in flight."""
+        by_node: dict[int, list[tuple[PartitionQueue, ProducerBatch]]] = {}
+        sizes: dict[int, int] = {}
+        self.next_ms = None
+        for queue in self._accumulator.queues():
+            batch = self._head(queue)
+            if batch is None or batch.encoded is None:
+                continue
+            if queue.not_before_ms > now_ms:
+                self.next_ms = queue.not_before_ms if self.next_ms is None else min(self.next_ms, queue.not_before_ms)
+                continue
+            leader = self._cache.leader(queue.topic_partition)
+            if leader is None:
+                self.metadata_wanted = True
+                continue
+            node = leader.node_id
+            size = sizes.get(node, 0)
+            if not can_send(node) or (size and size + len(batch.encoded) > MAX_REQUEST_BYTES):
+                continue
+            sizes[node] = size + len(batch.encoded)
+            by_node.setdefault(node, []).append((queue, batch))
+        return [self._request(node, entries, now_ms) for node, entries in by_node.items()]
+
+    def _head(self, queue: PartitionQueue) -> ProducerBatch | None:
+        """The batch to send next; batches that failed while they were encoded are passed over."""
+        while queue.ready and queue.in_flight is None:
+            if not queue.ready[0].done:
+                return queue.ready[0]
+            queue.ready.popleft()
+        return None
+
+    def _request(self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], now_ms: int) -> OutboundRequest:
+        for queue, batch in entries:
+            if queue.ready.popleft() is not batch or queue.in_flight is not None:
+                raise InvariantViolation(f"{queue!r}: a second batch would be in flight")
+            queue.in_flight = batch
+            batch.attempts += 1
+        self._correlation_id += 1
+        return OutboundRequest(node, self._correlation_id, now_ms + self._limits.request_timeout_ms, tuple(entries))
+
+    # Answers
+
+    def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
+        """What an answer means; results come in the order of the request."""
+        if answer.error is not None:
+            return self.on_error(request, answer.error, now_ms)
+        if len(answer.results) != len(request.entries):
+            told = f"the answer speaks of {len(answer.results)} partitions, the request of {len(request.entries)}"
+            return self.on_error(request, UnknownServerError(told), now_ms)
+        return [
+            self._on_result(queue, batch, result, now_ms)
+            for (queue, batch), result in zip(request.entries, answer.results, strict=True)
+        ]
+
+    def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
+        if result.error is not None:
+            return self._on_failure(queue, batch, result.error, now_ms)
+        queue.in_flight = None
+        queue.not_before_ms = 0
+        return Acked(batch, result.base_offset, result.log_append_time_ms)
+
+    def on_unanswered(self, request: OutboundRequest) -> list[Outcome]:
+        """acks=0: written to the connection is all there is to know."""
+        for queue, _ in request.entries:
+            queue.in_flight = None
+        return [Acked(batch, -1, -1) for _, batch in request.entries]
+
+    def on_error(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
+        """The request as a whole failed: refused, timed out, or its connection broke."""
+        return [self._on_failure(queue, batch, error, now_ms) for queue, batch in request.entries]
+
+    def _on_failure(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int) -> Outcome:
+        queue.in_flight = None
+        batch.last_error = error
+        batch.maybe_written = batch.maybe_written or outcome_unknown(error)
+        if not error.retriable:
+            return Failed(batch, error)
+        if batch.attempts > self._limits.retries:
+            return Failed(batch, error)
+        followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
+        if not followed and needs_metadata(error):
+            self.metadata_wanted = True
+        wait_ms = 0 if followed else self._limits.backoff.wait_ms(batch.attempts)
+        if now_ms + wait_ms >= batch.created_ms + self._limits.delivery_timeout_ms:
+            return Failed(batch, self._too_late(batch))
+        queue.not_before_ms = now_ms + wait_ms
+        queue.ready.appendleft(batch)
+        return Again(batch, error)
+
+    def _too_late(self, batch: ProducerBatch) -> TimedOutError:
+        last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
+        outcome = "may be written" if batch.maybe_written else "was not written"
+        limit_ms = self._limits.delivery_timeout_ms
+        return TimedOutError(
+            f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
+            f" ({batch.attempts} attempts; the batch {outcome}){last}"
+        )
+
+    def expire(self, now_ms: int) -> list[Outcome]:
+        """Fails what has waited in its queue for longer than delivery_timeout_ms."""
+        expired: list[Outcome] = []
+        for queue in self._accumulator.queues():
+            while queue.ready and now_ms >= queue.ready[0].created_ms + self._limits.delivery_timeout_ms:
+                batch = queue.ready[0]
+                if batch.encoded is None and not batch.done:
+                    break  # being encoded at this moment
+                queue.ready.popleft()
+                if not batch.done:
+                    expired.append(Failed(batch, self._too_late(batch)))
+        return expired
+
+    def abandon(self, error: PenstockError) -> list[Outcome]:
+        """Fails everything that waits: the producer closes without having been able to send it."""
+        left: list[Outcome] = []
+        for queue in self._accumulator.queues():
+            left += [Failed(batch, error) for batch in queue.ready if not batch.done]
+            queue.ready.clear()
+        return left
+
+    def __repr__(self) -> str:
+        return f"Dispatcher(requests={self._correlation_id}, metadata_wanted={self.metadata_wanted})"

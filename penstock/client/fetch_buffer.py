@@ -1,0 +1,76 @@
+"""Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
+
+The bound is soft by one answer: a request is sent only while there is room, and its answer is taken whole. Not here:
+decoding (consumer_core.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from penstock.client.positions import Deliver, Report
+
+Item = Deliver | Report
+
+
+class FetchBuffer:
+    """A queue of answers. `on_ready` is called after something came in, `on_room` when there is room again."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.on_ready: Callable[[], object] = lambda: None
+        self.on_room: Callable[[], object] = lambda: None
+        self._items: deque[Item] = deque()
+        self._used = 0
+        self._lock = threading.Lock()
+
+    def put(self, item: Item) -> None:
+        with self._lock:
+            self._items.append(item)
+            self._used += _size(item)
+        self.on_ready()
+
+    def take(self) -> Item | None:
+        """The oldest item, or None."""
+        with self._lock:
+            if not self._items:
+                return None
+            item = self._items.popleft()
+            was_full = self._used >= self.limit_bytes
+            self._used -= _size(item)
+            has_room = self._used < self.limit_bytes
+        if was_full and has_room:
+            self.on_room()
+        return item
+
+    def put_back(self, item: Item) -> None:
+        """Returns an item that was taken, to the front."""
+        with self._lock:
+            self._items.appendleft(item)
+            self._used += _size(item)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._items.clear()
+            self._used = 0
+        self.on_room()
+
+    @property
+    def room_bytes(self) -> int:
+        return self.limit_bytes - self._used
+
+    @property
+    def used_bytes(self) -> int:
+        return self._used
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"FetchBuffer({len(self._items)} answers, {self._used} of {self.limit_bytes} bytes)"
+
+
+def _size(item: Item) -> int:
+    return len(item.records) if isinstance(item, Deliver) else 0

@@ -1,0 +1,47 @@
+"""What one fetch stream has been told so far: a request names only what changed since.
+
+Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the next
+one begins with everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.client.messages import FetchPart
+from penstock.types import TopicPartition
+
+
+class SessionDelta(NamedTuple):
+    """The partitions to name in the next request."""
+
+    changed: tuple[FetchPart, ...]
+    forgotten: tuple[TopicPartition, ...]
+
+
+class FetchSession:
+    """The broker's view of what we want."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        self._told: dict[TopicPartition, FetchPart] = {}
+
+    def advance(self, wanted: Mapping[TopicPartition, FetchPart]) -> SessionDelta:
+        """What to say so that the broker knows `wanted`; from now on it does."""
+        told = self._told
+        changed = tuple(part for tp, part in wanted.items() if told.get(tp) != part)
+        forgotten = tuple(tp for tp in told if tp not in wanted)
+        self._told = dict(wanted)
+        return SessionDelta(changed, forgotten)
+
+    def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
+        """Whether the broker's view is `wanted` already."""
+        return self._told == wanted
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __repr__(self) -> str:
+        return f"FetchSession({len(self._told)} partitions)"

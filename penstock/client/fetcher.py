@@ -1,0 +1,221 @@
+"""Fetches ahead for a consumer: the driver between positions, brokers and the buffer.
+
+One link per broker that leads something assigned. Positions decide what an answer means; the effects are done here:
+bytes go to the buffer, errors too, a changed leader is followed, a lost position is looked up. Works on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock.client.cluster import Cluster
+from penstock.client.config import ConsumerConfig
+from penstock.client.fetch_buffer import FetchBuffer
+from penstock.client.fetch_link import FetchLink, Wanted
+from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
+from penstock.client.offsets import check_partition, list_offsets
+from penstock.client.positions import Deliver, Effect, FindLeader, LookUpReset, PartitionState, Positions, Report
+from penstock.errors import (
+    ApiError,
+    BootstrapError,
+    LeaderNotAvailableError,
+    PenstockError,
+    TimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
+
+MIN_REQUEST_BYTES = 64 * 1024
+LOOK_UP_ATTEMPT_MS = 5_000
+"""A reset is looked up in steps of this, so that a poll hears of what goes wrong."""
+
+logger = logging.getLogger("penstock.client")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchStatistics:
+    """Counts since the consumer was made."""
+
+    requests: int = 0
+    bytes_fetched: int = 0
+    resets: int = 0
+    leader_changes: int = 0
+    broken_streams: int = 0
+
+
+class Fetcher:
+    """Keeps the buffer full."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: ConsumerConfig) -> None:
+        self._cluster = cluster
+        self._positions = positions
+        self._buffer = buffer
+        self._config = config
+        self.backoff = cluster.backoff
+        self._links: dict[int, FetchLink] = {}
+        self._looking_up: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._correlation_id = 0
+        self._closed = False
+        self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
+        cluster.subscribe(self.touch)
+
+    # What the links ask (LinkOwner)
+
+    def wanted(self, node_id: int) -> Wanted:
+        if self._buffer.room_bytes < min(MIN_REQUEST_BYTES, self._buffer.limit_bytes):
+            return {}
+        now_ms = self._cluster.clock.now_ms()
+        return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
+
+    def call(self, session_delta: tuple[tuple[FetchPart, ...], tuple[TopicPartition, ...]]) -> FetchCall:
+        self._correlation_id += 1
+        self._counts["requests"] += 1
+        config = self._config
+        changed, forgotten = session_delta
+        return FetchCall(
+            self._correlation_id,
+            config.fetch_max_wait_ms,
+            config.fetch_min_bytes,
+            max(self._buffer.room_bytes, 1),
+            changed,
+            forgotten,
+            config.client_id,
+        )
+
+    def on_answer(self, answer: FetchAnswer) -> Callable[[], None]:
+        now_ms = self._cluster.clock.now_ms()
+        effects = [effect for result in answer.results for effect in self._positions.on_result(result, now_ms)]
+        hints = [(TopicPartition(r.topic, r.partition), r.error.leader) for r in answer.results if r.error is not None]
+        followed = [self._cluster.cache.apply_hint(tp, hint) for tp, hint in hints if hint is not None]
+
+        def hand_over() -> None:
+            for effect in effects:
+                self._do(effect)
+            if any(followed):
+                self._counts["leader_changes"] += sum(followed)
+                self._cluster.notify()
+            elif effects and any(not isinstance(effect, Deliver) for effect in effects):
+                self.touch()
+
+        return hand_over
+
+    def on_broken(self, node_id: int, error: ApiError) -> None:
+        self._counts["broken_streams"] += 1
+        logger.debug("fetching from node %d: %s", node_id, error)
+        self._cluster.refresh_soon()
+
+    def _do(self, effect: Effect) -> None:
+        if isinstance(effect, Deliver):
+            self._counts["bytes_fetched"] += len(effect.records)
+            self._buffer.put(effect)
+        elif isinstance(effect, Report):
+            self._buffer.put(effect)
+        elif isinstance(effect, FindLeader):
+            if not effect.hinted:
+                self._cluster.refresh_soon()
+        elif isinstance(effect, LookUpReset):
+            self._counts["resets"] += 1
+            logger.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
+
+    # What the consumer asks, on the loop
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Checks that each exists, then fetches exactly these."""
+        wanted = list(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+        for tp in wanted:
+            await check_partition(self._cluster, tp, self._config.request_timeout_ms)
+        self._cluster.track({tp.topic for tp in wanted})
+        self._positions.assign(wanted)
+        self.touch()
+
+    def touch(self) -> None:
+        """Something changed: links are made and told, look-ups begin, a timer is set for the next back-off's end."""
+        if self._closed or not self._positions.states:
+            return
+        for tp in self._positions.states:
+            self._ensure_link(tp)
+        for link in self._links.values():
+            link.touch()
+        if self._positions.unresolved() and (self._looking_up is None or self._looking_up.done()):
+            self._looking_up = asyncio.ensure_future(self._look_up())
+        self._set_timer()
+
+    def _ensure_link(self, tp: TopicPartition) -> None:
+        leader = self._cluster.cache.leader(tp)
+        if leader is None:
+            self._on_leaderless(self._positions.states[tp])
+            return
+        connection = self._cluster.connection(leader.node_id)
+        link = self._links.get(leader.node_id)
+        if connection is None or (link is not None and link.connection is connection):
+            return
+        if link is not None:
+            asyncio.ensure_future(link.close())  # noqa: RUF006 - it only ends a task; close() cannot fail
+        time_out_ms = self._config.fetch_max_wait_ms + self._config.request_timeout_ms
+        self._links[leader.node_id] = FetchLink(leader.node_id, connection, self, time_out_ms)
+
+    def _on_leaderless(self, state: PartitionState) -> None:
+        now_ms = self._cluster.clock.now_ms()
+        if state.halted or state.not_before_ms > now_ms:
+            return
+        unknown = self._cluster.cache.topic(state.topic_partition.topic) is None
+        error = UnknownTopicOrPartitionError() if unknown else LeaderNotAvailableError()
+        for effect in self._positions.back_off(state, error, now_ms):
+            self._do(effect)
+        self._cluster.refresh_soon()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now_ms = self._cluster.clock.now_ms()
+        due_ms = self._positions.next_due_ms(now_ms)
+        if due_ms is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(due_ms - now_ms, 1) / 1000, self.touch)
+
+    async def _look_up(self) -> None:
+        """Finds the positions of partitions that need one; goes on until none does."""
+        while pending := self._positions.unresolved():
+            wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
+            generations = {s.topic_partition: s.generation for s in pending}
+            try:
+                found = await list_offsets(self._cluster, wanted, LOOK_UP_ATTEMPT_MS)
+                late = {tp: LATEST_TIMESTAMP for tp, info in found.items() if info.offset == NO_OFFSET}
+                if late:  # no record is that late: the end of the log
+                    found |= await list_offsets(self._cluster, late, LOOK_UP_ATTEMPT_MS)
+            except PenstockError as error:
+                if isinstance(error, (TimedOutError, BootstrapError)) or (
+                    isinstance(error, ApiError) and error.retriable
+                ):
+                    logger.warning("looking up positions: %s", error)
+                    continue
+                for state in pending:
+                    state.halted = True
+                    self._buffer.put(Report(state.topic_partition, state.generation, error))
+                return
+            for tp, info in found.items():
+                self._positions.complete_reset(tp, generations[tp], info.offset)
+            for link in self._links.values():
+                link.touch()
+            self._buffer.on_ready()
+
+    async def close(self) -> None:
+        """Ends every link. Idempotent."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._looking_up is not None:
+            self._looking_up.cancel()
+            await asyncio.gather(self._looking_up, return_exceptions=True)
+        links, self._links = list(self._links.values()), {}
+        await asyncio.gather(*(link.close() for link in links))
+
+    def statistics(self) -> FetchStatistics:
+        return FetchStatistics(**self._counts)
+
+    def __repr__(self) -> str:
+        return f"Fetcher({self._positions!r}, {self._buffer!r}, brokers={sorted(self._links)})"

@@ -1,0 +1,150 @@
+"""What a send returns: a promise of where its record will stand.
+
+A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; what it promises is
+the batch's. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run on the
+client's own thread and must not block. A BulkFuture stands for all batches of one `send_many`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.errors import PenstockError, TimedOutError
+from penstock.types import RecordMetadata
+
+if TYPE_CHECKING:
+    from penstock.client.batch import ProducerBatch
+
+
+class OffsetRange(NamedTuple):
+    """Records of one batch, by their offsets: first and last inclusive."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+    @property
+    def record_count(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+class RecordFuture(tuple["ProducerBatch", int]):
+    """The promise of one record's RecordMetadata."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Waits at most `timeout` seconds; raises what became of the record, or TimedOutError while it is not known."""
+        batch, index = self
+        if not batch.done:
+            wait_done(batch, timeout)
+        if batch.error is not None:
+            raise batch.error.with_traceback(None)
+        return batch.metadata(index)
+
+    def exception(self, timeout: float | None = None) -> PenstockError | None:
+        """The error of the record, None when it was acked; waits like `result`."""
+        batch = self[0]
+        if not batch.done:
+            wait_done(batch, timeout)
+        return batch.error
+
+    def done(self) -> bool:
+        """Whether the record was acked or has failed."""
+        return self[0].done
+
+    def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
+        """Calls `callback(self)` when done: at once when it is already, else on the client's thread."""
+        self[0].add_callback(lambda: callback(self))
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        batch = self[0]
+        if not batch.done:
+            yield from when_done(batch).__await__()
+        return self.result(0)
+
+    def __repr__(self) -> str:
+        batch, index = self
+        return f"RecordFuture({batch.topic_partition}, {batch.state}, index={index})"
+
+
+class BulkFuture:
+    """The promise of everything that one send_many took."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: Sequence[tuple[ProducerBatch, int, int]]) -> None:
+        self._batches = batches  # (batch, first index, count)
+
+    def result(self, timeout: float | None = None) -> int:
+        """The number of records acked; raises the first error when any failed."""
+        self._wait(timeout)
+        for batch, _, _ in self._batches:
+            if batch.error is not None:
+                raise batch.error.with_traceback(None)
+        return sum(count for _, _, count in self._batches)
+
+    def ranges(self, timeout: float | None = None) -> list[OffsetRange]:
+        """Where the records stand, in the order in which they were given."""
+        self.result(timeout)
+        found = []
+        for batch, first, count in self._batches:
+            head, tail = batch.metadata(first), batch.metadata(first + count - 1)
+            found.append(OffsetRange(head.topic, head.partition, head.offset, tail.offset, head.timestamp_ms))
+        return found
+
+    def exception(self, timeout: float | None = None) -> PenstockError | None:
+        """The first error, or None."""
+        self._wait(timeout)
+        return next((batch.error for batch, _, _ in self._batches if batch.error is not None), None)
+
+    def done(self) -> bool:
+        """Whether every record was acked or has failed."""
+        return all(batch.done for batch, _, _ in self._batches)
+
+    @property
+    def count(self) -> int:
+        """How many records were taken."""
+        return sum(count for _, _, count in self._batches)
+
+    def _wait(self, timeout: float | None) -> None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for batch, _, _ in self._batches:
+            if not batch.done:
+                wait_done(batch, None if deadline is None else deadline - time.monotonic())
+
+    def __await__(self) -> Generator[Any, None, int]:
+        for batch, _, _ in self._batches:
+            if not batch.done:
+                yield from when_done(batch).__await__()
+        return self.result(0)
+
+    def __repr__(self) -> str:
+        return f"BulkFuture(records={self.count}, batches={len(self._batches)}, done={self.done()})"
+
+
+def wait_done(batch: ProducerBatch, timeout: float | None) -> None:
+    """Blocks this thread until the batch is acked or has failed; TimedOutError after `timeout` seconds."""
+    event = threading.Event()
+    batch.add_callback(event.set)
+    if not event.wait(None if timeout is None else max(timeout, 0)):
+        raise TimedOutError(f"{batch.topic_partition}: not acked within {timeout} s; the record may still be written")
+
+
+async def when_done(batch: ProducerBatch) -> None:
+    """Waits on this event loop until the batch is acked or has failed."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    batch.add_callback(lambda: loop.call_soon_threadsafe(wake))
+    await waiter

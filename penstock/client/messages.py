@@ -1,0 +1,215 @@
+"""What the client says and hears, as plain values: the protobuf messages without protobuf.
+
+wire.py turns these into `penstock.pb` messages and back; every core works on these alone, so that it can be tested
+without gRPC. An `error` field is None or the exception that the wire's code stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from penstock.errors import ApiError
+from penstock.types import Endpoint, EpochEndOffset
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """One broker of the cluster; a fenced one is registered but not in service."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str = ""
+    fenced: bool = False
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """One partition as the metadata has it."""
+
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """One topic with its partitions in order; `config` holds only what the topic overrides."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionInfo, ...]
+    config: Mapping[str, str] = field(default_factory=dict)
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """One node's answer to Metadata."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerInfo, ...]
+    topics: tuple[TopicInfo, ...]
+    metadata_offset: int
+
+
+class ProducePart(NamedTuple):
+    """Whole batches for one partition."""
+
+    topic: str
+    partition: int
+    records: bytes
+
+
+class ProduceCall(NamedTuple):
+    """One ProduceRequest: every partition of one broker that has data."""
+
+    correlation_id: int
+    acks: int
+    timeout_ms: int
+    parts: tuple[ProducePart, ...]
+    client_id: str
+
+
+class ProduceResult(NamedTuple):
+    """The answer for one partition."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+    base_offset: int
+    log_append_time_ms: int
+
+
+class ProduceAnswer(NamedTuple):
+    """One ProduceResponse; `error` is of the request as a whole."""
+
+    correlation_id: int
+    results: tuple[ProduceResult, ...]
+    error: ApiError | None
+
+
+class FetchPart(NamedTuple):
+    """What a fetch session is told about one partition."""
+
+    topic: str
+    partition: int
+    fetch_offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    max_bytes: int
+    topic_id: str = ""
+
+
+class FetchCall(NamedTuple):
+    """One FetchRequest of a session: only what changed."""
+
+    correlation_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    changed: tuple[FetchPart, ...]
+    forgotten: tuple[tuple[str, int], ...]
+    client_id: str
+
+
+class FetchResult(NamedTuple):
+    """The answer for one partition; `fetch_offset` is the offset that it answers."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+    high_watermark: int
+    log_start_offset: int
+    records: bytes
+    diverging_epoch: EpochEndOffset | None
+    fetch_offset: int
+
+
+class FetchAnswer(NamedTuple):
+    """One FetchResponse."""
+
+    correlation_id: int
+    results: tuple[FetchResult, ...]
+    error: ApiError | None
+
+
+class ListOffsetsPart(NamedTuple):
+    """One question of ListOffsets: the offset at a time, or at one of the sentinels of penstock.types."""
+
+    topic: str
+    partition: int
+    current_leader_epoch: int
+    timestamp_ms: int
+
+
+class ListOffsetsResult(NamedTuple):
+    """The answer for one partition; offset -1 when no record is that late."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create; -1 means the cluster's default."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """What became of creating or deleting one topic."""
+
+    name: str
+    topic_id: str
+    error: ApiError | None
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReplicaInfo:
+    """One voter or observer as the quorum's leader sees it; -1 where it has not heard of it."""
+
+    node_id: int
+    log_end_offset: int
+    last_fetch_ms_ago: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumInfo:
+    """The quorum of the metadata log."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplicaInfo, ...]
+    observers: tuple[QuorumReplicaInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The cluster: its id, its controller (-1: none now) and every registered broker."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[BrokerInfo, ...]
+    metadata_offset: int

@@ -1,0 +1,441 @@
+"""A fake cluster for client tests: real gRPC, real record batches, logs in memory, and errors on demand.
+
+Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong: `fail_produce` and
+`fail_fetch` queue errors for a partition (each is used once), `silence` lets a node swallow requests, `break_streams` ends
+its open streams, `move_leader` moves a partition, `truncate` loses records. It checks nothing that a real broker checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import uvloop
+
+from penstock.epochs import diverging_epoch
+from penstock.errors import ApiError, OffsetOutOfRangeError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc, common_pb2
+from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
+from penstock.types import EpochEntry, TopicPartition
+
+MAX_MESSAGE_BYTES = 128 * 1024 * 1024
+OPTIONS = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.so_reuseport", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
+]
+
+
+class FakeLog:
+    """One partition: batches with their offsets, an epoch history, one leader."""
+
+    def __init__(self, leader_id: int, discard: bool) -> None:
+        self.leader_id = leader_id
+        self.epoch = 0
+        self.log_start_offset = 0
+        self.end_offset = 0
+        self.epochs: list[EpochEntry] = [EpochEntry(0, 0)]
+        self.batches: list[tuple[int, int, bytes, int]] = []  # (base, next, bytes, max timestamp)
+        self.discard = discard
+
+    def append(self, records: bytes) -> int:
+        base = self.end_offset
+        for at, header in iter_headers(records):
+            start, end = self.end_offset, self.end_offset + header.record_count
+            if not self.discard:
+                body = records[at + PLACEMENT_BYTES : at + header.size_bytes]
+                data = placement(start, header.batch_length, self.epoch) + body
+                self.batches.append((start, end, data, header.max_timestamp_ms))
+            self.end_offset = end
+        return base
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        low, high = 0, len(self.batches)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.batches[middle][1] <= offset else (low, middle)
+        found: list[bytes] = []
+        size = 0
+        for _, _, data, _ in self.batches[low:]:
+            if found and size + len(data) > max_bytes:
+                break
+            found.append(data)
+            size += len(data)
+        return b"".join(found)
+
+
+class FakeCluster:
+    """`nodes` fake brokers; a context manager. Methods may be called from any thread."""
+
+    def __init__(self, nodes: int = 1, *, discard: bool = False) -> None:
+        self.node_ids = list(range(1, nodes + 1))
+        self.ports: dict[int, int] = {}
+        self.topics: dict[str, str] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.logs: dict[TopicPartition, FakeLog] = {}
+        self.controller_id = 1
+        self.produced: list[tuple[int, pb.ProduceRequest]] = []
+        self.fetches: list[tuple[int, pb.FetchRequest]] = []
+        self.metadata_requests = 0
+        self.keep_requests = True
+        self.hide_topics_for = 0  # so many Metadata answers do not know any topic
+        self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
+        self._discard = discard
+        self._produce_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
+        self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
+        self._silent: set[int] = set()
+        self._contexts: dict[int, set[Any]] = defaultdict(set)
+        self._servers: dict[int, Any] = {}
+        self._loop = uvloop.new_event_loop()
+        self._grown: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="fake-broker", daemon=True)
+
+    # Life
+
+    def __enter__(self) -> FakeCluster:
+        self._thread.start()
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    async def _start(self) -> None:
+        self._grown = asyncio.Event()
+        for node_id in self.node_ids:
+            await self._start_node(node_id, 0)
+
+    async def _start_node(self, node_id: int, port: int) -> None:
+        server = grpc.aio.server(options=OPTIONS)
+        broker_pb2_grpc.add_BrokerServicer_to_server(FakeNode(self, node_id), server)
+        self.ports[node_id] = server.add_insecure_port(f"127.0.0.1:{port}")
+        await server.start()
+        self._servers[node_id] = server
+
+    async def _stop(self) -> None:
+        for server in self._servers.values():
+            await server.stop(None)
+
+    def stop_node(self, node_id: int) -> None:
+        """The node goes away; its connections break."""
+        self.run(self._servers.pop(node_id).stop(None))
+
+    def start_node(self, node_id: int) -> None:
+        """The node comes back at its old port."""
+        self.run(self._start_node(node_id, self.ports[node_id]))
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{self.ports[node_id]}" for node_id in self.node_ids)
+
+    # Scripts
+
+    def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+        self.topics[name] = f"id-of-{name}"
+        self.configs[name] = dict(config or {})
+        for partition in range(partitions):
+            leader = self.node_ids[partition % len(self.node_ids)]
+            self.logs[TopicPartition(name, partition)] = FakeLog(leader, self._discard)
+
+    def fail_produce(self, topic: str, partition: int, *errors: ApiError) -> None:
+        self._produce_errors[TopicPartition(topic, partition)].extend(errors)
+
+    def fail_fetch(self, topic: str, partition: int, *errors: ApiError) -> None:
+        self._fetch_errors[TopicPartition(topic, partition)].extend(errors)
+
+    def silence(self, node_id: int, on: bool = True) -> None:
+        """Produce requests are taken, appended, and never answered."""
+        (self._silent.add if on else self._silent.discard)(node_id)
+
+    def break_streams(self, node_id: int) -> None:
+        """Every open stream of the node ends with UNAVAILABLE."""
+
+        async def break_all() -> None:
+            for task in list(self._contexts[node_id]):
+                task.cancel()
+
+        self.run(break_all())
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """A new leader in a new epoch."""
+        log = self.logs[TopicPartition(topic, partition)]
+        log.leader_id = node_id
+        log.epoch += 1
+        log.epochs.append(EpochEntry(log.epoch, log.end_offset))
+
+    def truncate(self, topic: str, partition: int, offset: int) -> None:
+        """Loses records as an unclean election does, and begins a new epoch there."""
+        log = self.logs[TopicPartition(topic, partition)]
+        log.batches = [batch for batch in log.batches if batch[1] <= offset]
+        log.end_offset = log.batches[-1][1] if log.batches else 0
+        log.epoch += 1
+        log.epochs = [entry for entry in log.epochs if entry.start_offset < log.end_offset]
+        log.epochs.append(EpochEntry(log.epoch, log.end_offset))
+
+    def delete_below(self, topic: str, partition: int, offset: int) -> None:
+        log = self.logs[TopicPartition(topic, partition)]
+        log.batches = [batch for batch in log.batches if batch[1] > offset]
+        log.log_start_offset = offset
+
+    def append(self, topic: str, partition: int, records: bytes) -> int:
+        """Appends behind the clients' backs and wakes whoever waits for records."""
+        base = self.logs[TopicPartition(topic, partition)].append(records)
+        self._loop.call_soon_threadsafe(self.grow)
+        return base
+
+    def grow(self) -> None:
+        """Wakes every waiting fetch."""
+        if self._grown is not None:
+            self._grown.set()
+            self._grown = asyncio.Event()
+
+    # State, as the nodes see it
+
+    def hint(self, tp: TopicPartition) -> common_pb2.LeaderHint:
+        log = self.logs[tp]
+        port = self.ports[log.leader_id]
+        return common_pb2.LeaderHint(leader_id=log.leader_id, leader_epoch=log.epoch, host="127.0.0.1", port=port)
+
+    def leadership_error(self, node_id: int, tp: TopicPartition) -> common_pb2.Error | None:
+        log = self.logs.get(tp)
+        if log is None:
+            return common_pb2.Error(code=3, message=f"{tp} is not known")
+        if log.leader_id != node_id:
+            return common_pb2.Error(code=6, message=f"{tp} is led by another", leader=self.hint(tp))
+        return None
+
+    def next_error(self, errors: str, tp: TopicPartition) -> common_pb2.Error | None:
+        queue = (self._produce_errors if errors == "produce" else self._fetch_errors)[tp]
+        return encode_error(queue.popleft()) if queue else None
+
+    def is_silent(self, node_id: int) -> bool:
+        return node_id in self._silent
+
+    def task_of_stream(self, node_id: int) -> set[Any]:
+        return self._contexts[node_id]
+
+    async def wait_grown(self, seconds: float) -> None:
+        event = self._grown
+        try:
+            async with asyncio.timeout(seconds):
+                if event is not None:
+                    await event.wait()
+        except TimeoutError:
+            return
+
+
+def encode_error(error: ApiError) -> common_pb2.Error:
+    wire = common_pb2.Error(
+        code=error.code,
+        message=error.message,
+        log_start_offset=error.log_start_offset,
+        log_end_offset=error.log_end_offset,
+    )
+    if error.leader is not None:
+        host, port = error.leader.endpoint or ("", 0)
+        wire.leader.CopyFrom(
+            common_pb2.LeaderHint(
+                leader_id=error.leader.leader_id, leader_epoch=error.leader.leader_epoch, host=host, port=port
+            )
+        )
+    return wire
+
+
+class FakeNode(broker_pb2_grpc.BrokerServicer):
+    """One broker's door."""
+
+    def __init__(self, cluster: FakeCluster, node_id: int) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+
+    async def _guarded(self, answers: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        task = asyncio.current_task()
+        streams = self._cluster.task_of_stream(self._node_id)
+        streams.add(task)
+        try:
+            async for answer in answers:
+                yield answer
+        except asyncio.CancelledError:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the stream was broken off")
+        finally:
+            streams.discard(task)
+
+    async def Produce(self, requests: Any, context: Any) -> AsyncIterator[Any]:
+        async for answer in self._guarded(self._produce(requests), context):
+            yield answer
+
+    async def _produce(self, requests: Any) -> AsyncIterator[Any]:
+        cluster = self._cluster
+        async for request in requests:
+            if cluster.keep_requests:
+                cluster.produced.append((self._node_id, request))
+            if cluster.on_produce is not None:
+                cluster.on_produce(self._node_id, request)
+            answer = pb.ProduceResponse(correlation_id=request.correlation_id)
+            for part in request.partitions:
+                result = self._append(part)
+                if request.acks != 0:
+                    answer.partitions.append(result)
+            cluster.grow()
+            if not cluster.is_silent(self._node_id):
+                yield answer
+
+    def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
+        tp = TopicPartition(part.topic, part.partition)
+        result = pb.PartitionProduceResult(topic=part.topic, partition=part.partition, log_append_time_ms=-1)
+        error = self._cluster.leadership_error(self._node_id, tp) or self._cluster.next_error("produce", tp)
+        if error is not None:
+            result.error.CopyFrom(error)
+            return result
+        result.base_offset = self._cluster.logs[tp].append(part.records)
+        return result
+
+    async def Fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:
+        async for answer in self._guarded(self._fetch(requests), context):
+            yield answer
+
+    async def _fetch(self, requests: Any) -> AsyncIterator[Any]:
+        session: dict[TopicPartition, pb.FetchPartition] = {}
+        async for request in requests:
+            if self._cluster.keep_requests:
+                self._cluster.fetches.append((self._node_id, request))
+            for part in request.partitions:
+                session[TopicPartition(part.topic, part.partition)] = part
+            for gone in request.forgotten:
+                session.pop(TopicPartition(gone.topic, gone.partition), None)
+            loop = asyncio.get_running_loop()
+            until = loop.time() + request.max_wait_ms / 1000
+            while True:
+                results = [r for tp, part in session.items() if (r := self._read(tp, part, request)) is not None]
+                left = until - loop.time()
+                if results or left <= 0:
+                    break
+                await self._cluster.wait_grown(left)
+            yield pb.FetchResponse(correlation_id=request.correlation_id, partitions=results)
+
+    def _read(
+        self, tp: TopicPartition, part: pb.FetchPartition, request: pb.FetchRequest
+    ) -> pb.PartitionFetchResult | None:
+        result = pb.PartitionFetchResult(topic=tp.topic, partition=tp.partition, fetch_offset=part.fetch_offset)
+        error = self._cluster.leadership_error(self._node_id, tp) or self._cluster.next_error("fetch", tp)
+        if error is not None:
+            result.error.CopyFrom(error)
+            return result
+        log = self._cluster.logs[tp]
+        result.high_watermark, result.log_start_offset = log.end_offset, log.log_start_offset
+        diverging = diverging_epoch(log.epochs, log.end_offset, part.fetch_offset, part.last_fetched_epoch)
+        if diverging is not None:
+            result.diverging_epoch.epoch, result.diverging_epoch.end_offset = diverging
+            return result
+        if not log.log_start_offset <= part.fetch_offset <= log.end_offset:
+            bounds = {"log_start_offset": log.log_start_offset, "log_end_offset": log.end_offset}
+            result.error.CopyFrom(encode_error(OffsetOutOfRangeError("out of range", **bounds)))
+            return result
+        result.records = log.read(part.fetch_offset, min(part.max_bytes, request.max_bytes))
+        return result if result.records else None
+
+    async def ListOffsets(self, request: Any, context: Any) -> Any:
+        answer = pb.ListOffsetsResponse()
+        for part in request.partitions:
+            tp = TopicPartition(part.topic, part.partition)
+            result = answer.partitions.add(topic=part.topic, partition=part.partition, offset=-1, timestamp_ms=-1)
+            error = self._cluster.leadership_error(self._node_id, tp)
+            if error is not None:
+                result.error.CopyFrom(error)
+                continue
+            log = self._cluster.logs[tp]
+            result.leader_epoch = log.epoch
+            if part.timestamp_ms == -1:
+                result.offset = log.end_offset
+            elif part.timestamp_ms == -2:
+                result.offset = log.log_start_offset
+            else:
+                for base, _, _, max_timestamp_ms in log.batches:
+                    if max_timestamp_ms >= part.timestamp_ms:
+                        result.offset, result.timestamp_ms = base, max_timestamp_ms
+                        break
+        return answer
+
+    async def Metadata(self, request: Any, context: Any) -> Any:
+        cluster = self._cluster
+        cluster.metadata_requests += 1
+        answer = pb.MetadataResponse(cluster_id="fake", controller_id=cluster.controller_id)
+        answer.brokers.extend(self._brokers())
+        names = cluster.topics if request.all_topics else request.topics
+        hidden = cluster.hide_topics_for > 0
+        cluster.hide_topics_for -= hidden
+        for name in names:
+            topic = answer.topics.add(name=name)
+            if name not in cluster.topics or hidden:
+                topic.error.code, topic.error.message = 3, f"{name} is not known"
+                continue
+            topic.topic_id = cluster.topics[name]
+            topic.config.update(cluster.configs[name])
+            for tp, log in cluster.logs.items():
+                if tp.topic == name:
+                    topic.partitions.add(
+                        partition=tp.partition,
+                        leader_id=log.leader_id,
+                        leader_epoch=log.epoch,
+                        replicas=[log.leader_id],
+                        isr=[log.leader_id],
+                    )
+        return answer
+
+    def _brokers(self) -> list[common_pb2.Node]:
+        ports = self._cluster.ports
+        return [common_pb2.Node(node_id=n, host="127.0.0.1", port=ports[n]) for n in self._cluster.node_ids]
+
+    async def CreateTopics(self, request: Any, context: Any) -> Any:
+        answer = pb.CreateTopicsResponse()
+        for topic in request.topics:
+            result = answer.topics.add(name=topic.name)
+            if self._node_id != self._cluster.controller_id:
+                port = self._cluster.ports[self._cluster.controller_id]
+                result.error.code, result.error.message = 41, "not the controller"
+                result.error.leader.CopyFrom(
+                    common_pb2.LeaderHint(leader_id=self._cluster.controller_id, host="127.0.0.1", port=port)
+                )
+            elif topic.name in self._cluster.topics:
+                result.error.code, result.error.message = 36, f"topic {topic.name} exists"
+            else:
+                self._cluster.create_topic(topic.name, max(topic.partitions, 1), dict(topic.config))
+                result.topic_id = self._cluster.topics[topic.name]
+        return answer
+
+    async def DeleteTopics(self, request: Any, context: Any) -> Any:
+        answer = pb.DeleteTopicsResponse()
+        for name in request.names:
+            result = answer.topics.add(name=name)
+            if self._cluster.topics.pop(name, None) is None:
+                result.error.code, result.error.message = 3, f"topic {name} is not known"
+            for tp in [tp for tp in self._cluster.logs if tp.topic == name]:
+                del self._cluster.logs[tp]
+        return answer
+
+    async def DescribeCluster(self, request: Any, context: Any) -> Any:
+        answer = pb.DescribeClusterResponse(cluster_id="fake", controller_id=self._cluster.controller_id)
+        answer.brokers.extend(self._brokers())
+        return answer
+
+    async def DescribeQuorum(self, request: Any, context: Any) -> Any:
+        answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
+        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=-1)
+        return answer
