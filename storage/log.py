@@ -259,6 +259,10 @@ class Log:
             raise self._fail("flush", error) from error
         return self.complete_flush(pending)
 
+    def fail_flush(self, error: OSError) -> None:
+        """A flush that ran elsewhere has failed: nothing after the flushed offset can be promised any more."""
+        self._fail("flush", error)
+
     def flush_is_due(self, now_ms: int) -> bool:
         """By flush.messages or flush.ms; asked regularly, with monotonic time, by the flush schedule."""
         unflushed = self.log_end_offset - self.recovery_point

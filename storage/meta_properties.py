@@ -1,0 +1,124 @@
+"""meta.properties: which cluster and node a log dir belongs to, so that no node ever writes into another's.
+
+    version=1
+    cluster.id=ZHvSRhLiTqGYt7CWsTqnaA
+    node.id=1
+    directory.id=7PC9ms0-Q_u3kKqQvVvr8A       its own, random: a copied dir is recognised (KIP-858)
+
+Written once, by `penstock node format`; only read afterwards. A dir that is not empty is never formatted. Every refusal
+is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the lock (`log_directory.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError, MetaPropertiesError
+from penstock.types import new_uuid
+from storage.atomic_file import read_text, write_atomically
+from storage.file_names import LOCK, META_PROPERTIES
+from storage.file_system import FileSystem
+
+VERSION = 1
+_IGNORED = {LOCK, "lost+found"}
+"""May stand in a dir that counts as empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose a log dir is."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -> MetaProperties:
+    """Make an empty (or missing) directory this node's; refuses any other."""
+    existing = read_meta_properties(fs, path) if fs.exists(path) else None
+    if existing is not None:
+        raise MetaPropertiesError(
+            f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
+            f"anew, empty it by hand"
+        )
+    _make(fs, path)
+    if set(fs.listdir(path)) - _IGNORED:
+        raise MetaPropertiesError(
+            f"{path} is not empty and is not a log dir; it was left alone: give an empty directory"
+        )
+    properties = MetaProperties(cluster_id, node_id, new_uuid())
+    try:
+        write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
+    except OSError as error:
+        raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error
+    return properties
+
+
+def _make(fs: FileSystem, path: str) -> None:
+    """The directory and its parents, each durable."""
+    if fs.exists(path):
+        if not fs.is_directory(path):
+            raise MetaPropertiesError(f"{path} is a file; a log dir is a directory")
+        return
+    parent = os.path.dirname(path)
+    if parent and parent != path:
+        _make(fs, parent)
+    try:
+        fs.mkdir(path)
+        fs.fsync_dir(parent or ".")
+    except OSError as error:
+        raise MetaPropertiesError(f"{path} cannot be made: {error.strerror or error}") from error
+
+
+def _content(properties: MetaProperties) -> bytes:
+    return (
+        f"version={VERSION}\ncluster.id={properties.cluster_id}\nnode.id={properties.node_id}\n"
+        f"directory.id={properties.directory_id}\n"
+    ).encode()
+
+
+def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
+    """What the dir's meta.properties says; None without the file."""
+    file = f"{path}/{META_PROPERTIES}"
+    try:
+        text = read_text(fs, file)
+    except (CorruptFileError, OSError) as error:
+        raise MetaPropertiesError(f"{file} cannot be read: {error}") from error
+    if text is None:
+        return None
+    pairs = dict(line.partition("=")[::2] for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    version = pairs.get("version", "")
+    if version.isdigit() and int(version) > VERSION:
+        raise MetaPropertiesError(f"{file} has version {version}, this release knows {VERSION}: use a newer release")
+    missing = [key for key in ("version", "cluster.id", "node.id", "directory.id") if not pairs.get(key)]
+    if missing or not text.endswith("\n") or not version.isdigit() or not pairs["node.id"].isdigit():
+        what = f"{missing[0]} is missing" if missing else "it is cut short or a number is not one"
+        raise MetaPropertiesError(f"{file} is damaged: {what}; restore it from another log dir or from a backup")
+    return MetaProperties(pairs["cluster.id"], int(pairs["node.id"]), pairs["directory.id"])
+
+
+def verify_log_dirs(fs: FileSystem, paths: Sequence[str], cluster_id: str | None, node_id: int) -> list[MetaProperties]:
+    """What each dir says, in order, when all of them are this node's and belong together."""
+    seen: dict[str, str] = {}
+    found = []
+    for path in paths:
+        properties = read_meta_properties(fs, path)
+        if properties is None:
+            raise MetaPropertiesError(
+                f"{path} is not formatted; format it with: penstock node format --config FILE (a log dir that held "
+                f"data and has lost its meta.properties needs that file back instead)"
+            )
+        cluster_id = cluster_id or properties.cluster_id
+        if properties.cluster_id != cluster_id:
+            raise MetaPropertiesError(f"{path} belongs to cluster {properties.cluster_id}, this node's is {cluster_id}")
+        if properties.node_id != node_id:
+            raise MetaPropertiesError(f"{path} belongs to node {properties.node_id}, but node.id = {node_id}")
+        if properties.directory_id in seen:
+            raise MetaPropertiesError(
+                f"{path} is a copy of {seen[properties.directory_id]}: both have directory.id {properties.directory_id}"
+            )
+        seen[properties.directory_id] = path
+        found.append(properties)
+    return found
