@@ -1,0 +1,93 @@
+"""`penstock node format`: makes the log dirs of a configuration this node's, once, before its first start.
+
+All or nothing is looked at before anything is written: a dir that holds something is never formatted. Where some dirs
+are this node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata
+log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from broker.config import NodeConfig, load_config
+from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.types import new_uuid
+from storage.file_system import FileSystem, OsFileSystem
+from storage.meta_properties import MetaProperties, format_directory, read_meta_properties
+
+_CLUSTER_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
+
+
+def main(config_path: str, cluster_id: str) -> int:
+    """The command; prints what was formatted."""
+    config = load_config(config_path)
+    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem())
+    for directory in formatted:
+        sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
+    return 0
+
+
+def format_if_empty(config_path: str, cluster_id: str) -> None:
+    """For a start that may be the first: formats when no dir is formatted yet, otherwise leaves all to the start."""
+    config = load_config(config_path)
+    fs = OsFileSystem()
+    if not any(_formatted(config, fs).values()):
+        format_node(config, cluster_id, fs)
+
+
+def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[list[str], str]:
+    """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id."""
+    if cluster_id and not _CLUSTER_ID.match(cluster_id):
+        raise ConfigError(
+            f"--cluster-id {cluster_id!r}: must be 1 to 64 letters, digits, '-' or '_'; leave it out for a new one"
+        )
+    found = _formatted(config, fs)
+    new = [directory for directory, properties in found.items() if properties is None]
+    known = {directory: properties for directory, properties in found.items() if properties is not None}
+    chosen = cluster_id or next((properties.cluster_id for properties in known.values()), new_uuid())
+    for directory in new:
+        _require_empty(fs, directory)
+    for directory, properties in known.items():
+        _require_ours(config, directory, properties, chosen)
+    if not new:
+        raise MetaPropertiesError(
+            f"{', '.join(known)}: formatted already, for node {config.node_id} of cluster {chosen}; start the node"
+        )
+    if known and config.metadata_log_dir in new:
+        raise MetaPropertiesError(
+            f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
+            "or empty all log dirs and start with a new node.id"
+        )
+    for directory in new:
+        format_directory(fs, directory, chosen, config.node_id)
+    return new, chosen
+
+
+def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:
+    return {
+        directory: read_meta_properties(fs, directory) if fs.exists(directory) else None
+        for directory in config.all_dirs
+    }
+
+
+def _require_empty(fs: FileSystem, directory: str) -> None:
+    if not fs.exists(directory):
+        return
+    if not fs.is_directory(directory):
+        raise MetaPropertiesError(f"{directory} is a file; a log dir is a directory")
+    inside = sorted(set(fs.listdir(directory)) - {".lock", "lost+found"})
+    if inside:
+        raise MetaPropertiesError(
+            f"{directory} is not empty (it holds {inside[0]}) and is not a log dir; it was left alone: give an empty "
+            "directory"
+        )
+
+
+def _require_ours(config: NodeConfig, directory: str, properties: MetaProperties, cluster_id: str) -> None:
+    if properties.node_id != config.node_id:
+        raise MetaPropertiesError(f"{directory} belongs to node {properties.node_id}, but node.id = {config.node_id}")
+    if properties.cluster_id != cluster_id:
+        raise MetaPropertiesError(
+            f"{directory} is formatted already, for cluster {properties.cluster_id}, not {cluster_id}"
+        )

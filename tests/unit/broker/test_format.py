@@ -1,0 +1,82 @@
+"""Formatting log dirs: all or nothing, never what holds something, never a metadata log that was lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.config import NodeConfig, parse_config
+from broker.format import format_node
+from penstock.errors import ConfigError, MetaPropertiesError
+from storage.file_system import OsFileSystem
+from storage.meta_properties import read_meta_properties
+
+FS = OsFileSystem()
+
+
+def config_for(tmp_path: Path, *dirs: str, node_id: int = 1) -> NodeConfig:
+    return parse_config(
+        {
+            "node.id": node_id,
+            "process.roles": "broker,controller",
+            "listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
+            "controller.quorum.voters": f"{node_id}@127.0.0.1:9193",
+            "log.dirs": [str(tmp_path / name) for name in dirs],
+        }
+    )
+
+
+def test_every_log_dir_gets_the_same_cluster_and_an_id_of_its_own(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a", "b/c")
+    formatted, cluster_id = format_node(config, "", FS)
+    assert formatted == list(config.log_dirs)
+    found = [read_meta_properties(FS, directory) for directory in config.log_dirs]
+    assert {(p.cluster_id, p.node_id) for p in found if p} == {(cluster_id, 1)}
+    assert len({p.directory_id for p in found if p}) == 2
+
+
+def test_a_given_cluster_id_is_kept(tmp_path: Path) -> None:
+    assert format_node(config_for(tmp_path, "a"), "north", FS)[1] == "north"
+
+
+@pytest.mark.parametrize("cluster_id", ["two words", "a\nb", "a=b", "x" * 65])
+def test_a_cluster_id_that_a_file_could_not_hold_is_refused(tmp_path: Path, cluster_id: str) -> None:
+    with pytest.raises(ConfigError, match="--cluster-id"):
+        format_node(config_for(tmp_path, "a"), cluster_id, FS)
+    assert not (tmp_path / "a").exists()
+
+
+def test_formatting_again_is_refused(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a")
+    format_node(config, "north", FS)
+    with pytest.raises(MetaPropertiesError, match="formatted already, for node 1 of cluster north"):
+        format_node(config, "", FS)
+
+
+def test_nothing_is_formatted_when_one_dir_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.txt").write_text("years of work")
+    with pytest.raises(MetaPropertiesError, match=r"b is not empty \(it holds thesis\.txt\)"):
+        format_node(config_for(tmp_path, "a", "b"), "", FS)
+    assert not (tmp_path / "a").exists() and (tmp_path / "b" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_disk_that_was_added_is_formatted_for_the_same_cluster(tmp_path: Path) -> None:
+    format_node(config_for(tmp_path, "a"), "north", FS)
+    formatted, cluster_id = format_node(config_for(tmp_path, "a", "b"), "", FS)
+    assert (formatted, cluster_id) == ([str(tmp_path / "b")], "north")
+
+
+def test_an_empty_metadata_log_dir_of_a_known_node_is_not_formatted(tmp_path: Path) -> None:
+    format_node(config_for(tmp_path, "b"), "north", FS)
+    with pytest.raises(MetaPropertiesError, match="held the metadata log of node 1 and is empty now"):
+        format_node(config_for(tmp_path, "a", "b"), "", FS)
+
+
+def test_another_nodes_or_clusters_dir_is_refused(tmp_path: Path) -> None:
+    format_node(config_for(tmp_path, "a"), "north", FS)
+    with pytest.raises(MetaPropertiesError, match=r"belongs to node 1, but node\.id = 2"):
+        format_node(config_for(tmp_path, "a", "b", node_id=2), "", FS)
+    with pytest.raises(MetaPropertiesError, match="for cluster north, not south"):
+        format_node(config_for(tmp_path, "a", "b"), "south", FS)
