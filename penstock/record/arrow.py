@@ -93,9 +93,10 @@ def to_arrow_columns(
     """The data records with `from_offset <= offset < to_offset`, as `read_columns` gives them."""
     data = bytes(buffer)
     batches = wanted_batches(data, from_offset, to_offset, check_crc=check_crc)
-    parts: list[ArrowColumns] = []
-    for group in _groups(data, batches, max_decompressed_bytes):
-        parts.append(_within(_decode_group(group, include_headers), from_offset, to_offset))
+    parts = [
+        _within(_decode_group(group, include_headers), from_offset, to_offset)
+        for group in _groups(data, batches, max_decompressed_bytes)
+    ]
     return _joined(parts, include_headers)
 
 

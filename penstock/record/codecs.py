@@ -131,9 +131,9 @@ def _compress_xerial(data: bytes | bytearray | memoryview) -> bytes:
 
 def _decompress_snappy(data: bytes | memoryview, max_bytes: int) -> bytes:
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        return _decompress_snappy_block(data, max_bytes)
+        return _decompress_snappy_block(data, 0, max_bytes)
     blocks: list[bytes] = []
-    left, at, end = max_bytes, len(XERIAL_HEADER), len(data)
+    size_bytes, at, end = 0, len(XERIAL_HEADER), len(data)
     if at > end:
         raise CorruptMessageError("broken snappy stream: it is cut off in its header")
     while at < end:
@@ -147,15 +147,14 @@ def _decompress_snappy(data: bytes | memoryview, max_bytes: int) -> bytes:
         at = start + size
         if size < 0 or at > end:
             raise CorruptMessageError(f"broken snappy stream: a block of {size} bytes where {end - start} are left")
-        blocks.append(_decompress_snappy_block(data[start:at], left))
-        left -= len(blocks[-1])
+        blocks.append(_decompress_snappy_block(data[start:at], size_bytes, max_bytes))
+        size_bytes += len(blocks[-1])
     return b"".join(blocks)
 
 
-def _decompress_snappy_block(block: bytes | memoryview, max_bytes: int) -> bytes:
+def _decompress_snappy_block(block: bytes | memoryview, before_bytes: int, max_bytes: int) -> bytes:
     try:
-        declared = cramjam.snappy.decompress_raw_len(block)
-        _check_cap(declared, max_bytes)
+        _check_cap(before_bytes + cramjam.snappy.decompress_raw_len(block), max_bytes)
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise CorruptMessageError(f"broken snappy stream: {error}") from error
