@@ -1,0 +1,75 @@
+"""spark.read.format("penstock"): plans the ranges of a bounded read on the driver, reads one on an executor.
+
+Where a read begins and ends is decided once, in `partitions()`; a task reads exactly its range, so that a retried task
+reads the same rows. Spark pickles the reader, so it holds plain values only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.spark.log_client import LogClient, log_client
+from penstock.spark.options import SourceOptions
+from penstock.spark.planning import OffsetRange, clamp_to_log, split
+from penstock.spark.pushdown import Pushed, PushFilters
+from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
+
+
+class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
+    """Reads topics between two boundaries."""
+
+    pushFilters = PushFilters()
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        clients: Callable[[SourceOptions], LogClient] | None = None,
+    ) -> None:
+        self._options = options
+        self._schema = schema
+        self._clients = clients
+        self.pushed = Pushed()
+
+    def partitions(self) -> list[InputPartition]:
+        """One task for each range; an empty list for nothing to read."""
+        options = self._options
+        client = self._client()
+        found = subscribed(client, options.subscription, must_exist=True)
+        wanted = [tp for tp in found.partitions if self.pushed.wants(tp)]
+        los = boundary_offsets(client, options.starting, found)
+        his = boundary_offsets(client, options.ending, found)
+        log_starts, log_ends = earliest(client, wanted), latest(client, wanted)
+        spans = []
+        for tp in wanted:
+            span = OffsetRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
+            span = clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss)
+            spans.append(self.pushed.narrow(span))
+        pieces = split(spans, options.min_partitions, options.max_records_per_partition)
+        return [InputPartition(span) for span in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of one range, as Arrow batches."""
+        if partition.value is None:  # what Spark makes of an empty list of partitions
+            return iter(())
+        return read_partition(self._client(), partition.value, self._options, self._schema)
+
+    def _client(self) -> LogClient:
+        return client_for(self._options, self._clients)
+
+
+def client_for(options: SourceOptions, clients: Callable[[SourceOptions], LogClient] | None) -> LogClient:
+    """The process's client, or what a test gave instead."""
+    return clients(options) if clients is not None else log_client(options.bootstrap, options.client)
+
+
+def read_partition(client: LogClient, span: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[Any]:
+    """The rows of one range. Imports numpy and pyarrow, and so belongs to executors."""
+    from penstock.spark.arrow_read import ReadSettings, read_range
+
+    settings = ReadSettings(schema, options.fail_on_data_loss, bool(options.client.get("check_crcs", True)))
+    return read_range(client, span, settings)

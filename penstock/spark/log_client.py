@@ -1,0 +1,145 @@
+"""The few things that Spark needs of a cluster: topics, offsets, and the raw batches of a range.
+
+`LogClient` says what they are, so that planning and reading are tested against a fake; `PenstockLogClient` does them
+with `penstock.client`. `log_client` and `producer` hand out one per process and set of options: Spark keeps its
+Python workers, so connections outlive tasks, and nothing with a socket is ever pickled. The client, and with it gRPC,
+is imported here inside functions: a worker is forked from a daemon that must not have loaded gRPC (grpc/grpc#13873,
+#31885).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.types import NO_EPOCH, TopicPartition
+
+if TYPE_CHECKING:
+    from penstock.client.admin import Admin
+    from penstock.client.consumer import Consumer
+    from penstock.client.producer import Producer
+
+FETCH_BYTES = 2 * 1024 * 1024
+"""About 16,000 records of 100 bytes: one Arrow batch of the size that Spark takes best."""
+
+T = TypeVar("T")
+
+
+class OffsetAt(NamedTuple):
+    """An answer to 'which offset?'; -1 when no record is that late."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """A topic as planning sees it."""
+
+    name: str
+    topic_id: str
+    partition_count: int
+
+
+class LogClient(Protocol):
+    """What reading needs; every call blocks, is bounded by the client's time limits, and raises PenstockError."""
+
+    def list_topics(self) -> list[str]: ...
+
+    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        """The topics that exist."""
+        ...
+
+    def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+        """The offset at each time or sentinel of penstock.types."""
+        ...
+
+    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
+        """Whole batches that cover the range; the first may begin before it, the last end behind it."""
+        ...
+
+
+class PenstockLogClient:
+    """LogClient over gRPC; each part is made at its first use. One thread at a time."""
+
+    def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
+        self._bootstrap = bootstrap
+        self._options = dict(options)
+        self._admin: Admin | None = None
+        self._consumer: Consumer | None = None
+
+    def list_topics(self) -> list[str]:
+        return self._get_admin().list_topics()
+
+    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        found = {}
+        for name in topics:
+            try:
+                topic = self._get_admin().describe_topic(name)
+            except UnknownTopicOrPartitionError:
+                continue
+            found[name] = TopicView(name, topic.topic_id, topic.partition_count)
+        return found
+
+    def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+        answers = self._get_admin().list_offsets(at_ms)
+        return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
+
+    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
+        for buffer in self._get_consumer().fetch_raw(tp.topic, tp.partition, from_offset, to_offset):
+            yield buffer.records
+
+    def _get_admin(self) -> Admin:
+        if self._admin is None:
+            from penstock.client.admin import Admin
+            from penstock.client.config import AdminConfig
+
+            shared = {name: value for name, value in self._options.items() if name in AdminConfig.__dataclass_fields__}
+            self._admin = Admin(self._bootstrap, **shared)
+        return self._admin
+
+    def _get_consumer(self) -> Consumer:
+        if self._consumer is None:
+            from penstock.client.consumer import Consumer
+
+            wanted = {"max_partition_fetch_bytes": FETCH_BYTES, **self._options}
+            self._consumer = Consumer(self._bootstrap, **wanted)
+        return self._consumer
+
+    def __repr__(self) -> str:
+        return f"PenstockLogClient({self._bootstrap})"
+
+
+_Key = tuple[int, str, str, tuple[tuple[str, Any], ...]]
+_open: dict[_Key, Any] = {}
+_opening = threading.Lock()
+
+
+def log_client(bootstrap: str, options: Mapping[str, Any]) -> LogClient:
+    """This process's client for reading from these brokers with these options."""
+    return _cached("read", bootstrap, options, lambda: PenstockLogClient(bootstrap, options))
+
+
+def producer(bootstrap: str, options: Mapping[str, Any]) -> Producer:
+    """This process's producer for these brokers with these options; always acks=all."""
+
+    def make() -> Producer:
+        from penstock.client.producer import Producer
+
+        return Producer(bootstrap, acks="all", **options)
+
+    return _cached("write", bootstrap, options, make)
+
+
+def _cached(role: str, bootstrap: str, options: Mapping[str, Any], make: Callable[[], T]) -> T:
+    """The process id is part of the key: what a fork brought along is never used."""
+    key = (os.getpid(), role, bootstrap, tuple(sorted(options.items())))
+    with _opening:
+        found: T | None = _open.get(key)
+        if found is None:
+            found = _open[key] = make()
+        return found

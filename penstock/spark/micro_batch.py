@@ -1,0 +1,104 @@
+"""Between two stream offsets: how far the next micro-batch goes, and which ranges it reads.
+
+`advance` runs before a micro-batch, `planned_ranges` when it is planned, perhaps in another process after a restart;
+both compare what the offsets say with the cluster as it is now and report what is lost (planning.py says what loss
+is).
+"""
+
+from __future__ import annotations
+
+from penstock.spark.log_client import LogClient
+from penstock.spark.planning import OffsetRange, clamp_to_log, report_loss, share
+from penstock.spark.positions import Position, Positions, positions_of
+from penstock.spark.topics import earliest, latest
+from penstock.types import TopicPartition
+
+
+def advance(
+    client: LogClient, start: Positions, target: Positions, max_rows: int, fail_on_data_loss: bool
+) -> Positions:
+    """The end of the next micro-batch: `target`, or less of it when more than `max_rows` (0: no limit) are waiting."""
+    _report_gone(start, target, fail_on_data_loss)
+    begins = _begins(client, start, target)
+    lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
+    for tp, lag in lags.items():
+        known = start.get(tp)
+        if lag < 0:
+            report_loss(
+                f"{tp}: the log ends at {begins[tp] + lag}, before the {begins[tp]} that was read", fail_on_data_loss
+            )
+        elif known is not None and _same_topic(start, target, tp) and _went_back(start, target, tp):
+            report_loss(
+                f"{tp}: the leader epoch went back from {known.leader_epoch}: its log was replaced", fail_on_data_loss
+            )
+    shares = share(lags, max_rows) if max_rows else {tp: lag for tp, lag in lags.items() if lag > 0}
+    found = {}
+    for tp, position in target.items():
+        is_new = start.get(tp) is None or not _same_topic(start, target, tp)
+        moved = shares.get(tp, 0) if lags[tp] >= 0 else lags[tp]
+        found[tp] = Position(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
+    return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
+
+
+def _report_gone(start: Positions, target: Positions, fail_on_data_loss: bool) -> None:
+    for name, topic in start.topics.items():
+        now = target.topic_id(name)
+        if not now:
+            report_loss(f"topic {name!r} was deleted", fail_on_data_loss)
+        elif now != topic.topic_id:
+            report_loss(
+                f"topic {name!r} was deleted and created again (its id is {now}, not {topic.topic_id})",
+                fail_on_data_loss,
+            )
+
+
+def _begins(client: LogClient, start: Positions, target: Positions) -> dict[TopicPartition, int]:
+    """Where the micro-batch begins: where the last one ended, or at the log start for a partition that is new."""
+    begins = {}
+    new = []
+    for tp in dict(target.items()):
+        known = start.get(tp)
+        if known is not None and _same_topic(start, target, tp):
+            begins[tp] = known.offset
+        else:
+            new.append(tp)
+    return begins | {tp: at.offset for tp, at in earliest(client, new).items()}
+
+
+def _same_topic(start: Positions, end: Positions, tp: TopicPartition) -> bool:
+    return start.topic_id(tp.topic) == end.topic_id(tp.topic)
+
+
+def _went_back(start: Positions, end: Positions, tp: TopicPartition) -> bool:
+    before, after = start.get(tp), end.get(tp)
+    return before is not None and after is not None and 0 <= after.leader_epoch < before.leader_epoch
+
+
+def planned_ranges(client: LogClient, start: Positions, end: Positions, fail_on_data_loss: bool) -> list[OffsetRange]:
+    """What lies between two offsets and is still in the log."""
+    spans = []
+    for tp, position in end.items():
+        known = start.get(tp) if _same_topic(start, end, tp) else None
+        lo = known.offset if known is not None else max(position.begin, 0)
+        spans.append(OffsetRange(tp.topic, end.topic_id(tp.topic), tp.partition, lo, max(position.offset, lo)))
+    spans = _existing(client, [span for span in spans if span.size], fail_on_data_loss)
+    tps = [span.topic_partition for span in spans]
+    starts, ends = earliest(client, tps), latest(client, tps)
+    return [
+        clamp_to_log(span, starts[tp].offset, ends[tp].offset, fail_on_data_loss)
+        for span, tp in zip(spans, tps, strict=True)
+    ]
+
+
+def _existing(client: LogClient, spans: list[OffsetRange], fail_on_data_loss: bool) -> list[OffsetRange]:
+    """The ranges whose topic is still the one that was planned for."""
+    views = client.describe(sorted({span.topic for span in spans}))
+    found = []
+    for span in spans:
+        view = views.get(span.topic)
+        if view is not None and view.topic_id == span.topic_id and span.partition < view.partition_count:
+            found.append(span)
+        else:
+            what = "does not exist any more" if view is None else "is not the topic that this range was planned for"
+            report_loss(f"{span}: topic {span.topic!r} {what}", fail_on_data_loss)
+    return found

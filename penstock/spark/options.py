@@ -1,0 +1,260 @@
+"""What a user may write in `.option(…)`, checked: SourceOptions and SinkOptions.
+
+The names are those of Spark's Kafka source, so that a job moves here by changing its format name; `kafka.` before a
+client option is accepted and means the same client option in snake case. Spark hands names over in lower case, so they
+are compared that way and written in messages as documented. Every refusal names the option and the nearest right one.
+The result is frozen and made of plain values: Spark pickles it to its workers. docs/spark.md has the table for users.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from penstock.client.config import ConsumerConfig, ProducerConfig
+from penstock.client.options import nearest, parse_bootstrap
+from penstock.errors import ConfigError
+from penstock.spark.boundary import Boundary, Kind, parse_offsets, parse_timestamp, parse_timestamps
+from penstock.types import TopicPartition
+
+BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", "kafka.bootstrap.servers")
+TOPIC_NAMES = ("subscribe", "subscribePattern", "assign")
+SOURCE_NAMES = (
+    *BOOTSTRAP_NAMES,
+    *TOPIC_NAMES,
+    "startingOffsets",
+    "startingOffsetsByTimestamp",
+    "startingTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingOffsetsFile",
+    "endingOffsets",
+    "endingOffsetsByTimestamp",
+    "endingTimestamp",
+    "failOnDataLoss",
+    "includeHeaders",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxOffsetsPerTrigger",
+)
+SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
+SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
+"""Spark passes these to every source and sink; they are not ours to judge."""
+PREFIX = "kafka."
+STREAM_ONLY = ("maxOffsetsPerTrigger", "startingOffsetsFile")
+BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which topics are read: one of a list of names, a pattern, or partitions by number."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    partitions: tuple[TopicPartition, ...] = ()
+
+    def wants(self, topic: str) -> bool:
+        """Whether a topic of the cluster belongs to a pattern."""
+        return re.fullmatch(self.pattern, topic) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """A checked set of options for reading."""
+
+    bootstrap: str
+    subscription: Subscription
+    starting: Boundary
+    ending: Boundary
+    starting_offsets_file: str = ""
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    min_partitions: int = 0
+    max_records_per_partition: int = 0
+    max_offsets_per_trigger: int = 0
+    client: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """A checked set of options for writing; `topic` empty means that a column says where each row goes."""
+
+    bootstrap: str
+    topic: str = ""
+    client: dict[str, Any] = field(default_factory=dict)
+
+
+def source_options(options: Options, *, streaming: bool) -> SourceOptions:
+    """The checked options of a read; ConfigError says what is wrong and what would be right."""
+    given = _lowered(options, "source", SOURCE_NAMES)
+    if streaming:
+        _refuse(given, BATCH_ONLY, "is for batch reads; a stream has no end")
+    else:
+        _refuse(given, STREAM_ONLY, "is for streams; bound a batch read with endingOffsets")
+    return SourceOptions(
+        bootstrap=_bootstrap(given),
+        subscription=_subscription(given),
+        starting=_starting(given, "latest" if streaming else "earliest"),
+        ending=_ending(given),
+        starting_offsets_file=given.get("startingoffsetsfile", ""),
+        fail_on_data_loss=_flag(given, "failOnDataLoss", True),
+        include_headers=_flag(given, "includeHeaders", False),
+        min_partitions=_count(given, "minPartitions"),
+        max_records_per_partition=_count(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
+        client=_client_options(given, ConsumerConfig),
+    )
+
+
+def sink_options(options: Options) -> SinkOptions:
+    """The checked options of a write."""
+    given = _lowered(options, "sink", SINK_NAMES)
+    client = _client_options(given, ProducerConfig)
+    if client.pop("acks", "all") not in ("all", "-1"):
+        raise ConfigError(
+            "option kafka.acks: the sink always writes with acks=all, because Spark counts rows as written"
+        )
+    return SinkOptions(_bootstrap(given), given.get("topic", ""), client)
+
+
+def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
+    given = {key.lower(): value for key, value in options.items()}
+    known = {name.lower(): name for name in names}
+    for key in given:
+        if key in known or key in SPARKS_OWN or key.startswith(PREFIX):
+            continue
+        if key == "path":
+            raise ConfigError(
+                "a path is not used here; name topics with the option " + ("subscribe" if role == "source" else "topic")
+            )
+        hint = nearest(key, known)
+        for low, name in known.items():
+            hint = hint.replace(repr(low), repr(name))
+        raise ConfigError(f"the penstock {role} has no option {key!r}{hint or '; it has ' + ', '.join(names)}")
+    return given
+
+
+def _refuse(given: Mapping[str, str], names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if name.lower() in given:
+            raise ConfigError(f"option {name} {why}")
+
+
+def _only_one(given: Mapping[str, str], names: tuple[str, ...]) -> str:
+    present = [name for name in names if name.lower() in given]
+    if len(present) > 1:
+        raise ConfigError(f"options {' and '.join(present)} contradict each other; give one of them")
+    if not present:
+        raise ConfigError(f"one of the options {', '.join(names)} is needed")
+    return present[0]
+
+
+def _bootstrap(given: Mapping[str, str]) -> str:
+    text = given[_only_one(given, BOOTSTRAP_NAMES)]
+    parse_bootstrap(text)
+    return text
+
+
+def _subscription(given: Mapping[str, str]) -> Subscription:
+    name = _only_one(given, TOPIC_NAMES)
+    text = given[name.lower()]
+    if name == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ConfigError(f"option subscribePattern={text!r} is not a regular expression: {error}") from None
+        return Subscription(pattern=text)
+    if name == "subscribe":
+        topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",") if topic.strip()))
+        if not topics:
+            raise ConfigError("option subscribe is empty; name at least one topic")
+        return Subscription(topics=topics)
+    return Subscription(partitions=_assigned(text))
+
+
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
+    try:
+        pairs = [(topic, partition) for topic, numbers in json.loads(text).items() for partition in numbers]
+        partitions = tuple(TopicPartition(topic, int(partition)) for topic, partition in pairs)
+    except (ValueError, AttributeError, TypeError):
+        partitions = ()
+    if not partitions or any(tp.partition < 0 for tp in partitions):
+        raise ConfigError(f'option assign={text!r} must be JSON like {{"topic": [0, 1]}}')
+    return tuple(sorted(set(partitions)))
+
+
+def _starting(given: Mapping[str, str], default: str) -> Boundary:
+    """Kafka's precedence: one time for all, then times by partition, then offsets."""
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise ConfigError(f"option startingOffsetsByTimestampStrategy={strategy!r} must be 'error' or 'latest'")
+    if text := given.get("startingtimestamp"):
+        return parse_timestamp("startingTimestamp", text, strategy == "latest")
+    if text := given.get("startingoffsetsbytimestamp"):
+        return parse_timestamps("startingOffsetsByTimestamp", text, strategy == "latest")
+    boundary = parse_offsets("startingOffsets", given.get("startingoffsets", default))
+    if boundary.kind is Kind.LATEST and default == "earliest":
+        raise ConfigError("option startingOffsets=latest: a batch read from the end would read nothing")
+    return boundary
+
+
+def _ending(given: Mapping[str, str]) -> Boundary:
+    if text := given.get("endingtimestamp"):
+        return parse_timestamp("endingTimestamp", text, True)
+    if text := given.get("endingoffsetsbytimestamp"):
+        return parse_timestamps("endingOffsetsByTimestamp", text, True)
+    boundary = parse_offsets("endingOffsets", given.get("endingoffsets", "latest"))
+    if boundary.kind is Kind.EARLIEST or any(offset == -2 for offset in boundary.values.values()):
+        raise ConfigError("option endingOffsets: 'earliest' (-2) cannot be where a read ends")
+    return boundary
+
+
+def _flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = str(given.get(name.lower(), default)).lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"option {name}={text!r} must be true or false")
+    return text == "true"
+
+
+def _count(given: Mapping[str, str], name: str) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return 0
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ConfigError(f"option {name}={text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:
+    """`kafka.linger.ms` as the client's `linger_ms`."""
+    known = {f.name: f for f in fields(config)}
+    found: dict[str, Any] = {}
+    for key, text in given.items():
+        if not key.startswith(PREFIX) or key in BOOTSTRAP_NAMES:
+            continue
+        name = key.removeprefix(PREFIX).replace(".", "_")
+        if name not in known or name == "partitioner":
+            hint = nearest(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
+            raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
+        found[name] = _converted(key, text, known[name].default)
+    return found
+
+
+def _converted(key: str, text: str, default: object) -> Any:
+    if isinstance(default, bool):
+        return _flag({key: text}, key, default)
+    if isinstance(default, int):
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"option {key}={text!r} must be a whole number") from None
+    return text
+
+
+def includes_headers(options: Options) -> bool:
+    """Whether the schema has headers; asked before it is known whether Spark reads or writes."""
+    return _flag({key.lower(): value for key, value in options.items()}, "includeHeaders", False)

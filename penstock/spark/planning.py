@@ -1,0 +1,127 @@
+"""Plans a read: which offset ranges, cut into how many tasks, and what counts as lost data.
+
+Pure. Knows nothing of Spark or of a cluster; batch_reader.py and stream_reader.py bring the numbers. Lost is only
+what the log start has passed or a re-created or shortened topic has taken away; a gap between offsets is not loss
+(compaction and markers leave gaps, SPARK-23685).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from penstock.errors import PenstockError
+from penstock.types import TopicPartition
+
+logger = logging.getLogger("penstock.spark")
+
+
+class DataLossError(PenstockError):
+    """Records that should be read are not there any more; says which, and how to go on without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """What one Spark task reads: offsets from `lo` up to, not including, `hi`."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    lo: int
+    hi: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        return max(self.hi - self.lo, 0)
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} [{self.lo}, {self.hi})"
+
+
+def report_loss(what: str, fail_on_data_loss: bool) -> None:
+    """Raises, or only says so in the log when the user has decided that a gap is acceptable."""
+    if fail_on_data_loss:
+        raise DataLossError(
+            f"{what}. Nothing was skipped: the query stops here. "
+            "To go on without these records set the option failOnDataLoss=false"
+        )
+    logger.warning("%s; going on, because failOnDataLoss=false", what)
+
+
+def clamp_to_log(span: OffsetRange, log_start_offset: int, log_end_offset: int, fail_on_data_loss: bool) -> OffsetRange:
+    """The part of a range that is still in the log; what is missing is reported."""
+    if span.lo < log_start_offset and span.lo < span.hi:
+        gone = f"[{span.lo}, {min(log_start_offset, span.hi)})"
+        report_loss(
+            f"{span.topic_partition}: offsets {gone} were deleted before they were read; "
+            f"the log now starts at {log_start_offset}",
+            fail_on_data_loss,
+        )
+        span = replace(span, lo=min(log_start_offset, span.hi))
+    if span.hi > log_end_offset:
+        report_loss(
+            f"{span.topic_partition}: offsets up to {span.hi} were promised, but the log now ends at {log_end_offset}",
+            fail_on_data_loss,
+        )
+        span = replace(span, hi=max(log_end_offset, span.lo))
+    return span
+
+
+def split(ranges: Iterable[OffsetRange], min_partitions: int = 0, max_records: int = 0) -> list[OffsetRange]:
+    """Cuts ranges so that there are about `min_partitions` tasks and none reads more than `max_records` offsets.
+
+    Larger ranges get more of the tasks (SPARK-18475, SPARK-36576). Empty ranges vanish.
+    """
+    left = [span for span in ranges if span.size]
+    total = sum(span.size for span in left)
+    pieces = []
+    for span in left:
+        count = 1
+        if min_partitions > len(left):
+            count = max(1, round(min_partitions * span.size / total))
+        if max_records:
+            count = max(count, -(-span.size // max_records))
+        pieces += _cut(span, min(count, span.size))
+    return pieces
+
+
+def _cut(span: OffsetRange, count: int) -> list[OffsetRange]:
+    bounds = [span.lo + span.size * index // count for index in range(count + 1)]
+    return [replace(span, lo=lo, hi=hi) for lo, hi in pairwise(bounds)]
+
+
+def share(lags: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
+    """How many offsets each partition may advance when all together may advance by `limit`.
+
+    In proportion to their lags, but never 0 for one that lags: a small partition beside a large one would starve (so a
+    limit below the number of lagging partitions is exceeded, as in Spark's Kafka source).
+    """
+    lagging = {tp: lag for tp, lag in lags.items() if lag > 0}
+    total = sum(lagging.values())
+    if total <= limit:
+        return lagging
+    shares = {tp: max(1, limit * lag // total) for tp, lag in lagging.items()}
+    left = limit - sum(shares.values())
+    for tp in _by_lag(lagging):
+        if left <= 0:
+            break
+        extra = min(left, lagging[tp] - shares[tp])
+        shares[tp] += extra
+        left -= extra
+    for tp in _by_lag(lagging):  # the ones that were rounded up to 1 took it from the largest
+        if left >= 0:
+            break
+        take = min(-left, shares[tp] - 1)
+        shares[tp] -= take
+        left += take
+    return shares
+
+
+def _by_lag(lags: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
+    return sorted(lags, key=lambda tp: (-lags[tp], tp))

@@ -1,0 +1,104 @@
+"""Positions in the topics of a stream: the offset JSON that Spark keeps in its checkpoint.
+
+    {"version": 1, "topics": {"orders": {"id": "pK3x…", "partitions": {"0": [1200, 7], "1": [40, 7, 0]}}}}
+
+For each partition: the next offset to read, the leader epoch in which it was seen and, only where a partition is new in
+this offset, the offset at which reading it begins. The topic's id tells a topic from another of the same name that was
+made after it was deleted. Everything that planning needs is in here, because after a restart Spark asks for
+`partitions(start, end)` before anything else. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from penstock.errors import ConfigError
+from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
+
+VERSION = 1
+
+
+class Position(NamedTuple):
+    """The next offset to read; `begin` is where a partition begins that the offset before this one did not have."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    begin: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPositions:
+    """The positions of one topic's partitions."""
+
+    topic_id: str
+    partitions: Mapping[int, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """One stream offset."""
+
+    topics: Mapping[str, TopicPositions] = field(default_factory=dict)
+
+    def get(self, tp: TopicPartition) -> Position | None:
+        topic = self.topics.get(tp.topic)
+        return topic.partitions.get(tp.partition) if topic is not None else None
+
+    def topic_id(self, topic: str) -> str:
+        """Empty when the topic is not in here."""
+        found = self.topics.get(topic)
+        return found.topic_id if found is not None else ""
+
+    def items(self) -> Iterator[tuple[TopicPartition, Position]]:
+        for name, topic in self.topics.items():
+            for partition, position in topic.partitions.items():
+                yield TopicPartition(name, partition), position
+
+    def same_places(self, other: Positions) -> bool:
+        """Whether nothing has moved, whatever became of leader epochs."""
+        return {(tp, p.offset, self.topic_id(tp.topic)) for tp, p in self.items()} == {
+            (tp, p.offset, other.topic_id(tp.topic)) for tp, p in other.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """As Spark stores it; in one order, because Spark compares the text."""
+        topics = {}
+        for name in sorted(self.topics):
+            topic = self.topics[name]
+            partitions = {str(p): _position_json(topic.partitions[p]) for p in sorted(topic.partitions)}
+            topics[name] = {"id": topic.topic_id, "partitions": partitions}
+        return {"version": VERSION, "topics": topics}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Positions:
+        """ConfigError when it is not ours, or from a version that this one does not know."""
+        version = data.get("version") if isinstance(data, Mapping) else None
+        if version != VERSION:
+            raise ConfigError(
+                f"the checkpoint holds the offset {data!r}, which is not one of the penstock source "
+                f"(version {VERSION}); it belongs to another source or a newer version: use another checkpointLocation"
+            )
+        try:
+            return Positions({name: _topic_positions(topic) for name, topic in data["topics"].items()})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"the checkpoint holds the damaged offset {data!r}: {error!r}") from None
+
+
+def positions_of(found: Mapping[TopicPartition, Position], topic_ids: Mapping[str, str]) -> Positions:
+    """Puts positions together by topic."""
+    topics: dict[str, dict[int, Position]] = {}
+    for tp, position in sorted(found.items()):
+        topics.setdefault(tp.topic, {})[tp.partition] = position
+    return Positions({name: TopicPositions(topic_ids[name], partitions) for name, partitions in topics.items()})
+
+
+def _position_json(position: Position) -> list[int]:
+    return list(position) if position.begin != NO_OFFSET else list(position[:2])
+
+
+def _topic_positions(data: Mapping[str, Any]) -> TopicPositions:
+    return TopicPositions(
+        str(data["id"]), {int(p): Position(*map(int, values)) for p, values in data["partitions"].items()}
+    )

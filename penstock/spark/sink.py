@@ -1,0 +1,88 @@
+"""df.write.format("penstock") and writeStream: rows to records, every one acked before the task says that it is done.
+
+At least once: a task or a micro-batch that Spark repeats writes its rows again (Spark's Kafka sink does the same).
+Within one task, rows of one partition keep their order. `acks=all` always. Spark pickles the writers, so they hold
+plain values; the producer is the worker process's own (log_client.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from penstock.errors import ConfigError
+from penstock.spark.log_client import producer
+from penstock.spark.options import SinkOptions
+from penstock.spark.schema import check_sink_schema
+
+Producers = Callable[[SinkOptions], Any]
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):  # type: ignore[misc]
+    """What a task tells the driver: how many rows were acked."""
+
+    rows: int
+
+
+class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Appends the rows of a DataFrame to topics."""
+
+    def __init__(
+        self, options: SinkOptions, schema: StructType, overwrite: bool, producers: Producers | None = None
+    ) -> None:
+        if overwrite:
+            raise ConfigError(
+                "mode 'overwrite' is refused: records of a topic are not replaced, and deleting a topic "
+                "is not a write; use .mode('append')"
+            )
+        self._writing = Writing(options, schema, producers)
+
+    def write(self, iterator: Iterable[Any]) -> WriterCommitMessage:
+        return self._writing.run(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: every row was acked before its task ended."""
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: what was acked stays in the log, and a repeated write adds it again."""
+
+
+class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Appends the rows of every micro-batch to topics; in complete mode, all rows of the result each time."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, producers: Producers | None = None) -> None:
+        self._writing = Writing(options, schema, producers)
+
+    def write(self, iterator: Iterable[Any]) -> WriterCommitMessage:
+        return self._writing.run(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: every row was acked before its task ended."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Nothing: what was acked stays in the log, and the repeated micro-batch adds it again."""
+
+
+class Writing:
+    """One write, checked when it is planned and run in every task."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, producers: Producers | None) -> None:
+        check_sink_schema(schema, bool(options.topic))
+        self._options = options
+        self._producers = producers
+
+    def run(self, batches: Iterable[Any]) -> Written:
+        """Sends every row of a task and waits for every ack; the first failure fails the task."""
+        from penstock.spark.arrow_write import TaskWriter
+
+        options = self._options
+        made = self._producers(options) if self._producers else producer(options.bootstrap, options.client)
+        writer = TaskWriter(made, options.topic)
+        for batch in batches:
+            writer.write(batch)
+        return Written(writer.finish())

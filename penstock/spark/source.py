@@ -1,0 +1,50 @@
+"""The format "penstock" of Spark: makes the readers and writers, after their options and schema were checked.
+
+Spark finds this class by itself through the module `pyspark_penstock`, imports it in each of its planner workers, and
+pickles its instances; so this module imports neither gRPC nor numpy nor pyarrow, and holds plain values only. Method
+and parameter names are Spark's (it calls `streamWriter` by keyword when it commits).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from penstock.spark.batch_reader import PenstockBatchReader
+from penstock.spark.options import includes_headers, sink_options, source_options
+from penstock.spark.schema import check_source_schema, source_schema
+from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter
+from penstock.spark.stream_reader import PenstockStreamReader
+
+
+class PenstockDataSource(DataSource):  # type: ignore[misc]
+    """Topics of a Penstock cluster as tables, batch and streaming, read and write."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> StructType:
+        return source_schema(includes_headers(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = source_options(self.options, streaming=False)
+        check_source_schema(schema, options.include_headers)
+        return PenstockBatchReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = source_options(self.options, streaming=True)
+        check_source_schema(schema, options.include_headers)
+        return PenstockStreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return PenstockBatchWriter(sink_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return PenstockStreamWriter(sink_options(self.options), schema)

@@ -1,0 +1,91 @@
+"""Finds the topics and partitions that a subscription means, and their offsets: what the driver asks a cluster.
+
+Shared by the batch and the stream reader; stateless. What to do with the answers is planning.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.spark.boundary import Boundary, resolve
+from penstock.spark.log_client import LogClient, OffsetAt, TopicView
+from penstock.spark.options import Subscription
+from penstock.spark.positions import Position, Positions, positions_of
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The topics that exist now, and the partitions of them that are wanted."""
+
+    topics: Mapping[str, TopicView]
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        return {name: view.topic_id for name, view in self.topics.items()}
+
+
+def subscribed(client: LogClient, subscription: Subscription, *, must_exist: bool) -> Subscribed:
+    """With `must_exist`, UnknownTopicOrPartitionError for a topic or partition that was named and is not there."""
+    if subscription.pattern:
+        names = [name for name in client.list_topics() if subscription.wants(name)]
+    elif subscription.partitions:
+        names = sorted({tp.topic for tp in subscription.partitions})
+    else:
+        names = list(subscription.topics)
+    views = client.describe(names)
+    partitions = subscription.partitions or tuple(
+        TopicPartition(name, number) for name in names if name in views for number in range(views[name].partition_count)
+    )
+    if must_exist:
+        _check_exist(subscription, views)
+    there = tuple(tp for tp in partitions if tp.topic in views and tp.partition < views[tp.topic].partition_count)
+    return Subscribed(views, there)
+
+
+def _check_exist(subscription: Subscription, views: Mapping[str, TopicView]) -> None:
+    for name in subscription.topics or [tp.topic for tp in subscription.partitions]:
+        if name not in views:
+            raise UnknownTopicOrPartitionError(
+                f"topic {name!r} does not exist; create it first: penstock topics create {name}"
+            )
+    for tp in subscription.partitions:
+        if tp.partition >= views[tp.topic].partition_count:
+            last = views[tp.topic].partition_count - 1
+            raise UnknownTopicOrPartitionError(f"option assign names {tp}, but the topic has partitions 0 to {last}")
+
+
+def earliest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+    """The log start of each partition."""
+    return _ask(client, dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+
+
+def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+    """The end of what may be read of each partition."""
+    return _ask(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
+
+
+def latest_positions(client: LogClient, found: Subscribed) -> Positions:
+    """The end of every partition, as a stream offset."""
+    ends = latest(client, found.partitions)
+    return positions_of({tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}, found.topic_ids)
+
+
+def boundary_offsets(client: LogClient, boundary: Boundary, found: Subscribed) -> dict[TopicPartition, OffsetAt]:
+    """Where a boundary lies in every partition."""
+    known: dict[TopicPartition, OffsetAt] = {}
+
+    def ask(questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        answers = _ask(client, questions)
+        known.update(answers)
+        return {tp: at.offset for tp, at in answers.items()}
+
+    offsets = resolve(boundary, found.partitions, ask)
+    return {tp: OffsetAt(offset, known[tp].leader_epoch if tp in known else -1) for tp, offset in offsets.items()}
+
+
+def _ask(client: LogClient, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+    return client.list_offsets(questions) if questions else {}
