@@ -145,7 +145,7 @@ class BrokerParts:
             endpoint.port,
             self.config.broker_rack,
             self.log_manager.previous_broker_epoch,
-            tuple(self.log_manager.directory_ids),
+            tuple(properties.directory_id for properties in self.log_manager.meta_properties),
         )
 
     def _registered(self, broker_epoch: int) -> None:

@@ -52,7 +52,7 @@ class Node:
 
     def __init__(self, config: NodeConfig, log_manager: LogManager, clock: Clock) -> None:
         self.config = config
-        self.cluster_id = log_manager.cluster_id
+        self.cluster_id = log_manager.meta_properties[0].cluster_id
         self.log_manager = log_manager
         self.loader = MetadataLoader()
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -79,7 +79,7 @@ class Node:
     def _make_raft(self) -> RaftDriver:
         config = self.config
         metadata_log = self.log_manager.get_or_create(
-            METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, directory=config.metadata_log_dir
+            METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
         )
         return RaftDriver(
             RaftConfig(

@@ -92,4 +92,3 @@ def _replication(node: Node) -> Iterator[Reading]:
     )
     flushes = broker.group_commit.statistics()
     yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
-    yield Reading("penstock_log_flush_seconds", "Time spent in fdatasync since the start.", flushes.flush_seconds, True)

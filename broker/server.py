@@ -16,9 +16,13 @@ import sys
 import uvloop
 
 from broker.config import NodeConfig, load_config
+from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.node import Node
 from broker.systemd import Notifier
 from penstock.clock import SystemClock
+from penstock.types import TopicPartition
+from storage.file_system import OsFileSystem
+from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
 
 log = logging.getLogger(__name__)
@@ -41,11 +45,18 @@ def main(config_path: str) -> int:
 
 def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
     """Check, lock, load and recover every log dir of the node."""
+    flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
     return LogManager.open(
         config.log_dirs,
-        LogManagerConfig(node_id=config.node_id, flush_policy=config.flush_policy),
-        clock=clock,
+        LogManagerConfig(node_id=config.node_id, flush_policy=flush_policy, config_for=_config_of_found_log),
+        OsFileSystem(),
+        clock,
     )
+
+
+def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
+    """A topic's own configuration comes with the metadata; until then a log that was found has the defaults."""
+    return METADATA_LOG_CONFIG if topic_partition == METADATA_PARTITION else LogConfig()
 
 
 async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) -> int:

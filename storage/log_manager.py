@@ -192,9 +192,15 @@ class LogManager:
         return tuple(self._logs.values())
 
     def get_or_create(
-        self, topic_partition: TopicPartition, topic_id: str, config: LogConfig, *, is_new: bool = False
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        config: LogConfig,
+        *,
+        is_new: bool = False,
+        log_dir: str | None = None,
     ) -> Log:
-        """The log, created when there is none.
+        """The log, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
 
         While a log dir is offline, the log may be in it; only a partition that `is_new` in the cluster is created then,
         for an empty replica must not take the place of one that has records.
@@ -211,7 +217,7 @@ class LogManager:
             raise KafkaStorageError(
                 f"{topic_partition} is in no log dir that works, and may be in one that failed: {dirs}"
             )
-        log = self._create(topic_partition, topic_id, config)
+        log = self._create(topic_partition, topic_id, config, log_dir)
         self._logs[topic_partition] = log
         return log
 
@@ -226,18 +232,22 @@ class LogManager:
         self._fs.fsync_dir(log.directory)
         log.topic_id = topic_id
 
-    def _create(self, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:
-        """In the log dir with the fewest logs."""
-        counts = dict.fromkeys(self._directories, 0)
-        for log in self._logs.values():
-            counts[log.log_dir] += 1
-        directory = self._directories[min(counts, key=lambda path: counts[path])]
+    def _create(
+        self, topic_partition: TopicPartition, topic_id: str, config: LogConfig, log_dir: str | None
+    ) -> Log:
+        directory = self._directories[self._emptiest() if log_dir is None else os.path.normpath(log_dir)]
         try:
             directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name
         except OSError as error:
             raise storage_error("create a log", directory.path, error) from error
         path = f"{directory.path}/{partition_directory(topic_partition)}"
         return Log.create(self._fs, path, topic_partition, config, self._options(directory, topic_id))
+
+    def _emptiest(self) -> str:
+        counts = dict.fromkeys(self._directories, 0)
+        for log in self._logs.values():
+            counts[log.log_dir] += 1
+        return min(counts, key=lambda path: counts[path])
 
     # Taking out
 

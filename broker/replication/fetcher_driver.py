@@ -193,24 +193,12 @@ class Fetcher:
     def _perform(
         self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]
     ) -> None:
-        partition_log = partition.log
-        match effect:
-            case Append(records=records, leader_high_watermark=high_watermark):
-                partition_log.append_as_follower(records)
-                self.bytes_in += len(records)
-                partition.follower_high_watermark(high_watermark)
-                grown.append((partition, leader_epoch, partition_log.log_end_offset))
-            case Truncate(answer=answer):
-                offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
-                log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
-                partition.truncate_to(max(offset, partition_log.log_start_offset))
-                self._truncated(partition, leader_epoch)
-            case StartOver(log_start_offset=start):
-                log.warning("%s: starting over at the leader's log start %d", partition, start)
-                partition.truncate_fully_and_start_at(start)
-                self._truncated(partition, leader_epoch)
-            case AdvanceHighWatermark(leader_high_watermark=high_watermark):
-                partition.follower_high_watermark(high_watermark)
+        perform(effect, partition)
+        if isinstance(effect, Append):
+            self.bytes_in += len(effect.records)
+            grown.append((partition, leader_epoch, partition.log.log_end_offset))
+        elif isinstance(effect, Truncate | StartOver):
+            self._truncated(partition, leader_epoch)
 
     def _truncated(self, partition: Partition, leader_epoch: int) -> None:
         partition_log = partition.log
@@ -244,6 +232,24 @@ class Fetcher:
         for partition, leader_epoch, end_offset in grown:
             if partition.offline is None and partition.log.flushed_offset >= end_offset:
                 self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+
+
+def perform(effect: Effect, partition: Partition) -> None:
+    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation."""
+    partition_log = partition.log
+    match effect:
+        case Append(records=records, leader_high_watermark=high_watermark):
+            partition_log.append_as_follower(records)
+            partition.follower_high_watermark(high_watermark)
+        case Truncate(answer=answer):
+            offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
+            log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
+            partition.truncate_to(max(offset, partition_log.log_start_offset))
+        case StartOver(log_start_offset=start):
+            log.warning("%s: starting over at the leader's log start %d", partition, start)
+            partition.truncate_fully_and_start_at(start)
+        case AdvanceHighWatermark(leader_high_watermark=high_watermark):
+            partition.follower_high_watermark(high_watermark)
 
 
 class FetcherNode(Protocol):

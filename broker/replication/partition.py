@@ -29,7 +29,8 @@ from penstock.errors import (
 from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
-    from storage.log import AppendInfo, Log
+    from storage.log import Log
+    from storage.log_types import AppendInfo
 
 log = logging.getLogger(__name__)
 

@@ -101,9 +101,11 @@ class ReplicaManager:
         hint: LeaderHint,
     ) -> None:
         """This broker hosts `key` now, in the role that `state` says."""
-        partition = self._partitions.get(key) or self._host(key, topic_id, settings)
+        partition = self._partitions.get(key) or self._host(key, topic_id, settings, state.partition_epoch == 0)
         if partition is None:
             return
+        if partition.log.config != settings.log:
+            partition.log.update_config(settings.log)
         partition.min_insync_replicas = min(settings.min_insync_replicas, len(state.replicas))
         if partition.offline is not None:
             return
@@ -115,10 +117,10 @@ class ReplicaManager:
         except OSError as error:
             self.partition_failed(partition, error)
 
-    def _host(self, key: TopicPartition, topic_id: str, settings: TopicSettings) -> Partition | None:
+    def _host(self, key: TopicPartition, topic_id: str, settings: TopicSettings, is_new: bool) -> Partition | None:
         try:
-            partition_log = self._log_manager.get_or_create(key, topic_id, settings.log)
-        except (KafkaStorageError, OSError) as error:
+            partition_log = self._log_manager.get_or_create(key, topic_id, settings.log, is_new=is_new)
+        except (ApiError, OSError) as error:
             log.error("%s cannot be hosted: %s", key, error)
             return None
         partition = Partition(
@@ -220,8 +222,10 @@ class ReplicaManager:
     def directory_failed(self, directory: str, error: Exception) -> None:
         """A log dir failed: every partition in it goes offline, and the dir is not used again."""
         for partition in self.partitions():
-            if str(partition.log.directory).startswith(directory.rstrip("/") + "/"):
+            if partition.log.log_dir == directory:
                 self.partition_failed(partition, error)
+        if isinstance(error, OSError):
+            self._log_manager.fail_log_dir(directory, error)
         self.on_storage_failure(directory, error)
 
     def checkpoint_high_watermarks(self) -> None:
