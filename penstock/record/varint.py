@@ -40,6 +40,8 @@ def decode_varint(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int,
 
 def decode_zigzag(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
     """The number at `at` before its sign is unfolded, and the position after it."""
+    if at < len(buffer) and (first := buffer[at]) < 0x80:
+        return first, at + 1
     zigzag = 0
     for index, byte in enumerate(buffer[at : at + MAX_VARLONG_BYTES]):
         zigzag |= (byte & 0x7F) << (7 * index)
