@@ -2,7 +2,7 @@
 
 What is damaged takes only itself out: a log that cannot be opened is offline with its error, a log dir that cannot be
 used takes its logs with it, and the rest goes on. Absence never deletes: a directory that nobody asks for stays,
-`stray` renames it. A deletion renames first (durably, so that the name is free and a crash finishes the job), then removes.
+`stray` renames it. A deletion renames first, durably (a crash then finishes the job), and removes after that.
 
 Called from one thread, except the checkpoint methods, which may run in another. Not here: schedules (broker), flushing
 (`group_commit.py`), what a log dir knows (`log_directory.py`).

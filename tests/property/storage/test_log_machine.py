@@ -1,0 +1,194 @@
+"""The log against a list of batches: whatever is done to both, both say the same, also after crashes.
+
+The model is dumb on purpose: a list of (base offset, values, epoch), and how much of it is flushed. A crash may lose
+any part of what was not flushed; what is left must be the beginning of the list, at least up to the flushed offset.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from penstock.epochs import assign, epoch_for_offset
+from penstock.record.reader import read_columns
+from penstock.types import EpochEntry
+from storage.log import Log
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
+
+Batch = tuple[int, tuple[bytes, ...], int]
+
+
+class LogMachine(RuleBasedStateMachine):
+    """One partition's log in a log manager on a losing file system."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fs = LosingFileSystem()
+        self.batches: list[Batch] = []
+        self.start = 0
+        self.flushed = 0
+        self.epoch = 0
+        self.counter = 0
+        self.manager = open_manager(self.fs)
+        self.log = self._open()
+        self.log.flush()
+
+    def _open(self) -> Log:
+        return self.manager.get_or_create(TP, TOPIC_ID, SMALL)
+
+    @property
+    def end(self) -> int:
+        if not self.batches:
+            return self.start
+        base, values, _ = self.batches[-1]
+        return base + len(values)
+
+    def _values(self, count: int) -> tuple[bytes, ...]:
+        self.counter += 1
+        return tuple(b"%d/%d" % (self.counter, n) for n in range(count))
+
+    @rule(counts=st.lists(st.integers(1, 3), min_size=1, max_size=4), new_epoch=st.booleans())
+    def append_as_leader(self, counts: list[int], new_epoch: bool) -> None:
+        self.epoch += new_epoch
+        records = b""
+        for count in counts:
+            values = self._values(count)
+            records += batch(*values, timestamp_ms=NOW_MS + self.counter)
+            self.batches.append((self.end, values, self.epoch))
+        info = self.log.append_as_leader(records, self.epoch, NOW_MS)
+        assert info.last_offset == self.end - 1
+        assert info.record_count == sum(counts)
+
+    @rule(count=st.integers(1, 12), new_epoch=st.booleans())
+    def append_as_follower(self, count: int, new_epoch: bool) -> None:
+        self.epoch += new_epoch
+        records = b""
+        for _ in range(count):
+            values = self._values(1)
+            records += batch(*values, base_offset=self.end, leader_epoch=self.epoch, timestamp_ms=NOW_MS + self.counter)
+            self.batches.append((self.end, values, self.epoch))
+        self.log.append_as_follower(records)
+
+    @rule()
+    def roll(self) -> None:
+        self.log.roll()
+
+    @rule()
+    def flush(self) -> None:
+        self.flushed = self.log.flush()
+        assert self.flushed == self.end
+
+    @rule()
+    def assign_epoch(self) -> None:
+        self.epoch += 1
+        self.log.assign_epoch(self.epoch, self.end)
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.manager.checkpoint_recovery_points()
+        self.manager.checkpoint_log_starts()
+
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.start, self.end))
+        self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) <= offset]
+        before = self.log.log_end_offset
+        self.log.truncate_to(offset)
+        if self.end < before:
+            self.flushed = self.end
+        self.flushed = min(self.flushed, self.end)
+
+    @rule(offset=st.integers(0, 60))
+    def truncate_fully(self, offset: int) -> None:
+        self.log.truncate_fully_and_start_at(offset)
+        self.batches, self.start, self.flushed = [], offset, offset
+
+    @precondition(lambda self: self.end > self.start)
+    @rule(data=st.data(), max_bytes=st.integers(1, 1500))
+    def read(self, data: st.DataObject, max_bytes: int) -> None:
+        offset = data.draw(st.integers(self.start, self.end - 1))
+        max_offset = data.draw(st.integers(offset, self.end + 2))
+        fetched = self.log.read(offset, max_bytes, max_offset=max_offset)
+        columns = read_columns(fetched.records)
+        below = [kept for kept in self.batches if kept[0] + len(kept[1]) <= max_offset]
+        wanted = [kept for kept in below if kept[0] + len(kept[1]) > offset]
+        values = [value for _, batch_values, _ in wanted for value in batch_values]
+        assert list(columns.values) == values[: len(columns.values)]
+        assert bool(columns.values) == bool(wanted)
+        assert len(fetched.records) <= max_bytes or len(columns.values) == len(wanted[0][1])
+        if wanted:
+            assert list(columns.offsets) == list(range(wanted[0][0], fetched.next_offset))
+
+    @rule(later_ms=st.integers(-1, 60))
+    def look_up_time(self, later_ms: int) -> None:
+        times = {(int(values[0].split(b"/")[0]), base) for base, values, _ in self.batches}
+        wanted = min((base for number, base in times if number >= self.counter - later_ms), default=None)
+        found = self.log.offset_for_timestamp(NOW_MS + self.counter - later_ms)
+        assert (found.offset if found else None) == wanted
+        largest = self.log.max_timestamp()
+        assert (largest.offset if largest else None) == max(times, default=(0, None))[1]
+
+    @rule()
+    def reopen(self) -> None:
+        self.manager.close(True, 3)
+        self.manager = open_manager(self.fs)
+        assert self.manager.was_clean_shutdown
+        assert self.manager.previous_broker_epoch == 3
+        self.log = self._open()
+        self.flushed = self.end
+
+    @rule(seed=st.integers(0, 2**32), lucky=st.booleans())
+    def crash(self, seed: int, lucky: bool) -> None:
+        self.fs = self.fs.after_crash(Random(seed) if lucky else None)
+        self._restart()
+
+    @rule()
+    def kill(self) -> None:
+        self.fs = self.fs.after_kill()
+        self._restart()
+        assert self.log.log_end_offset == self.end
+
+    def _restart(self) -> None:
+        self.manager = open_manager(self.fs)
+        assert not self.manager.was_clean_shutdown
+        self.log = self._open()
+        survived = self.log.log_end_offset
+        assert survived >= self.flushed
+        self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) <= survived]
+        assert self.end == survived
+        self.flushed = survived
+
+    @invariant()
+    def offsets_agree(self) -> None:
+        assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start, self.end)
+        assert self.log.flushed_offset == self.flushed
+
+    @invariant()
+    def records_agree(self) -> None:
+        wanted = [(base + n, value) for base, values, _ in self.batches for n, value in enumerate(values)]
+        assert read_all(self.log) == wanted
+
+    @invariant()
+    def epochs_agree(self) -> None:
+        entries: tuple[EpochEntry, ...] = ()
+        for base, _, epoch in self.batches:
+            entries = assign(entries, epoch, base)
+        cached = self.log.epoch_entries
+        assert tuple(entry for entry in cached if entry.start_offset < self.end) == entries
+        for base, _, epoch in self.batches:
+            assert epoch_for_offset(cached, base) == epoch
+
+    def teardown(self) -> None:
+        with contextlib.suppress(Exception):
+            self.manager.close(False)
+
+
+TestLogMachine = LogMachine.TestCase
+TestLogMachine.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None)
+
+

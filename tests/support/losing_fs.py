@@ -1,0 +1,355 @@
+"""A file system in memory that does to a storage engine what a disk may do: it loses what was not synced.
+
+Every file keeps what is durable and the writes since; every directory keeps its durable entries and the changes since.
+`fdatasync` and `fsync_dir` make the one or the other durable. `after_crash` gives the file system that a machine finds
+when the power comes back: without a random source all that was not synced is gone; with one, any subset of it has
+survived, each write whole, torn, or not at all, each creation, rename and removal or not.
+
+Operations that change something are numbered. `crash_at = n` stops the machine at operation n (a write may have taken
+half of its bytes); `fail_at[n] = errno` makes it fail; `short_at` holds writes that take half. `lazy_fdatasync` and
+`lazy_fsync_dir` are mutants: they return without doing it, which is what an engine that forgets them does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from storage.file_system import Bytes
+
+
+class Crashed(Exception):  # noqa: N818 - not an error of the engine
+    """The machine has stopped; nothing after this reaches the disk."""
+
+
+@dataclass
+class File:
+    """Bytes, what of them is durable, and the writes between the two: (position, bytes), or (size, None) for a cut."""
+
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytes = b""
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+
+    def change(self, at: int, content: bytes | None) -> None:
+        _apply(self.data, at, content)
+        self.pending.append((at, content))
+
+    def sync(self) -> None:
+        self.durable = bytes(self.data)
+        self.pending.clear()
+
+
+@dataclass
+class Directory:
+    """Entries, what of them is durable, and the changes between the two: each several names at once, atomically."""
+
+    entries: dict[str, File | Directory] = field(default_factory=dict)
+    durable: dict[str, File | Directory] = field(default_factory=dict)
+    pending: list[dict[str, File | Directory | None]] = field(default_factory=list)
+
+    def change(self, changes: dict[str, File | Directory | None]) -> None:
+        _link(self.entries, changes)
+        self.pending.append(changes)
+
+    def sync(self) -> None:
+        self.durable = dict(self.entries)
+        self.pending.clear()
+
+
+class LosingFileSystem:
+    """A `storage.file_system.FileSystem` for tests."""
+
+    def __init__(self, root: Directory | None = None) -> None:
+        self.root = root or Directory()
+        self.operations = 0
+        self.trace: list[str] = []
+        self.crash_at: int | None = None
+        self.fail_at: dict[int, int] = {}
+        self.short_at: set[int] = set()
+        self.fail_on: dict[str, int] = {}
+        """Operation name -> errno, for every call of it."""
+        self.lazy_fdatasync = self.lazy_fsync_dir = False
+        self._crashed = False
+        self._descriptors: dict[int, File] = {}
+        self._locks: dict[str, int] = {}
+        self._next_fd = 3
+        self._mutex = threading.RLock()
+
+    # The protocol
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        with self._mutex:
+            if create:
+                self._step("create", path)
+                parent, name = self._parent(path)
+                if name in parent.entries:
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+                parent.change({name: File()})
+            else:
+                self._must_run("open")
+            return self._descriptor(self._file(path))
+
+    def _descriptor(self, file: File) -> int:
+        self._next_fd += 1
+        self._descriptors[self._next_fd] = file
+        return self._next_fd
+
+    def close(self, fd: int) -> None:
+        with self._mutex:
+            self._held(fd)
+            del self._descriptors[fd]
+            self._locks = {path: holder for path, holder in self._locks.items() if holder != fd}
+
+    def dup(self, fd: int) -> int:
+        with self._mutex:
+            self._must_run("dup")
+            return self._descriptor(self._held(fd))
+
+    def pread(self, fd: int, size: int, at: int) -> bytes:
+        with self._mutex:
+            self._must_run("pread")
+            return bytes(self._held(fd).data[at : at + size])
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        with self._mutex:
+            content = b"".join(buffers)
+            file = self._held(fd)
+            try:
+                self._step("write", f"{len(content)}@{at}")
+            except Crashed:
+                file.change(at, content[: len(content) // 2])
+                raise
+            if self.operations in self.short_at:
+                content = content[: len(content) // 2]
+            file.change(at, content)
+            return len(content)
+
+    def truncate(self, fd: int, size: int) -> None:
+        with self._mutex:
+            self._step("truncate", str(size))
+            self._held(fd).change(size, None)
+
+    def fdatasync(self, fd: int) -> None:
+        with self._mutex:
+            self._step("fdatasync", str(fd))
+            file = self._held(fd)
+            if not self.lazy_fdatasync:
+                file.sync()
+
+    def size(self, path: str) -> int:
+        with self._mutex:
+            self._must_run("size")
+            node = self._node(path)
+            return len(node.data) if isinstance(node, File) else 0
+
+    def exists(self, path: str) -> bool:
+        with self._mutex:
+            try:
+                self._node(path)
+            except FileNotFoundError:
+                return False
+            return True
+
+    def is_directory(self, path: str) -> bool:
+        with self._mutex:
+            return self.exists(path) and isinstance(self._node(path), Directory)
+
+    def read_file(self, path: str) -> bytes:
+        with self._mutex:
+            self._must_run("read_file")
+            return bytes(self._file(path).data)
+
+    def listdir(self, path: str) -> list[str]:
+        with self._mutex:
+            self._must_run("listdir")
+            return sorted(self._directory(path).entries)
+
+    def mkdir(self, path: str) -> None:
+        with self._mutex:
+            self._step("mkdir", path)
+            parent, name = self._parent(path)
+            if name in parent.entries:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            parent.change({name: Directory()})
+
+    def rmdir(self, path: str) -> None:
+        with self._mutex:
+            self._step("rmdir", path)
+            if self._directory(path).entries:
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+            parent, name = self._parent(path)
+            parent.change({name: None})
+
+    def rename(self, source: str, target: str) -> None:
+        with self._mutex:
+            self._step("rename", f"{source} -> {target}")
+            parent, name = self._parent(source)
+            same, new_name = self._parent(target)
+            if parent is not same:
+                raise OSError(errno.EXDEV, "only within a directory", target)
+            parent.change({name: None, new_name: self._node(source)})
+
+    def unlink(self, path: str) -> None:
+        with self._mutex:
+            self._file(path)
+            self._step("unlink", path)
+            parent, name = self._parent(path)
+            parent.change({name: None})
+
+    def fsync_dir(self, path: str) -> None:
+        with self._mutex:
+            self._step("fsync_dir", path)
+            directory = self._directory(path)
+            if not self.lazy_fsync_dir:
+                directory.sync()
+
+    def lock(self, path: str) -> int:
+        with self._mutex:
+            if path in self._locks:
+                raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
+            fd = self.open(path, create=not self.exists(path))
+            self._locks[path] = fd
+            return fd
+
+    # Faults
+
+    def _step(self, name: str, what: str) -> None:
+        self._must_run(name)
+        self.operations += 1
+        self.trace.append(f"{self.operations} {name} {what}")
+        if self.crash_at is not None and self.operations >= self.crash_at:
+            self._crashed = True
+            raise Crashed(f"at {self.trace[-1]}")
+        code = self.fail_at.get(self.operations)
+        if code is not None:
+            raise OSError(code, os.strerror(code), what)
+
+    def _must_run(self, name: str) -> None:
+        if self._crashed:
+            raise Crashed("the machine is down")
+        code = self.fail_on.get(name)
+        if code is not None:
+            raise OSError(code, os.strerror(code))
+
+    def after_crash(self, random: Random | None = None) -> LosingFileSystem:
+        """What is there when the machine starts again."""
+        with self._mutex:
+            return LosingFileSystem(_survivor(self.root, random))
+
+    def after_kill(self) -> LosingFileSystem:
+        """What is there when only the process died: the page cache lives, and is still not durable."""
+        with self._mutex:
+            survivor = LosingFileSystem(self.root)
+            return survivor
+
+    def damage(self, path: str, position: int, mask: int) -> None:
+        """Flip bits of one byte, durably."""
+        file = self._file(path)
+        file.data[position] ^= mask
+        file.sync()
+
+    def cut(self, path: str, size: int) -> None:
+        """Make a file shorter, durably."""
+        file = self._file(path)
+        del file.data[size:]
+        file.sync()
+
+    def files(self, path: str = "") -> list[str]:
+        """Every file below a path."""
+        found: list[str] = []
+        for name, node in sorted(self._directory(path).entries.items()):
+            child = f"{path}/{name}"
+            found += [child] if isinstance(node, File) else self.files(child)
+        return found
+
+    def clone(self) -> LosingFileSystem:
+        """A copy in which everything is durable."""
+        return LosingFileSystem(_copy(self.root))
+
+    # Looking up
+
+    def _node(self, path: str) -> File | Directory:
+        node: File | Directory = self.root
+        for name in path.split("/"):
+            if name:
+                if not isinstance(node, Directory) or name not in node.entries:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+                node = node.entries[name]
+        return node
+
+    def _file(self, path: str) -> File:
+        node = self._node(path)
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return node
+
+    def _directory(self, path: str) -> Directory:
+        node = self._node(path)
+        if isinstance(node, File):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        return node
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        return self._directory(os.path.dirname(path)), os.path.basename(path)
+
+    def _held(self, fd: int) -> File:
+        if fd not in self._descriptors:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self._descriptors[fd]
+
+    @property
+    def open_descriptors(self) -> int:
+        return len(self._descriptors)
+
+    def __repr__(self) -> str:
+        return f"LosingFileSystem({self.operations} operations)"
+
+
+def _apply(data: bytearray, at: int, content: bytes | None) -> None:
+    if content is None:
+        del data[at:]
+        data.extend(bytes(at - len(data)))
+        return
+    data.extend(bytes(max(0, at - len(data))))
+    data[at : at + len(content)] = content
+
+
+def _link(entries: dict[str, File | Directory], changes: dict[str, File | Directory | None]) -> None:
+    for name, node in changes.items():
+        if node is None:
+            entries.pop(name, None)
+        else:
+            entries[name] = node
+
+
+def _survivor(node: Directory, random: Random | None) -> Directory:
+    entries = dict(node.durable)
+    for changes in node.pending if random is not None else ():
+        if random is not None and random.random() < 0.5:
+            _link(entries, changes)
+    survived: dict[str, File | Directory] = {}
+    for name, child in sorted(entries.items()):
+        survived[name] = _surviving_file(child, random) if isinstance(child, File) else _survivor(child, random)
+    return Directory(dict(survived), dict(survived))
+
+
+def _surviving_file(file: File, random: Random | None) -> File:
+    data = bytearray(file.durable)
+    for at, content in file.pending if random is not None else ():
+        if random is None or random.random() < 0.4:
+            continue
+        if content is not None and random.random() < 0.3:
+            content = content[: random.randrange(len(content) + 1)]
+        _apply(data, at, content)
+    return File(bytearray(data), bytes(data))
+
+
+def _copy(node: Directory) -> Directory:
+    entries: dict[str, File | Directory] = {}
+    for name, child in node.entries.items():
+        entries[name] = File(bytearray(child.data), bytes(child.data)) if isinstance(child, File) else _copy(child)
+    return Directory(entries, dict(entries))
