@@ -132,6 +132,7 @@ class NodeProcess:
     def pause(self) -> None:
         """SIGSTOP: the process stands still with all its connections open."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # returns when it really stands
         self._paused = True
 
     def resume(self) -> None:

@@ -182,9 +182,11 @@ def running(node: Layout) -> Iterator[Layout]:
     """The node of `node`, running."""
     process = NodeProcess("node 0", node.config_path(0), node.log_path(0), node.cluster_id)
     process.spawn()
-    wait_all_ready([process], timeout_s=60)
-    yield node
-    process.kill()
+    try:
+        wait_all_ready([process], timeout_s=60)
+        yield node
+    finally:
+        process.kill()
 
 
 def test_a_directory_in_use_is_refused(running: Layout) -> None:
