@@ -311,7 +311,7 @@ class RaftCore:
 
     def _learn_leader(self, leader_id: int, epoch: int, now_ms: int) -> bool:
         """News of a leader or an epoch; whether it changed this node's state."""
-        if epoch > EPOCH_MAX:
+        if epoch >= EPOCH_MAX:
             return False
         if self._quorum.may_follow(leader_id, epoch):
             self._quorum.to_follower(epoch, leader_id)

@@ -46,10 +46,10 @@ def simulate(seed: int, mutant: str | None = None) -> Outcome:
     return Outcome(seed, violation, world.digest(), world.events, world.crashes, world.oracle.committed_offset)
 
 
-def seeds_to_kill(mutant: str, limit: int) -> tuple[int, str] | None:
+def seeds_to_kill(mutant: str, limit: int, first: int = 0) -> tuple[int, str] | None:
     """How many seeds it takes until the mutant is noticed, and how; None when it survives `limit`."""
     for count in range(limit):
-        violation = simulate(count, mutant).violation
+        violation = simulate(first + count, mutant).violation
         if violation is not None:
             return count + 1, violation
     return None

@@ -198,6 +198,19 @@ def test_graceful_stop_hands_over_within_an_election_timeout() -> None:
     with_cluster(scenario)
 
 
+def test_successor_of_a_dead_leader_is_active_soon_after_the_fetch_timeout() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        await asyncio.sleep(1)
+        others = [node.node_id for node in cluster.nodes.values() if node is not leader]
+        cluster.network.isolate(leader.node_id, others)
+        started_ms = virtual_clock().now_ms()
+        await cluster.wait_leader(but_not=leader.node_id)
+        assert virtual_clock().now_ms() - started_ms < 600 + 300
+
+    with_cluster(scenario)
+
+
 def test_restarted_node_replays_the_log_from_its_start() -> None:
     async def scenario(cluster: Cluster) -> None:
         leader = await cluster.wait_leader()
