@@ -98,7 +98,16 @@ class AsyncAdmin:
         """Deletes a topic and waits until no broker in service knows it any more."""
         await self.start()
         deadline_ms = self._deadline_ms()
-        await self._cluster.ask_any(lambda c, ms: _first(c.delete_topics((name,), ms)), deadline_ms)
+
+        async def delete(connection: Any, timeout_ms: int) -> TopicOutcome | UnknownTopicOrPartitionError:
+            try:
+                return await _first(connection.delete_topics((name,), timeout_ms))
+            except UnknownTopicOrPartitionError as error:
+                return error  # the controller's own word: trying again would not change it
+
+        outcome = await self._cluster.ask_any(delete, deadline_ms)
+        if isinstance(outcome, UnknownTopicOrPartitionError):
+            raise outcome
         self._cluster.untrack(name)
         while any(topic is not None and topic.error is None for topic in await self._ask_every_broker(name)):
             if self._clock.now_ms() >= deadline_ms:
