@@ -1,0 +1,386 @@
+"""A partition on three brokers in one process, driven by a seeded random: the real partition, fetcher core and log.
+
+What is simulated is the network (a fetch turn is a call that may be cut off half-way), the controller (a few lines with
+the rules of elections and of AlterPartition), flushes (a step of their own) and crashes: a crashed broker comes back
+with its log cut at a random place between what was flushed and what was written. After every step the invariants of
+`check` hold, or the run ends with the seed that replays it: `python -m tests.simulation.replication.run --seed N`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from broker.replication.fetcher_core import Append, FetcherCore, FetchState, StartOver, Truncate
+from broker.replication.fetcher_driver import perform
+from broker.replication.leader_state import ProposedIsr
+from broker.replication.partition import Partition
+from broker.requests import PartitionFetchResult
+from metadata.registrations import PartitionRegistration
+from penstock.errors import ApiError, InvariantViolation, NotEnoughReplicasError
+from penstock.record.reader import read_columns
+from penstock.types import LeaderHint, OffsetAndEpoch
+from storage.file_system import OsFileSystem
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_types import LogOptions
+from storage.recovery import LastKnown
+from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_log, state
+
+BROKERS = (1, 2, 3)
+LAG_MS = 1_000
+WALL_MS = 1_700_000_000_000
+
+
+class InvariantBroken(AssertionError):
+    """A promise did not hold; the text says which."""
+
+
+@dataclass
+class Broker:
+    """One broker: its partition and, as a follower, its fetcher's core."""
+
+    broker_id: int
+    partition: Partition
+    fetcher: FetcherCore
+    broker_epoch: int
+    alive: bool = True
+    known_partition_epoch: int = -1
+    unacknowledged: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a run does wrong on purpose; the defaults do nothing wrong."""
+
+    partition_class: type[Partition] = Partition
+    acknowledge_before_flush: bool = False
+
+
+class World:
+    """See the module."""
+
+    def __init__(self, seed: int, directory: Path, rules: Rules = Rules(), min_isr: int = 2) -> None:
+        self.random = random.Random(seed)
+        self.rules = rules
+        self.min_isr = min_isr
+        self.now_ms = 0
+        self.directory = directory
+        self.acked: dict[int, bytes] = {}
+        self.consumed: dict[int, bytes] = {}
+        self.counter = 0
+        self.steps = 0
+        self.checked_epoch = -1
+        self.next_broker_epoch = 100
+        self.controller: PartitionRegistration = state(leader_id=1, leader_epoch=1)
+        self.brokers: dict[int, Broker] = {}
+        for broker_id in BROKERS:
+            made = rules.partition_class(broker_id, make_log(directory / str(broker_id)), 0, min_isr)
+            self.brokers[broker_id] = self._broker(made)
+        for broker in self.brokers.values():
+            self.tell(broker)
+
+    def _broker(self, partition: Partition) -> Broker:
+        self.next_broker_epoch += 1
+        made = Broker(partition.broker_id, partition, FetcherCore(0, 1 << 20), self.next_broker_epoch)
+        return made
+
+    @property
+    def alive(self) -> list[Broker]:
+        return [broker for broker in self.brokers.values() if broker.alive]
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One random event, then the invariants."""
+        self.now_ms += self.random.randrange(0, 100)
+        self.steps += 1
+        steps: list[tuple[Callable[[], None], int]] = [
+            (self.produce, 20),
+            (self.flush, 40),
+            (self.fetch, 60),
+            (self.deliver_metadata, 20),
+            (self.propose_isr, 20),
+            (self.consume, 4),
+            (self.crash, 3),
+            (self.restart, 6),
+        ]
+        self.random.choices([s for s, _ in steps], [w for _, w in steps])[0]()
+        self.check()
+
+    def produce(self) -> None:
+        """To any broker that thinks it leads: a stale one too."""
+        leaders = [b for b in self.alive if b.partition.leading is not None]
+        if not leaders:
+            return
+        broker = self.random.choice(leaders)
+        values = [f"v{self.counter + n}".encode() for n in range(self.random.randrange(1, 4))]
+        self.counter += len(values)
+        try:
+            info = broker.partition.append_as_leader(batch(*values), -1, self.now_ms, WALL_MS)
+        except NotEnoughReplicasError:
+            return
+
+        def acked(error: ApiError | None) -> None:
+            if error is None:
+                for index, value in enumerate(values):
+                    if self.acked.setdefault(info.first_offset + index, value) != value:
+                        raise InvariantBroken(f"offset {info.first_offset + index} was acked with two values")
+                self.check_isr(info.last_offset + 1)
+
+        broker.partition.acks_all.add(info.last_offset + 1, acked)
+
+    def flush(self) -> None:
+        for broker in self.some(self.alive):
+            broker.partition.log.flush()
+            broker.partition.flushed(broker.partition.log.flushed_offset)
+            self._acknowledge(broker)
+
+    def some(self, brokers: list[Broker]) -> list[Broker]:
+        """Each of them or not, in a random order."""
+        return [broker for broker in self.random.sample(brokers, len(brokers)) if self.random.random() < 0.6]
+
+    def fetch(self) -> None:
+        """One turn of some followers; an answer may get lost."""
+        for follower in self.some(self.alive):
+            if follower.partition.leading is None and len(follower.fetcher):
+                self._fetch(follower)
+
+    def _fetch(self, follower: Broker) -> None:
+        leader = self.brokers.get(follower.partition.state.leader_id)
+        for wanted in follower.fetcher.next_turn(self.now_ms).partitions:
+            result = PartitionFetchResult(PARTITION, wanted.fetch_offset)
+            if leader is None or not leader.alive or self.random.random() < 0.1:
+                follower.fetcher.session_lost()
+                return
+            position = OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch)
+            try:
+                result.diverging_epoch = leader.partition.note_follower_fetch(
+                    follower.broker_id, follower.broker_epoch, position, wanted.current_leader_epoch, self.now_ms
+                )
+                if result.diverging_epoch is None:
+                    limit = self.random.choice((1, 200, 1 << 20))
+                    result.records = leader.partition.read(wanted.fetch_offset, limit, is_replica=True)
+                result.high_watermark = leader.partition.high_watermark
+            except ApiError as error:
+                result.error = error
+            if self.random.random() < 0.1:
+                follower.fetcher.session_lost()
+                return
+            self._apply(follower, result)
+
+    def _apply(self, follower: Broker, result: PartitionFetchResult) -> None:
+        for effect in follower.fetcher.on_result(result, self.now_ms):
+            log, epoch = follower.partition.log, follower.fetcher.leader_epoch(PARTITION)
+            perform(effect, follower.partition)
+            if isinstance(effect, Append):
+                follower.unacknowledged.append(epoch)
+                if self.rules.acknowledge_before_flush:
+                    follower.fetcher.appended(PARTITION, epoch, log.log_end_offset, log.latest_epoch)
+            elif isinstance(effect, Truncate | StartOver):
+                follower.fetcher.truncated(PARTITION, epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+            else:
+                follower.fetcher.appended(PARTITION, epoch, result.fetch_offset, log.latest_epoch)
+
+    def _acknowledge(self, broker: Broker) -> None:
+        log = broker.partition.log
+        for epoch in broker.unacknowledged:
+            broker.fetcher.appended(PARTITION, epoch, log.log_end_offset, log.latest_epoch)
+        broker.unacknowledged.clear()
+
+    # -- metadata ----------------------------------------------------------------------------------------------------
+
+    def deliver_metadata(self) -> None:
+        for broker in self.some(self.alive):
+            self.tell(broker)
+
+    def tell(self, broker: Broker) -> None:
+        """The newest image reaches one broker."""
+        wanted = self.controller
+        if not broker.alive or broker.known_partition_epoch >= wanted.partition_epoch:
+            return
+        broker.known_partition_epoch = wanted.partition_epoch
+        partition = broker.partition
+        if wanted.leader_id == broker.broker_id:
+            broker.fetcher.remove([PARTITION])
+            partition.become_leader(wanted, self.now_ms)
+            return
+        hint = LeaderHint(wanted.leader_id, wanted.leader_epoch)
+        if partition.become_follower(wanted, hint) or PARTITION not in broker.fetcher:
+            partition.log.flush()
+            broker.unacknowledged.clear()
+            log = partition.log
+            broker.fetcher.add(
+                PARTITION,
+                FetchState(TOPIC_ID, wanted.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset),
+            )
+
+    def propose_isr(self) -> None:
+        """The leader wants another ISR; the controller judges; the answer may get lost."""
+        for broker in self.alive:
+            leading = broker.partition.leading
+            if leading is None:
+                continue
+            end = broker.partition.log.log_end_offset
+            proposed = leading.propose_shrink(end, broker.broker_epoch, self.now_ms, LAG_MS)
+            for follower in BROKERS:
+                proposed = proposed or leading.propose_expand(
+                    follower, broker.partition.high_watermark, broker.broker_epoch, self.brokers[follower].alive
+                )
+            proposed = proposed or leading.proposed
+            if proposed is not None and self.random.random() < 0.8:
+                accepted = self._judge(broker, proposed)
+                if accepted and self.random.random() < 0.8:
+                    wanted = self.controller
+                    broker.partition.isr_committed(wanted.isr, wanted.leader_epoch, wanted.partition_epoch)
+
+    def _judge(self, broker: Broker, proposed: ProposedIsr) -> bool:
+        wanted, leading = self.controller, broker.partition.leading
+        if leading is None or wanted.leader_id != broker.broker_id or wanted.leader_epoch != leading.leader_epoch:
+            return False
+        if wanted.partition_epoch != proposed.partition_epoch:
+            return False
+        for member in proposed.members:
+            known = self.brokers[member.broker_id]
+            if not known.alive or known.broker_epoch != member.broker_epoch:
+                broker.partition.isr_rejected(proposed)
+                return False
+        self._change(isr=tuple(sorted(proposed.ids)))
+        return True
+
+    def _change(self, isr: tuple[int, ...], leader_id: int | None = None) -> None:
+        old = self.controller
+        self.controller = state(
+            leader_id=old.leader_id if leader_id is None else leader_id,
+            leader_epoch=old.leader_epoch + (leader_id is not None),
+            partition_epoch=old.partition_epoch + 1,
+            isr=isr,
+        )
+
+    def crash(self) -> None:
+        """kill -9 with a power cut: what was not flushed may be gone. At least one broker stays."""
+        if len(self.alive) < 2:
+            return
+        broker = self.random.choice(self.alive)
+        broker.alive = False
+        isr = tuple(b for b in self.controller.isr if b != broker.broker_id) or self.controller.isr
+        electable = [b for b in isr if self.brokers[b].alive]
+        if self.controller.leader_id == broker.broker_id:
+            self._change(isr, electable[0] if electable else -1)
+        elif isr != self.controller.isr:
+            self._change(isr)
+
+    def restart(self) -> None:
+        """A dead broker comes back, with a new broker epoch and perhaps without its unflushed tail."""
+        dead = [b for b in self.brokers.values() if not b.alive]
+        if not dead:
+            return
+        broker = self.random.choice(dead)
+        old = broker.partition.log
+        recovery_point, end = old.recovery_point, old.log_end_offset
+        old.close()
+        log = Log(
+            OsFileSystem(),
+            old.directory,
+            PARTITION,
+            LogConfig(),
+            LogOptions(TOPIC_ID, last_known=LastKnown(recovery_point=recovery_point, log_start_offset=0)),
+        )
+        log.truncate_to(self.random.randint(recovery_point, end))
+        checkpointed = self.random.choice((0, broker.partition.high_watermark))
+        partition = self.rules.partition_class(broker.broker_id, log, checkpointed, self.min_isr)
+        self.brokers[broker.broker_id] = self._broker(partition)
+        if self.controller.leader_id == -1 and broker.broker_id in self.controller.isr:
+            self._change(self.controller.isr, broker.broker_id)
+        self.tell(self.brokers[broker.broker_id])
+
+    # -- reading and judging -----------------------------------------------------------------------------------------
+
+    def consume(self) -> None:
+        """Read everything readable from whoever thinks it leads; I16: what was read never changes."""
+        for broker in self.alive:
+            if broker.partition.leading is not None:
+                for offset, value in self.values(broker, broker.partition.high_watermark).items():
+                    if self.consumed.setdefault(offset, value) != value:
+                        raise InvariantBroken(f"I16: offset {offset} read as {value!r}, was {self.consumed[offset]!r}")
+
+    def values(self, broker: Broker, below: int) -> dict[int, bytes]:
+        log = broker.partition.log
+        found: dict[int, bytes] = {}
+        offset = log.log_start_offset
+        while offset < below:
+            columns = read_columns(log.read(offset, 1 << 20, max_offset=below).records, from_offset=offset)
+            found.update(zip(columns.offsets, (bytes(v or b"") for v in columns.values), strict=True))
+            if not len(columns.offsets):
+                raise InvariantBroken(f"{broker.partition}: nothing to read at {offset}, below {below}")
+            offset = max(columns.offsets) + 1
+        return found
+
+    def check_isr(self, acked_end: int) -> None:
+        """I13, I19: every member of the controller's ISR has everything that was acked, on its disk."""
+        for broker_id in self.controller.isr:
+            log = self.brokers[broker_id].partition.log
+            if log.recovery_point < acked_end:
+                raise InvariantBroken(f"I13: broker {broker_id} of the ISR has {log.recovery_point} of {acked_end}")
+
+    def check(self) -> None:
+        """I7, I10, I12, I14, I17 as far as they can be seen from outside."""
+        wanted = self.controller
+        self.check_isr(max(self.acked, default=-1) + 1)
+        for broker in self.alive:
+            partition = broker.partition
+            if not partition.log.log_start_offset <= partition.high_watermark <= partition.log.log_end_offset:
+                raise InvariantBroken(f"I17: {partition}")
+        leader = self.brokers.get(wanted.leader_id)
+        if leader is not None and leader.alive:
+            leading = leader.partition.leading
+            if leading is not None and leading.leader_epoch == wanted.leader_epoch:
+                if not leading.maximal_isr >= set(wanted.isr):
+                    raise InvariantBroken(f"I12: {sorted(leading.maximal_isr)} lacks some of {wanted.isr}")
+                if self.checked_epoch == wanted.leader_epoch and self.steps % 25:
+                    return  # what an epoch's leader has can only be lost between epochs
+                self.checked_epoch = wanted.leader_epoch
+                held = self.values(leader, leader.partition.log.log_end_offset)
+                for offset, value in self.acked.items():
+                    if held.get(offset) != value:
+                        raise InvariantBroken(f"I14: acked {value!r} at {offset}; the leader has {held.get(offset)!r}")
+
+    def converge(self) -> None:
+        """End: everybody is back, everything is flushed and fetched, and the logs are equal (I21, I23)."""
+        while len(self.alive) < len(BROKERS):
+            self.restart()
+        for _ in range(60):
+            for broker in self.brokers.values():
+                self.tell(broker)
+                broker.partition.log.flush()
+                broker.partition.flushed(broker.partition.log.flushed_offset)
+                self._acknowledge(broker)
+            self.fetch()
+            self.fetch()
+            self.now_ms += 50
+            self.propose_isr()
+        self.check()
+        logs = [self.values(b, b.partition.log.log_end_offset) for b in self.brokers.values()]
+        if not logs[0] == logs[1] == logs[2]:
+            raise InvariantBroken(f"I23: the replicas differ: ends {[len(log) for log in logs]}")
+        if set(self.controller.isr) != set(BROKERS):
+            raise InvariantBroken(f"I23: the ISR is {self.controller.isr} at the end")
+
+
+def run(seed: int, directory: Path, steps: int, rules: Rules = Rules()) -> int:
+    """One seed; the number of acked records. Raises what did not hold."""
+    world = World(seed, directory, rules)
+    for number in range(steps):
+        try:
+            world.step()
+        except (InvariantBroken, InvariantViolation) as error:
+            raise InvariantBroken(f"seed {seed}, step {number}: {error}") from error
+    try:
+        world.converge()
+    except (InvariantBroken, InvariantViolation) as error:
+        raise InvariantBroken(f"seed {seed}, at the end: {error}") from error
+    for broker in world.brokers.values():
+        broker.partition.log.close()
+    return len(world.acked)
