@@ -61,7 +61,9 @@ class Applier:
         self._proposals.append(Proposal(last_offset, future))
 
     def has_work(self, committed_offset: int) -> bool:
-        return self.applied_offset(committed_offset) < committed_offset
+        """Whether something is to be delivered or, where nobody listens, a proposer to be told."""
+        applied = self.applied_offset(committed_offset)
+        return applied < committed_offset or bool(self._proposals and self._proposals[0].last_offset < applied)
 
     def deliver_some(self, committed_offset: int) -> None:
         """The next committed batches to every listener that lacks them, then the proposals that this completes."""

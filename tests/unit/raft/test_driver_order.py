@@ -163,6 +163,7 @@ def test_driver_tells_what_it_is_before_and_after_its_life() -> None:
         assert driver.is_leader and "running" in repr(driver)
         assert driver.describe().voters[0].log_end_offset == 1
         assert driver.statistics().flushes == 1
+        assert await driver.propose([b"x"]) == 1  # also when nobody listens
         await driver.stop()
         await driver.stop()
         assert not driver.is_leader and "stopping" in repr(driver)
