@@ -99,6 +99,8 @@ class Accumulator:
         self.memory = memory
         self.sticky: dict[str, deque[ProducerBatch]] = {}
         """Topic to the slot where records without a key go now; read by the fast path of send."""
+        self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
+        """Topic to its partitions' slots, for records with a key; also read by send. Empty with a partitioner of the user's."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._chooser = StickyChooser()
@@ -125,6 +127,11 @@ class Accumulator:
             self._sticky_queues[topic] = found
             self.sticky[topic] = found.slot
         return found
+
+    def keyed_slots(self, topic: str, partition_count: int, max_batch_bytes: int | None) -> None:
+        """Lets send find the partitions' slots by itself."""
+        queues = (self.queue(TopicPartition(topic, p), max_batch_bytes) for p in range(partition_count))
+        self.keyed[topic] = tuple(queue.slot for queue in queues)
 
     def choose_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
         """The least busy of `partitions`."""

@@ -46,10 +46,10 @@ class ArrowOptions:
 
 
 def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
-    """What the buffer holds as a table; no rows when it is empty."""
+    """What the buffer holds as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
     batches: list[Any] = []
-    rows = 0
-    while options.max_records is None or rows < options.max_records:
+    rows = size_bytes = 0
+    while size_bytes < core.config.fetch_max_bytes and (options.max_records is None or rows < options.max_records):
         item = core.next_item(bool(batches))
         if item is None:
             break
@@ -70,6 +70,7 @@ def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
             state.position = item.next_offset
         if batch.num_rows:
             batches.append(batch)
+            size_bytes += len(item.records)
             rows += batch.num_rows
     return pa.Table.from_batches(batches, options.schema)
 

@@ -19,6 +19,9 @@ from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartiti
 RECORD_OVERHEAD_BYTES = 16
 """Not less than what the varints around a value below 1 MiB take, without key and headers."""
 
+KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
+"""The same with a key."""
+
 Headers = Sequence[tuple[str, bytes | None]]
 
 

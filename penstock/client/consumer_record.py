@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from itertools import repeat
 from typing import NamedTuple
@@ -38,4 +39,11 @@ def make_records(tp: TopicPartition, columns: RecordColumns) -> list[ConsumerRec
         headers,
         strict=False,
     )
-    return list(map(tuple.__new__, repeat(ConsumerRecord), rows))
+    # The collector would walk these new objects, none of which can be in a cycle, at every 700th: half of the whole cost.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return list(map(tuple.__new__, repeat(ConsumerRecord), rows))
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,7 +1,7 @@
 """Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
 
-The bound is soft by one answer: a request is sent only while there is room, and its answer is taken whole. Not here:
-decoding (consumer_core.py).
+A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. Who
+empties it below that mark tells the loop. Not here: decoding (consumer_core.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Callable
 from penstock.client.positions import Deliver, Report
 
 Item = Deliver | Report
+
+FREE_SHARE = 4
+"""One part in so many must be free before more is asked for."""
 
 
 class FetchBuffer:
@@ -38,10 +41,10 @@ class FetchBuffer:
             if not self._items:
                 return None
             item = self._items.popleft()
-            was_full = self._used >= self.limit_bytes
+            was_full = self.is_full
             self._used -= _size(item)
-            has_room = self._used < self.limit_bytes
-        if was_full and has_room:
+            has_room = was_full and not self.is_full
+        if has_room:
             self.on_room()
         return item
 
@@ -56,6 +59,11 @@ class FetchBuffer:
             self._items.clear()
             self._used = 0
         self.on_room()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is too little room to ask for more."""
+        return self._used * FREE_SHARE > self.limit_bytes * (FREE_SHARE - 1)
 
     @property
     def room_bytes(self) -> int:

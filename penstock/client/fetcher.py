@@ -28,7 +28,6 @@ from penstock.errors import (
 )
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
-MIN_REQUEST_BYTES = 64 * 1024
 LOOK_UP_ATTEMPT_MS = 5_000
 """A reset is looked up in steps of this, so that a poll hears of what goes wrong."""
 
@@ -66,7 +65,7 @@ class Fetcher:
     # What the links ask (LinkOwner)
 
     def wanted(self, node_id: int) -> Wanted:
-        if self._buffer.room_bytes < min(MIN_REQUEST_BYTES, self._buffer.limit_bytes):
+        if self._buffer.is_full:
             return {}
         now_ms = self._cluster.clock.now_ms()
         return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)

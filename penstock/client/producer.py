@@ -14,9 +14,10 @@ from typing import Any
 
 from penstock.client.accumulator import PartitionQueue, Refusal
 from penstock.client.background import loop_thread
-from penstock.client.batch import RECORD_OVERHEAD_BYTES, ProducerBatch
+from penstock.client.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.bulk_send import BulkPlan
 from penstock.client.future import BulkFuture, RecordFuture, wait_done
+from penstock.client.partitioner import partition_for_key
 from penstock.client.producer_core import ProducerCore
 from penstock.client.sender import ProducerStatistics
 from penstock.errors import TimedOutError
@@ -32,6 +33,7 @@ class Producer:
     def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
         self._core = ProducerCore(bootstrap, options)
         self._sticky = self._core.accumulator.sticky
+        self._keyed = self._core.accumulator.keyed
         self._thread = loop_thread()
         self._core.start(self._thread.loop)
         self._thread.clients.add(self)
@@ -46,22 +48,49 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> RecordFuture:
         """Queues one record and returns the promise of its RecordMetadata."""
-        if key is None and headers is None and partition is None and timestamp_ms is None and value.__class__ is bytes:
-            slot = self._sticky.get(topic)
-            if slot:
-                try:
-                    batch = slot.pop()
-                except IndexError:  # another thread has it in hand
-                    return self._send_slow(topic, value, None, None, None, None)
-                try:
-                    room = batch.room - len(value) - RECORD_OVERHEAD_BYTES
-                    if room >= 0:
-                        batch.room = room
-                        batch.append(value)
-                        return batch.next_future()
-                finally:
-                    slot.append(batch)
+        if headers is None and partition is None and timestamp_ms is None and value.__class__ is bytes:
+            if key is None:
+                slot = self._sticky.get(topic)
+                if slot:
+                    try:
+                        batch = slot.pop()
+                    except IndexError:  # another thread has it in hand
+                        return self._send_slow(topic, value, None, None, None, None)
+                    try:
+                        room = batch.room - len(value) - RECORD_OVERHEAD_BYTES
+                        if room >= 0:
+                            batch.room = room
+                            batch.append(value)
+                            return batch.next_future()
+                    finally:
+                        slot.append(batch)
+            elif key.__class__ is bytes:
+                future = self._send_keyed(topic, value, key)
+                if future is not None:
+                    return future
         return self._send_slow(topic, value, key, headers, partition, timestamp_ms)
+
+    def _send_keyed(self, topic: str, value: Any, key: bytes) -> RecordFuture | None:
+        """The same short way for a record with a key; None where the long way must be taken."""
+        slots = self._keyed.get(topic)
+        if not slots:
+            return None
+        slot = slots[partition_for_key(key, len(slots))]
+        try:
+            batch = slot.pop()
+        except IndexError:  # no open batch, or another thread has it in hand
+            return None
+        try:
+            room = batch.room - len(value) - len(key) - KEYED_OVERHEAD_BYTES
+            keys = batch.keys
+            if room < 0 or keys is None or len(keys) != len(batch.values):
+                return None
+            batch.room = room
+            keys.append(key)
+            batch.append(value)
+            return batch.next_future()
+        finally:
+            slot.append(batch)
 
     def _send_slow(
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None

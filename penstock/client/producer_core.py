@@ -59,6 +59,14 @@ class ProducerCore:
             config.max_in_flight_requests_per_connection,
         )
         self.closed = False
+        self.cluster.subscribe(self._check_partition_counts)
+
+    def _check_partition_counts(self) -> None:
+        """A topic that got more partitions, or is gone, must not be found by the old count."""
+        for topic, slots in tuple(self.accumulator.keyed.items()):
+            info = self.cluster.cache.topic(topic)
+            if info is None or len(info.partitions) != len(slots):
+                self.accumulator.keyed.pop(topic, None)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on the network half works on `loop`."""
@@ -109,6 +117,8 @@ class ProducerCore:
             partition = self.config.partitioner(info.name, record.key, record.value, len(info.partitions))
         if partition is None and record.key is not None:
             partition = partition_for_key(record.key, len(info.partitions))
+            if info.name not in self.accumulator.keyed and self.config.partitioner is None:
+                self.accumulator.keyed_slots(info.name, len(info.partitions), limit)
         if partition is None:
             return self.accumulator.sticky_queue(info.name, self.cluster.cache.led_partitions(info.name), limit)
         if isinstance(partition, bool) or not isinstance(partition, int):
@@ -164,6 +174,7 @@ class ProducerCore:
         """No further record is taken; what was taken is still sent."""
         self.closed = True
         self.accumulator.sticky.clear()
+        self.accumulator.keyed.clear()
 
     async def finish_close(self) -> None:
         """Ends all traffic; whatever is not acked fails."""

@@ -8,11 +8,13 @@ its open streams, `move_leader` moves a partition, `truncate` loses records. It 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 import grpc.aio
 import uvloop
