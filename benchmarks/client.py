@@ -1,8 +1,8 @@
 """How fast one Python process produces and consumes: `python benchmarks/client.py [--bootstrap HOST:PORT] [...]`.
 
-Without --bootstrap a fake cluster runs in a process of its own, which shows what the client itself costs; with it, the
-same work goes to a real one. Every figure is records a second of wall time until the last ack (or record), and beside it
-the CPU seconds of this process per million records.
+Without --bootstrap a fake cluster runs in a process of its own, which shows what the client itself costs; with it,
+the same work goes to a real one. Every figure is records a second of wall time until the last ack (or record), and
+beside it the CPU seconds of this process per million records.
 """
 
 from __future__ import annotations

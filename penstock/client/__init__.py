@@ -1,0 +1,5 @@
+"""Producer, Consumer and Admin over gRPC, plain and async. Users import them from `penstock`.
+
+Faces: producer, consumer, admin and their async twins. Cores without I/O: accumulator, dispatcher, positions,
+fetch_session, metadata_cache. Drivers on one event loop: cluster, sender, fetcher. Edges: channel, wire.
+"""

@@ -1,12 +1,13 @@
 """Where records wait to be sent: open batches by partition, closed ones behind them, all within `buffer_memory`.
 
-Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be appended to
-lies in its partition's *slot*, and whoever takes it out (`deque.pop` is atomic) owns it until it is put back. So a sender
-that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a moment later. A lock
-guards only the opening of batches. Closed batches are appended by whoever closed them and taken by the sender alone.
+Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be
+appended to lies in its partition's *slot*, and whoever takes it out (`deque.pop` is atomic) owns it until it is put
+back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
+moment later. A lock guards only the opening of batches. Closed batches are appended by whoever closed them and taken
+by the sender alone.
 
-Memory is granted to a batch in steps (GRANT_BYTES), not per record, and given back when the batch is done. Times come in
-as arguments. Not here: which batch goes where, and retries (dispatcher.py).
+Memory is granted to a batch in steps (GRANT_BYTES), not per record, and given back when the batch is done. Times come
+in as arguments. Not here: which batch goes where, and retries (dispatcher.py).
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Accumulator:
         self.sticky: dict[str, deque[ProducerBatch]] = {}
         """Topic to the slot where records without a key go now; read by the fast path of send."""
         self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
-        """Topic to its partitions' slots, for records with a key; also read by send. Empty with a partitioner of the user's."""
+        """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._chooser = StickyChooser()
@@ -120,7 +121,7 @@ class Accumulator:
         return iter(tuple(self._queues.values()))
 
     def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
-        """Where a record of `topic` without a key goes: the partition that has the topic's open batch, else a new one."""
+        """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
         found = self._sticky_queues.get(topic)
         if found is None or found.open is None:
             found = self.choose_queue(topic, partitions, max_batch_bytes)
@@ -271,7 +272,7 @@ class Accumulator:
     def unfinished(self) -> list[ProducerBatch]:
         """Every batch that is not acked and has not failed, at this moment; safe in any thread.
 
-        A batch moves open → ready → in flight and, at a retry, back to ready; looking in flight first and last misses none.
+        A batch moves open → ready → in flight and, at a retry, back; looking in flight first and last misses none.
         """
         found: dict[int, ProducerBatch] = {}
         for queue in self.queues():

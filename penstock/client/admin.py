@@ -33,7 +33,7 @@ class Admin:
         replication_factor: int = -1,
         config: Mapping[str, Any] | None = None,
     ) -> TopicDescription:
-        """Creates a topic and waits until every partition has a leader that every broker knows. -1: the cluster's default."""
+        """Creates a topic and waits until every broker knows a leader of each partition. -1: the cluster's default."""
         return self._run(self._admin.create_topic(name, partitions, replication_factor, config))
 
     def delete_topic(self, name: str) -> None:

@@ -1,7 +1,8 @@
 """AsyncProducer: the same producer for an event loop.
 
-`await send(...)` waits only for a topic's first metadata and for memory, and returns the promise, which can be awaited in
-turn. Everything works on the loop that runs `start` (or the first send); it is not thread-safe, as asyncio objects are not.
+`await send(...)` waits only for a topic's first metadata and for memory, and returns the promise, which can be
+awaited in turn. Everything works on the loop that runs `start` (or the first send); it is not thread-safe, as asyncio
+objects are not.
 """
 
 from __future__ import annotations

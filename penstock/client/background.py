@@ -1,8 +1,8 @@
 """The one background thread with an event loop on which every plain (not async) client of this process works.
 
-Started at first use, never at import; a fork starts its own. The thread is a daemon, and at interpreter exit every client
-that was forgotten open is closed within EXIT_SECONDS, so that neither a forgotten close nor a dead broker keeps a program
-from ending. Not here: anything about clients.
+Started at first use, never at import; a fork starts its own. The thread is a daemon, and at interpreter exit every
+client that was forgotten open is closed within EXIT_SECONDS, so that neither a forgotten close nor a dead broker
+keeps a program from ending. Not here: anything about clients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A batch of the producer: records of one partition, from the first append to the ack.
 
 It goes open → closed → encoded → done. While open, exactly one thread has it in hand (accumulator.py says how); once
-encoded, only the sender's thread touches it; when done, it only answers futures. Its timestamp is the moment it was opened:
-a record's create time is exact to `linger_ms`, unless the caller gave one. Not here: where batches wait.
+encoded, only the sender's thread touches it; when done, it only answers futures. Its timestamp is the moment it was
+opened: a record's create time is exact to `linger_ms`, unless the caller gave one. Not here: where batches wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cuts many values into batches for send_many, without an object per record.
 
-A run is a list of values (and keys) of one partition that fits one batch. Values without keys are cut by count and size;
-with keys they are first put together by partition. Arrow arrays are sliced, never unpacked. Pure.
+A run is a list of values (and keys) of one partition that fits one batch. Values without keys are cut by count and
+size; with keys they are first put together by partition. Arrow arrays are sliced, never unpacked. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What send_many does with its values: an iterator of encoded batches, each with the partition it is for.
 
-Both faces of the producer walk it and queue each batch as memory allows; nothing is encoded before the batch ahead of it
-was queued, so a long iterable needs no more memory than the buffer. Cutting is bulk.py's.
+Both faces of the producer walk it and queue each batch as memory allows; nothing is encoded before the batch ahead of
+it was queued, so a long iterable needs no more memory than the buffer. Cutting is bulk.py's.
 """
 
 from __future__ import annotations

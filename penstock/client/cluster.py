@@ -1,8 +1,8 @@
 """Reaches the cluster: bootstrap, metadata refresh, one connection per broker, and calls that any node may answer.
 
-The async driver around MetadataCache. Everything is bounded: bootstrap by `bootstrap_timeout_ms`, a call by its deadline,
-one attempt at metadata by METADATA_ATTEMPT_MS, because a paused broker answers nothing and refuses nothing. At most one
-refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
+The async driver around MetadataCache. Everything is bounded: bootstrap by `bootstrap_timeout_ms`, a call by its
+deadline, one attempt at metadata by METADATA_ATTEMPT_MS, because a paused broker answers nothing and refuses nothing.
+At most one refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
 """
 
 from __future__ import annotations
@@ -181,7 +181,8 @@ class Cluster:
                 if error is not None and not isinstance(error, UnknownTopicOrPartitionError):
                     raise error
                 raise UnknownTopicOrPartitionError(
-                    f"topic {name!r} does not exist (asked for {waited_ms} ms); create it first: penstock topics create {name}"
+                    f"topic {name!r} does not exist (asked for {waited_ms} ms);"
+                    f" create it first: penstock topics create {name}"
                 )
             await self._pause(attempt)
 

@@ -8,7 +8,7 @@ checking (options.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.client.options import build_config, described, limited, one_of
@@ -75,8 +75,11 @@ class ProducerConfig(_Common):
         120_000, 1, doc="how long after send a record is acked or failed, retries included"
     )
     retries: int = limited(2**31 - 1, 0, doc="how often a batch is retried; delivery_timeout_ms bounds it as well")
-    partitioner: PartitionerFunction | None = described(
-        None, doc="a function (topic, key, value, partitions) to a partition; None: murmur2 of the key, else sticky"
+    partitioner: PartitionerFunction | None = field(
+        default=None,
+        metadata={
+            "doc": "a function (topic, key, value, partitions) to a partition; None: murmur2 of the key, or sticky"
+        },
     )
 
     @property
@@ -119,7 +122,8 @@ def producer_config(options: dict[str, Any]) -> ProducerConfig:
     config = build_config(ProducerConfig, "Producer", options)
     if config.delivery_timeout_ms < config.linger_ms:
         raise ConfigError(
-            f"Producer option delivery_timeout_ms={config.delivery_timeout_ms} must be at least linger_ms={config.linger_ms}"
+            f"Producer option delivery_timeout_ms={config.delivery_timeout_ms} must be at least"
+            f" linger_ms={config.linger_ms}"
         )
     return config
 

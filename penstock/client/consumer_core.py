@@ -1,8 +1,8 @@
 """The consumer without its face: what Consumer and AsyncConsumer share.
 
-Taking from the buffer and decoding happen in the caller's thread, so that the loop keeps fetching meanwhile; everything
-that changes what is fetched runs on the loop. One thread at a time may use a consumer, as in Kafka. Errors of a partition
-are raised by the poll that reaches them, after the records before them were returned.
+Taking from the buffer and decoding happen in the caller's thread, so that the loop keeps fetching meanwhile;
+everything that changes what is fetched runs on the loop. One thread at a time may use a consumer, as in Kafka. Errors
+of a partition are raised by the poll that reaches them, after the records before them were returned.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def make_records(tp: TopicPartition, columns: RecordColumns) -> list[ConsumerRec
         headers,
         strict=False,
     )
-    # The collector would walk these new objects, none of which can be in a cycle, at every 700th: half of the whole cost.
+    # The collector would walk these new objects, which cannot be in a cycle, at every 700th: half of the whole cost.
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,9 @@
 """One fetch stream to one broker, one request at a time: ask, take the answer, ask again while there is room.
 
 The next request is written before the answer is handed on, so that the broker works while the user decodes. When the
-wanted partitions change under a waiting request (a seek, a new assignment), the stream is given up for a new one: a seek
-must not wait for `fetch_max_wait_ms`. Not here: what to want (positions.py) and what an answer means (fetcher.py).
+wanted partitions change under a waiting request (a seek, a new assignment), the stream is given up for a new one: a
+seek must not wait for `fetch_max_wait_ms`. Not here: what to want (positions.py) and what an answer means
+(fetcher.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one fetch stream has been told so far: a request names only what changed since.
 
-Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the next
-one begins with everything.
+Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the
+next one begins with everything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a send returns: a promise of where its record will stand.
 
-A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; what it promises is
-the batch's. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run on the
-client's own thread and must not block. A BulkFuture stands for all batches of one `send_many`.
+A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; what it promises
+is the batch's. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run
+on the client's own thread and must not block. A BulkFuture stands for all batches of one `send_many`.
 """
 
 from __future__ import annotations

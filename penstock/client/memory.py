@@ -1,7 +1,7 @@
 """The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
 
-Taking never blocks; who finds it empty waits with `wait` (a thread) or `subscribe` (an event loop) and tries again. Fair
-only in that everybody who waits is woken.
+Taking never blocks; who finds it empty waits with `wait` (a thread) or `subscribe` (an event loop) and tries again.
+Fair only in that everybody who waits is woken.
 """
 
 from __future__ import annotations

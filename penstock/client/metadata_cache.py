@@ -1,8 +1,8 @@
 """What the client knows about the cluster: who leads each partition and where each node listens.
 
-Pure: fed with snapshots and leader hints, asked by producers and consumers. A leader epoch never goes back for one topic
-id (KIP-320): an old answer from a lagging broker does not undo a newer leader. A hint from NotLeaderOrFollower counts at
-once, before the next snapshot. Not here: asking (cluster.py).
+Pure: fed with snapshots and leader hints, asked by producers and consumers. A leader epoch never goes back for one
+topic id (KIP-320): an old answer from a lagging broker does not undo a newer leader. A hint from NotLeaderOrFollower
+counts at once, before the next snapshot. Not here: asking (cluster.py).
 """
 
 from __future__ import annotations

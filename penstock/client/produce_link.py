@@ -1,7 +1,8 @@
-"""One produce stream to one broker: a task that writes, a task that reads, and the requests that are not answered yet.
+"""One produce stream to one broker: a task that writes, a task that reads, and the requests that are not answered
+yet.
 
-When either ends, both end, and every unanswered request is reported broken, once, in the order in which it was sent. A link
-is not repaired: the sender makes a new one. It decides nothing.
+When either ends, both end, and every unanswered request is reported broken, once, in the order in which it was sent.
+A link is not repaired: the sender makes a new one. It decides nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The producer without its face: what Producer and AsyncProducer share.
 
-Checks a record, finds its partition, appends it, and tells the caller what to wait for when it cannot: a topic's metadata
-or memory. It never waits itself, so that one face can block and the other await. Not here: batches (accumulator.py) and
-traffic (sender.py).
+Checks a record, finds its partition, appends it, and tells the caller what to wait for when it cannot: a topic's
+metadata or memory. It never waits itself, so that one face can block and the other await. Not here: batches
+(accumulator.py) and traffic (sender.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fetches a bounded range of one partition as raw record buffers: for Spark, which decodes them itself.
 
-A stream of its own to the leader, the next request out before a buffer is handed on. A buffer may begin below the wanted
-offset and end above the range, because batches are whole: decode it with `from_offset` and `to_offset`. Leader changes
-are followed; an offset out of range is an error that tells both bounds, never a jump, because a range is a promise.
+A stream of its own to the leader, the next request out before a buffer is handed on. A buffer may begin below the
+wanted offset and end above the range, because batches are whole: decode it with `from_offset` and `to_offset`. Leader
+changes are followed; an offset out of range is an error that tells both bounds, never a jump, because a range is a
+promise.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Sends what the accumulator holds: the producer's driver on the event loop.
 
-`_pump` is the whole cycle, and plain code: close what is due, let the dispatcher make requests, hand them to the links, set
-one timer for whatever comes next. It runs when a caller wakes it, an answer comes, the metadata changes, or the timer
-fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle, because a tight
-loop of sends gives up the GIL only every 5 ms. Decisions are the dispatcher's; streams are produce_link.py's.
+`_pump` is the whole cycle, and plain code: close what is due, let the dispatcher make requests, hand them to the
+links, set one timer for whatever comes next. It runs when a caller wakes it, an answer comes, the metadata changes,
+or the timer fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle,
+because a tight loop of sends gives up the GIL only every 5 ms. Decisions are the dispatcher's; streams are
+produce_link.py's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DELIVERY_CHECK_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """Counts since the producer was made. `possible_duplicates`: acked records of which an earlier attempt may stand too."""
+    """Counts since the producer was made. `possible_duplicates`: acked records that an earlier attempt may double."""
 
     records_acked: int = 0
     records_failed: int = 0

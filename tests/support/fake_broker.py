@@ -1,8 +1,9 @@
 """A fake cluster for client tests: real gRPC, real record batches, logs in memory, and errors on demand.
 
-Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong: `fail_produce` and
-`fail_fetch` queue errors for a partition (each is used once), `silence` lets a node swallow requests, `break_streams` ends
-its open streams, `move_leader` moves a partition, `truncate` loses records. It checks nothing that a real broker checks.
+Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
+`fail_produce` and `fail_fetch` queue errors for a partition (each is used once), `silence` lets a node swallow
+requests, `break_streams` ends its open streams, `move_leader` moves a partition, `truncate` loses records. It checks
+nothing that a real broker checks.
 """
 
 from __future__ import annotations
