@@ -110,6 +110,19 @@ class PenstockLogClient:
             self._consumer = Consumer(self._bootstrap, **wanted)
         return self._consumer
 
+    def close(self) -> None:
+        """Closes what was opened; the process's shared client is never closed, a private one should be."""
+        for opened in (self._admin, self._consumer):
+            if opened is not None:
+                opened.close()
+        self._admin = self._consumer = None
+
+    def __enter__(self) -> PenstockLogClient:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"PenstockLogClient({self._bootstrap})"
 
