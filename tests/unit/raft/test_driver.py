@@ -5,118 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from random import Random
 
 import pytest
 
 from penstock.errors import NetworkError, NotControllerError
-from raft.config import RaftConfig
-from raft.driver import RaftDriver
 from raft.messages import BeginQuorumEpochRequest, FetchRequest
 from raft.quorum_state import ElectionState, State
-from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
+from tests.support.raft_cluster import Cluster, Recorder, wait_until
 from tests.support.virtual_time import run_virtual, virtual_clock
-
-
-class Recorder:
-    """A listener that remembers everything it was told."""
-
-    def __init__(self) -> None:
-        self.values: list[bytes] = []
-        self.next_offset = 0
-        self.leaders: list[tuple[int, int]] = []
-
-    def on_committed(self, base_offset: int, records: bytes) -> None:
-        assert base_offset == self.next_offset
-        values = values_of(records)
-        self.values += values
-        self.next_offset += len(values)
-
-    def on_leader_change(self, leader_id: int, epoch: int) -> None:
-        self.leaders.append((leader_id, epoch))
-
-    @property
-    def own_values(self) -> list[bytes]:
-        return [value for value in self.values if b"LeaderChange" not in value]
-
-
-class Node:
-    """One driver with its fakes; `crash` ends it as a power cut would."""
-
-    def __init__(self, cluster: Cluster, node_id: int) -> None:
-        self.cluster = cluster
-        self.node_id = node_id
-        self.log = MemoryLog()
-        self.store = MemoryStore()
-        self.recorder = Recorder()
-        self.fatal: list[BaseException] = []
-        self.driver = self._new_driver()
-
-    def _new_driver(self) -> RaftDriver:
-        config = RaftConfig("c", self.node_id, self.cluster.voters, election_timeout_ms=200, fetch_timeout_ms=600)
-        driver = RaftDriver(
-            config,
-            self.log,
-            self.store,
-            self.cluster.network.transport(self.node_id),
-            virtual_clock(),
-            Random(self.node_id),
-            InlineExecutor(),
-            self.fatal.append,
-        )
-        driver.subscribe(self.recorder)
-        return driver
-
-    async def start(self) -> None:
-        await self.driver.start()
-        self.cluster.network.handlers[self.node_id] = self.driver.handle
-
-    async def stop(self) -> None:
-        await self.driver.stop()
-        self.cluster.network.handlers.pop(self.node_id, None)
-
-    async def restart(self) -> None:
-        await self.stop()
-        self.log = self.log.crash()
-        self.recorder = Recorder()
-        self.driver = self._new_driver()
-        await self.start()
-
-
-class Cluster:
-    def __init__(self, count: int = 3, observers: int = 0) -> None:
-        self.network = MemoryNetwork()
-        self.voters = tuple(range(1, count + 1))
-        self.nodes = {node_id: Node(self, node_id) for node_id in range(1, count + observers + 1)}
-
-    async def __aenter__(self) -> Cluster:
-        for node in self.nodes.values():
-            await node.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for node in self.nodes.values():
-            await node.stop()
-        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        assert left == []
-
-    def leader(self) -> Node | None:
-        leaders = [node for node in self.nodes.values() if node.driver.is_leader]
-        return max(leaders, key=lambda node: node.driver.leader_and_epoch[1]) if leaders else None
-
-    async def wait_leader(self, but_not: int = -1) -> Node:
-        await wait_until(lambda: (leader := self.leader()) is not None and leader.node_id != but_not)
-        leader = self.leader()
-        assert leader is not None
-        return leader
-
-
-async def wait_until(condition: Callable[[], bool], timeout_ms: int = 20_000) -> None:
-    """Let virtual time pass until the condition holds."""
-    deadline_ms = virtual_clock().now_ms() + timeout_ms
-    while not condition():
-        assert virtual_clock().now_ms() < deadline_ms, "it did not come true in time"
-        await asyncio.sleep(0.005)
 
 
 def with_cluster(test: Callable[[Cluster], Awaitable[None]], count: int = 3, observers: int = 0) -> None:
