@@ -8,17 +8,33 @@ import json
 import re
 import shutil
 import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.config import load_config
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from penstock.testing.layout import free_ports
 
 OPS = Path(__file__).resolve().parents[2] / "ops"
 NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
+
+
+def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) -> None:
+    """Asks again and again, a little apart; fails with what is still missing in the end."""
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while found := missing():
+        assert time.monotonic() < deadline, found
+        pause.wait(0.1)
 
 
 def exported(cluster: Cluster) -> set[str]:
@@ -32,15 +48,21 @@ def exported(cluster: Cluster) -> set[str]:
 def metrics() -> set[str]:
     """What a node shows that has served a topic's life."""
     with Cluster() as cluster:
-        with Admin(cluster.bootstrap) as admin:
-            admin.create_topic("orders", partitions=1)
-        with Producer(cluster.bootstrap) as producer:
-            producer.send("orders", value=b"v").result(30)
-        with Consumer(cluster.bootstrap) as consumer:
-            consumer.assign([TopicPartition("orders", 0)])
-            consumer.seek_to_beginning()
-            consumer.poll(timeout_ms=1000)
+        use_a_topic(cluster)
         return exported(cluster)
+
+
+def use_a_topic(cluster: Cluster) -> None:
+    """Creates, writes and reads one, so that every kind of request has been answered."""
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("orders", partitions=1)
+    with Producer(cluster.bootstrap) as producer:
+        for _ in range(5):  # the last answer before a stream closes may go uncounted
+            producer.send("orders", value=b"v").result(30)
+    with Consumer(cluster.bootstrap) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.seek_to_beginning()
+        wait_until_empty(lambda: [] if len(consumer.poll(timeout_ms=200)) else ["the record"])
 
 
 def test_every_panel_of_the_dashboard_asks_for_metrics_that_a_node_shows(metrics: set[str]) -> None:
@@ -64,6 +86,56 @@ def test_every_alert_asks_for_metrics_that_a_node_shows(metrics: set[str]) -> No
 def test_the_example_configuration_is_one_that_a_node_accepts() -> None:
     config = load_config(str(OPS / "config" / "node.toml"))
     assert config.min_insync_replicas == 2 and len(config.voters) == 3
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
+def test_every_panel_has_data_in_a_prometheus_that_scrapes_a_live_cluster(tmp_path: Path) -> None:
+    shutil.copy(OPS / "prometheus" / "alerts.yml", tmp_path)
+    with Cluster() as cluster:
+        target = cluster.metrics_url(0).removeprefix("http://").removesuffix("/metrics")
+        config = (OPS / "prometheus" / "prometheus.yml").read_text().replace("15s", "1s")
+        config = re.sub(r"targets: .*", f'targets: ["{target}"]', config)
+        (tmp_path / "prometheus.yml").write_text(config)
+        with running_prometheus(tmp_path) as api:
+            use_a_topic(cluster)
+            wanted = [*panel_queries(), 'count(up{job="penstock"} == 1)']
+            wait_until_empty(lambda: [asked for asked in wanted if not query(api, "query", query=asked)["result"]])
+            groups = query(api, "rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert len(rules) >= 8
+    assert {(rule["health"], rule["state"]) for rule in rules} == {("ok", "inactive")}
+
+
+@contextmanager
+def running_prometheus(directory: Path) -> Iterator[str]:
+    """A Prometheus with `directory`/prometheus.yml; the address of its API."""
+    address = f"127.0.0.1:{free_ports(1)[0].metrics}"
+    flags = [f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/tsdb"]
+    command = ["prometheus", *flags, f"--web.listen-address={address}"]
+    with (directory / "log").open("wb") as log, subprocess.Popen(command, stderr=log, stdout=log) as process:
+        try:
+            yield f"http://{address}/api/v1"
+        finally:
+            process.terminate()
+
+
+def query(api: str, endpoint: str, **parameters: str) -> Any:
+    """The data of one answer of Prometheus' API; empty while it does not answer yet."""
+    try:
+        with urllib.request.urlopen(f"{api}/{endpoint}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+            return json.load(answer)["data"]
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise AssertionError(f"{parameters}: {error}") from None
+    except OSError:
+        return {"result": [], "groups": []}
+
+
+def panel_queries() -> list[str]:
+    """Every query of the dashboard with Grafana's variables filled in."""
+    dashboard = json.loads((OPS / "grafana" / "penstock.json").read_text())
+    targets = [target for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    return [target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*") for target in targets]
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
