@@ -2,7 +2,7 @@
 
 Prints one JSON line a row: what was done, by which code, on which records, the best of several rounds. Time is the
 process's own CPU time, because everything here is one thread that never waits, and other work on the machine shall not
-count; rounds of the codes take turns for the same reason. Of what aiokafka reads only the values are touched, while ours
+count; rounds of the codes take turns for the same reason. Of what aiokafka reads only values are touched, while ours
 gives every column. `python benchmarks/records.py` takes about ten seconds.
 """
 

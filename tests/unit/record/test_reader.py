@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
+from penstock.record.arrow import to_arrow_columns
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import NO_RECORDS, Record, read_columns, read_records
+
+Way = Callable[[bytes], object]
+WAYS: list[Way] = [read_columns, partial(to_arrow_columns, include_headers=True)]
 
 
 def batch_of(first: int, count: int, **options: object) -> bytes:
@@ -136,16 +143,20 @@ def test_unknown_codec_is_its_own_error() -> None:
         ("14 00 00 00 01 02 76 02 02 ff 01", 1, "UTF-8"),
         ("14 00 00 00 01 02 76 02 01 00 01", 1, "header's field"),
         ("0e 00 00 00 01 7e 76 00", 1, "reaches beyond"),
+        ("0e 00 00 00 01 02 76 00 0e 00 00 00 01 02 76 00", 2, "do not ascend"),
+        ("16 00 00 00 01 02 76 02 00 01 00 00", 1, "its fields end"),
     ],
 )
-def test_damage_inside_a_batch_with_a_right_checksum_is_named(body: str, count: int, why: str) -> None:
+@pytest.mark.parametrize("read", WAYS)
+def test_damage_inside_a_batch_with_a_right_checksum_is_named(read: Way, body: str, count: int, why: str) -> None:
     with pytest.raises(CorruptMessageError, match=why):
-        read_columns(batch_with_body(bytes.fromhex(body), count))
+        read(batch_with_body(bytes.fromhex(body), count))
 
 
-def test_timestamp_beyond_64_bits_is_corrupt() -> None:
+@pytest.mark.parametrize("read", WAYS)
+def test_timestamp_beyond_64_bits_is_corrupt(read: Way) -> None:
     with pytest.raises(CorruptMessageError, match="64 bits"):
-        read_columns(batch_with_body(bytes.fromhex("0e 00 02 00 01 02 76 00"), base_timestamp_ms=(1 << 63) - 1))
+        read(batch_with_body(bytes.fromhex("0e 00 02 00 01 02 76 00"), base_timestamp_ms=(1 << 63) - 1))
 
 
 def test_null_length_in_a_long_form_is_still_null() -> None:
