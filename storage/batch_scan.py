@@ -18,6 +18,8 @@ from storage.file_system import FileSystem
 SCAN_CHUNK_BYTES = 8 * 1024
 """A little over one index interval: a look-up is one read."""
 VERIFY_CHUNK_BYTES = 1024 * 1024
+MAX_OFFSETS = 2**31
+"""In one segment: an index has four bytes for an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class LogFile:
     fd: int
     path: str
     size_bytes: int
+    base_offset: int
+    end_offset: int
+    """No batch in it begins at or above this; the base offset and `MAX_OFFSETS` where nothing better is known."""
 
     def read(self, size: int, at: int) -> bytes:
         """Exactly `size` bytes; a file that has become shorter is damaged."""
@@ -84,6 +89,9 @@ def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset
     if position + header.size_bytes > file.size_bytes:
         missing = position + header.size_bytes - file.size_bytes
         raise CorruptFileError(file.path, position, f"the last {missing} bytes of this record batch are missing")
+    if not file.base_offset <= header.base_offset < file.end_offset:
+        why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
+        raise CorruptFileError(file.path, position, why)
     if header.base_offset < expected_offset:
         raise CorruptFileError(
             file.path, position, f"offset {header.base_offset} where {expected_offset} should follow"

@@ -32,12 +32,12 @@ class EpochCache:
 
     __slots__ = ("_closed", "_entries", "_fs", "_lock", "_path", "_persisted_version", "_version")
 
-    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], persisted: bool) -> None:
+    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...]) -> None:
+        """`entries` are what the file holds."""
         self._fs = fs
         self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
         self._entries = entries
-        self._version = 1
-        self._persisted_version = 1 if persisted else 0
+        self._version = self._persisted_version = 0
         self._lock = threading.Lock()
         self._closed = False
 

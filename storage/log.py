@@ -141,7 +141,7 @@ class Log:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
-        info = self._info(placed, append_time_ms)
+        info = AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms)
         self._write(placed)
         return info
 
@@ -149,22 +149,11 @@ class Log:
         """Write the leader's batches as they are; they must continue this log."""
         self._must_be_writable()
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch, self.config.is_compacted)
-        info = self._info(Placed([], [header for _, header in batches], len(records)), NO_TIMESTAMP)
+        info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes
         for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
             self._write(placed)
         return info
-
-    def _info(self, placed: Placed, append_time_ms: int) -> AppendInfo:
-        headers = placed.headers
-        return AppendInfo(
-            headers[0].base_offset,
-            headers[-1].last_offset,
-            max(header.max_timestamp_ms for header in headers),
-            append_time_ms,
-            sum(header.record_count for header in headers),
-            placed.size_bytes,
-        )
 
     def _write(self, placed: Placed) -> None:
         path = self._segments.active.log_path

@@ -41,7 +41,7 @@ from storage.file_system import FileSystem, remove_tree
 from storage.log import Log
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_directory import LogDirectory
-from storage.log_types import LogOptions
+from storage.log_types import LogManagerStatistics, LogOptions, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.partition_metadata import read_topic_id, write_topic_id
 
@@ -59,26 +59,6 @@ class LogManagerConfig:
     flush_policy: FlushPolicy = "fsync"
     config_for: Callable[[TopicPartition], LogConfig] | None = None
     """The config of a log that is found at start, where it is known already; needed for compacted topics."""
-
-
-@dataclass(frozen=True, slots=True)
-class OfflineLog:
-    """A log that is not in use: where it stands and why."""
-
-    directory: str
-    error: PenstockError
-
-
-@dataclass(frozen=True, slots=True)
-class LogManagerStatistics:
-    """A snapshot of all logs together."""
-
-    logs: int
-    size_bytes: int
-    offline_logs: int
-    log_dirs: int
-    offline_log_dirs: int
-    strays: int
 
 
 class LogManager:
@@ -232,9 +212,7 @@ class LogManager:
         self._fs.fsync_dir(log.directory)
         log.topic_id = topic_id
 
-    def _create(
-        self, topic_partition: TopicPartition, topic_id: str, config: LogConfig, log_dir: str | None
-    ) -> Log:
+    def _create(self, topic_partition: TopicPartition, topic_id: str, config: LogConfig, log_dir: str | None) -> Log:
         directory = self._directories[self._emptiest() if log_dir is None else os.path.normpath(log_dir)]
         try:
             directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from penstock.errors import PenstockError
+from penstock.record.batch import BatchHeader
 from penstock.types import TopicPartition
 from storage.log_config import FlushPolicy
 from storage.recovery import LastKnown
@@ -39,6 +41,18 @@ class AppendInfo(NamedTuple):
     record_count: int
     size_bytes: int
 
+    @classmethod
+    def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:
+        """Of the batches as they were placed."""
+        return cls(
+            headers[0].base_offset,
+            headers[-1].last_offset,
+            max(header.max_timestamp_ms for header in headers),
+            log_append_time_ms,
+            sum(header.record_count for header in headers),
+            size_bytes,
+        )
+
 
 class FetchData(NamedTuple):
     """What a read found. `records` are whole batches; the first may begin below the offset that was asked for."""
@@ -70,3 +84,23 @@ class LogStatistics:
     index_rebuilds: int
     recovery_cut_bytes: int
     failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineLog:
+    """A log that is not in use: where it stands and why."""
+
+    directory: str
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerStatistics:
+    """A snapshot of all logs together."""
+
+    logs: int
+    size_bytes: int
+    offline_logs: int
+    log_dirs: int
+    offline_log_dirs: int
+    strays: int

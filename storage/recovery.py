@@ -30,9 +30,10 @@ from dataclasses import dataclass
 
 from penstock import epochs
 from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
 from penstock.types import EpochEntry
 from storage.batch_scan import read_header_at, scan_headers, verify
-from storage.checkpoint_file import read_epochs
+from storage.checkpoint_file import read_epochs, write_epochs
 from storage.epoch_cache import EpochCache
 from storage.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.file_system import FileSystem
@@ -194,16 +195,22 @@ class _Recovery:
         log_end = newest.next_offset
         log_start = min(max(first.base_offset, self._last_known.log_start_offset), log_end)
         on_disk, entries = self._epochs(log_start, log_end)
+        if entries != on_disk:  # the log end is about to count as flushed, and below it the file must know every epoch
+            write_epochs(self._fs, self._epochs_path, entries)
         for segment in self._segments[:-1]:
             segment.release()
-        cache = EpochCache(self._fs, self._directory, entries, persisted=entries == on_disk)
+        cache = EpochCache(self._fs, self._directory, entries)
         return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)
 
     # Epochs
 
-    def _epochs(self, log_start: int, log_end: int) -> tuple[tuple[EpochEntry, ...] | None, tuple[EpochEntry, ...]]:
+    @property
+    def _epochs_path(self) -> str:
+        return f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"
+
+    def _epochs(self, log_start: int, log_end: int) -> tuple[tuple[EpochEntry, ...], tuple[EpochEntry, ...]]:
         """(what the checkpoint says, what is true)."""
-        path = f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"
+        path = self._epochs_path
         on_disk: tuple[EpochEntry, ...] | None = None
         try:
             on_disk = read_epochs(self._fs, path)
@@ -215,7 +222,7 @@ class _Recovery:
             if self._fits(entries, log_start):
                 return on_disk, entries
             _log.warning("%s: does not fit the log; taking the epochs from the log", path)
-        return on_disk, epochs.truncate_from_start(self._from_log((), self._segments), log_start)
+        return on_disk or (), epochs.truncate_from_start(self._from_log((), self._segments), log_start)
 
     def _add_from_log(self, entries: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
         """Epochs of records that were recovered, or flushed while the checkpoint was lost."""
@@ -231,19 +238,30 @@ class _Recovery:
         return entries
 
     def _fits(self, entries: tuple[EpochEntry, ...], log_start: int) -> bool:
-        """Each entry is the epoch of its first batch, and the last is the epoch of the last batch."""
-        for entry in entries:
-            segment = max((s for s in self._segments if s.base_offset <= entry.start_offset), key=_base, default=None)
-            if segment is None:
-                return False
-            place = segment.place_of(entry.start_offset)
-            if place.position >= segment.size_bytes:
-                continue  # only the cleaner leaves nothing here
-            header = read_header_at(segment.file(), place.position)
-            begins_here = header.base_offset == entry.start_offset or entry.start_offset == log_start
-            if header.base_offset <= entry.start_offset and not (begins_here and header.leader_epoch == entry.epoch):
-                return False
+        """They reach down to the log start, each begins where its records do, the last is that of the last batch."""
+        is_empty = not any(segment.size_bytes for segment in self._segments)
+        if not is_empty and (not entries or entries[0].start_offset > log_start):
+            return False
+        if not all(self._begins_with_its_records(entry, log_start) for entry in entries):
+            return False
         return self._last_epoch() in (-1, entries[-1].epoch if entries else -1)
+
+    def _begins_with_its_records(self, entry: EpochEntry, log_start: int) -> bool:
+        """Where the cleaner took records out, the next one there is must do."""
+        start = entry.start_offset
+        here = self._header_holding(start)
+        if here is not None and here.base_offset <= start:
+            begins = here.base_offset == start or start == log_start
+            if not begins or here.leader_epoch != entry.epoch:
+                return False
+        before = self._header_holding(start - 1) if start > log_start else None
+        return before is None or before.base_offset >= start or before.leader_epoch < entry.epoch
+
+    def _header_holding(self, offset: int) -> BatchHeader | None:
+        """The first batch that ends at or above the offset, in the segment where the offset belongs."""
+        segment = next((s for s in reversed(self._segments) if s.base_offset <= offset), self._segments[0])
+        place = segment.place_of(offset)
+        return read_header_at(segment.file(), place.position) if place.position < segment.size_bytes else None
 
     def _last_epoch(self) -> int:
         """The epoch of the last batch in the newest segment that has any; -1 in an empty log."""
@@ -255,7 +273,3 @@ class _Recovery:
                     epoch = header.leader_epoch
                 return epoch
         return epoch
-
-
-def _base(segment: Segment) -> int:
-    return segment.base_offset

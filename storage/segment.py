@@ -84,7 +84,7 @@ class Segment:
         return self._fd
 
     def file(self) -> LogFile:
-        return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes)
+        return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes, self.base_offset, self.next_offset)
 
     # Appending
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from penstock.errors import CorruptFileError
-from storage.batch_scan import LogFile, scan_headers
+from storage.batch_scan import MAX_OFFSETS, LogFile, scan_headers
 from storage.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -65,7 +65,7 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
     fd = fs.open(path)
     try:
         next_offset = base_offset
-        for _, header in scan_headers(LogFile(fs, fd, path, fs.size(path)), 0):
+        for _, header in scan_headers(LogFile(fs, fd, path, fs.size(path), base_offset, base_offset + MAX_OFFSETS), 0):
             next_offset = header.next_offset
         return next_offset
     finally:
@@ -82,7 +82,7 @@ def _remove_orphans(fs: FileSystem, directory: str) -> None:
 
 
 def find_segments(fs: FileSystem, directory: str, interval_bytes: int) -> list[Segment]:
-    """The segments in order, each taken to reach to the next one; nothing is opened yet."""
+    """The segments in order, each taken to reach to the next one, the newest as far as can be; nothing is opened."""
     bases = []
     for name in fs.listdir(directory):
         found = parse_segment_file(name)
@@ -92,6 +92,6 @@ def find_segments(fs: FileSystem, directory: str, interval_bytes: int) -> list[S
             bases.append(found[0])
     segments = [Segment(fs, directory, base, interval_bytes) for base in sorted(bases)]
     for at, segment in enumerate(segments):
-        following = segments[at + 1].base_offset if at + 1 < len(segments) else segment.base_offset
+        following = segments[at + 1].base_offset if at + 1 < len(segments) else segment.base_offset + MAX_OFFSETS
         segment.adopt(fs.size(segment.log_path), following)
     return segments

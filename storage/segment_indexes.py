@@ -20,7 +20,7 @@ from storage.batch_scan import LogFile, read_header_at, scan_headers
 from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.file_system import FileSystem
 from storage.offset_index import IndexEntry, OffsetIndex
-from storage.time_index import TimeIndex
+from storage.time_index import TimeEntry, TimeIndex
 
 _log = logging.getLogger(__name__)
 _OLDER_THAN_ALL = -(2**63)
@@ -129,7 +129,7 @@ class SegmentIndexes:
         self.load(file)
         entry = find()
         if entry is not None and not self._is_true(entry, file):
-            self.rebuild(file, f"entry {entry} does not point to its batch")
+            self.rebuild(file, f"{entry} does not point to its batch")
             entry = find()
         return entry.position if entry is not None else 0
 
@@ -137,6 +137,9 @@ class SegmentIndexes:
         """An offset with nothing before its batch that is as young as the time."""
         self.load(file)
         entry = self._times.before(timestamp_ms)
+        if entry is not None and not self._is_true_time(entry, file):
+            self.rebuild(file, f"{entry} does not fit its batch")
+            entry = self._times.before(timestamp_ms)
         return self.base_offset + (entry.relative_offset if entry is not None else 0)
 
     def max_timestamp(self, file: LogFile) -> tuple[int, int]:
@@ -173,31 +176,21 @@ class SegmentIndexes:
             return "an index file is missing"
         if offsets is None or times is None:
             return "an index file is not monotonic or of a wrong size"
-        last_time = times.last()
+        last, last_time = offsets.last(), times.last()
         if file.size_bytes > 0 and last_time is None:
             return "the time index is empty"
         if file.size_bytes > self.interval_bytes and not len(offsets):
             return "the index is empty"
         self._offsets, self._times, self._loaded = offsets, times, True
-        if last_time is None:
-            return None
-        return self._check_ends(last_time.timestamp_ms, self.base_offset + last_time.relative_offset, file)
-
-    def _check_ends(self, timestamp_ms: int, offset: int, file: LogFile) -> str | None:
-        last = self._offsets.last()
         if last is not None and not self._is_true(last, file):
-            return f"entry {last} does not point to its batch"
-        entry = self._offsets.floor_offset(offset - self.base_offset)
-        if entry is not None and not self._is_true(entry, file):
-            return f"entry {entry} does not point to its batch"
-        for _, header in scan_headers(file, entry.position if entry else 0):
-            if header.last_offset >= offset:
-                if header.last_offset != offset or header.max_timestamp_ms != timestamp_ms:
-                    break
-                self._max_timestamp_ms, self._offset_of_max_timestamp = timestamp_ms, offset
-                self._replay_tail(file)
-                return None
-        return "the last entry of the time index does not fit its batch"
+            return f"{last} does not point to its batch"
+        if last_time is not None:
+            if not self._is_true_time(last_time, file):
+                return f"{last_time} does not fit its batch"
+            self._max_timestamp_ms = last_time.timestamp_ms
+            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
+            self._replay_tail(file)
+        return None
 
     def _is_true(self, entry: IndexEntry, file: LogFile) -> bool:
         try:
@@ -205,6 +198,16 @@ class SegmentIndexes:
         except CorruptFileError:
             return False
         return header.last_offset == self.base_offset + entry.relative_offset
+
+    def _is_true_time(self, entry: TimeEntry, file: LogFile) -> bool:
+        near = self._offsets.floor_offset(entry.relative_offset)
+        if near is not None and not self._is_true(near, file):
+            return False
+        offset = self.base_offset + entry.relative_offset
+        for _, header in scan_headers(file, near.position if near is not None else 0):
+            if header.last_offset >= offset:
+                return header.last_offset == offset and header.max_timestamp_ms == entry.timestamp_ms
+        return False
 
     def rebuild(self, file: LogFile, why: str) -> None:
         """Build both indexes from the headers in the .log."""

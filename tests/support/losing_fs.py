@@ -22,7 +22,7 @@ from random import Random
 from storage.file_system import Bytes
 
 
-class Crashed(Exception):  # noqa: N818 - not an error of the engine
+class Crashed(Exception):
     """The machine has stopped; nothing after this reaches the disk."""
 
 

@@ -1,4 +1,4 @@
-"""Small makers for tests of storage: record batches, a node's log dirs on a losing file system, and reading a log whole."""
+"""Small makers for tests of storage: record batches, log dirs on a losing file system, and reading a log whole."""
 
 from __future__ import annotations
 

@@ -190,5 +190,3 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLogMachine = LogMachine.TestCase
 TestLogMachine.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None)
-
-
