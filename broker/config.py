@@ -118,11 +118,6 @@ class NodeConfig:
         """What others connect to: the broker listener, or on a controller-only node that of the controller."""
         return self.advertised_listeners["BROKER" if self.is_broker else "CONTROLLER"]
 
-    @property
-    def all_dirs(self) -> tuple[str, ...]:
-        """log.dirs and, where it is a directory of its own, metadata.log.dir: everything that is formatted."""
-        return tuple(dict.fromkeys((*self.log_dirs, self.metadata_log_dir)))
-
 
 def load_config(path: str) -> NodeConfig:
     """The configuration in a file; ConfigError begins with the file's name."""

@@ -100,12 +100,12 @@ def _check_log_dirs(dirs: tuple[str, ...]) -> None:
 
 
 def _check_metadata_log_dir(config: NodeConfig) -> None:
-    """It may be one of log.dirs or a directory of its own, but neither inside the other."""
+    """One set of directories is formatted, locked and recovered; the metadata log is a log in one of them."""
     if config.metadata_log_dir not in config.log_dirs:
-        try:
-            _check_log_dirs((*config.log_dirs, config.metadata_log_dir))
-        except ConfigError as error:
-            raise ConfigError(f"metadata.log.dir = {config.metadata_log_dir}: {error}") from None
+        raise ConfigError(
+            f"metadata.log.dir = {config.metadata_log_dir}: is not one of log.dirs = {','.join(config.log_dirs)}; "
+            "add it there, or leave it out for the first of them"
+        )
 
 
 def _check_numbers(config: NodeConfig) -> None:

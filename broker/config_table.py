@@ -100,7 +100,7 @@ QUORUM = (
 
 DIRECTORIES = (
     _list("log.dirs", REQUIRED, "Directories of partitions, each formatted once with `penstock node format`."),
-    _string("metadata.log.dir", "", "Directory of the metadata log; the first of log.dirs otherwise."),
+    _string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
 )
 
 REQUESTS = (

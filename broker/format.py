@@ -67,7 +67,7 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[li
 def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:
     return {
         directory: read_meta_properties(fs, directory) if fs.exists(directory) else None
-        for directory in config.all_dirs
+        for directory in config.log_dirs
     }
 
 

@@ -54,7 +54,7 @@ def test_a_good_configuration_has_typed_attributes() -> None:
     assert config.listener("BROKER") == config.advertised == Endpoint("127.0.0.1", 9192)
     assert config.voters == {1: Endpoint("127.0.0.1", 9193), 2: Endpoint("127.0.0.1", 9195)}
     assert config.log_dirs == ("/nowhere/a", "/nowhere/b")
-    assert config.metadata_log_dir == "/nowhere/a" and config.all_dirs == config.log_dirs
+    assert config.metadata_log_dir == "/nowhere/a"
     assert config.metrics_listener == Endpoint("127.0.0.1", 9404)
     assert config.log_segment_bytes == 4096 and config.flush_policy == "fsync"
 
@@ -208,10 +208,9 @@ def test_log_dirs_of_one_inode_are_refused(tmp_path: Path, monkeypatch: pytest.M
     assert "same inode" in refusal(log_dirs=f"{tmp_path}/a,{tmp_path}/b")
 
 
-def test_the_metadata_log_dir_may_be_a_log_dir_or_apart_but_not_nested() -> None:
+def test_the_metadata_log_dir_is_one_of_the_log_dirs() -> None:
     assert parse(metadata_log_dir="/nowhere/b").metadata_log_dir == "/nowhere/b"
-    assert parse(metadata_log_dir="/nowhere/c").all_dirs == ("/nowhere/a", "/nowhere/b", "/nowhere/c")
-    assert "lies inside" in refusal(metadata_log_dir="/nowhere/a/meta")
+    assert "is not one of log.dirs = /nowhere/a,/nowhere/b" in refusal(metadata_log_dir="/nowhere/c")
 
 
 def test_a_listener_that_is_not_there_is_an_error_and_not_a_guess() -> None:
