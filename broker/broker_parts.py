@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from broker.apis.create_topics import CreateTopicsApi
 from broker.apis.delete_topics import DeleteTopicsApi
@@ -39,6 +39,7 @@ from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.replica_manager import ReplicaManager
 from metadata.requests import RegisterBrokerRequest
 from penstock.clock import Clock
+from penstock.errors import KafkaStorageError
 from penstock.types import new_uuid
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
@@ -162,9 +163,9 @@ class BrokerParts:
         self.alter_partition.start()
         await self.server.start()
         config = self.config
-        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self.replicas.shrink_isrs)
-        self._every(config.replica_high_watermark_checkpoint_interval_ms, self.replicas.checkpoint_high_watermarks)
-        self._every(config.log_flush_offset_checkpoint_interval_ms, self.log_manager.checkpoint_recovery_points)
+        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self._shrink_isrs)
+        self._every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
+        self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
         self.lifecycle.start().add_done_callback(self._task_done)
 
     async def stop(self) -> None:
@@ -182,17 +183,28 @@ class BrokerParts:
             task.cancel()
         await asyncio.gather(*self._upkeep, return_exceptions=True)
         await self.group_commit.close()
-        self.replicas.checkpoint_high_watermarks()
+        await self._checkpoint_high_watermarks()
 
-    def _every(self, interval_ms: int, job: Callable[[], None]) -> None:
-        """Run a short job on schedule. A disk error in a checkpoint is logged: it costs recovery time, not data."""
+    # -- on schedule -------------------------------------------------------------------------------------------------
+
+    async def _shrink_isrs(self) -> None:
+        self.replicas.shrink_isrs()
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())
+
+    async def _checkpoint_recovery_points(self) -> None:
+        await asyncio.to_thread(self.log_manager.checkpoint_recovery_points)
+
+    def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
+        """Run a job on schedule. A disk error in a checkpoint is logged: it costs recovery time, not data."""
 
         async def run() -> None:
             while True:
                 await asyncio.sleep(max(1, interval_ms) / 1000)
                 try:
-                    job()
-                except OSError as error:
+                    await job()
+                except (OSError, KafkaStorageError) as error:
                     log.error("%s failed: %s", getattr(job, "__name__", job), error)
 
         task = asyncio.create_task(run())

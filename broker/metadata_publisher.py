@@ -38,9 +38,9 @@ class MetadataPublisher:
         """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
         self._is_active = True
         self._brokers_changed(image)
+        self._set_strays_aside(image)  # BEFORE roles are taken: a stray may have the name of a topic that was made anew
         for topic in image.topics_by_id.values():
             self._apply_topic(image, topic, topic.partitions)
-        self._set_strays_aside(image)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if not self._is_active:
@@ -76,9 +76,9 @@ class MetadataPublisher:
             self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
 
     def _brokers_changed(self, image: MetadataImage) -> None:
-        self._replicas.live_broker_epochs = {
-            broker.broker_id: broker.broker_epoch for broker in image.brokers.values() if not broker.fenced
-        }
+        brokers = image.brokers.values()
+        self._replicas.registered_epochs = {broker.broker_id: broker.broker_epoch for broker in brokers}
+        self._replicas.active_brokers = frozenset(broker.broker_id for broker in brokers if broker.is_active)
 
     def _settings(self, image: MetadataImage, name: str) -> TopicSettings:
         typed = effective_topic_config(image.topic_config(name), self._defaults)

@@ -214,6 +214,8 @@ class Node:
         broker_epoch = -1
         if self.broker is not None:
             broker_epoch = self.broker.lifecycle.broker_epoch
+            if broker_epoch < 0:  # stopped before it was registered: the last clean stop still holds
+                broker_epoch = self.log_manager.previous_broker_epoch
             await self.broker.stop()
         if self.controller is not None:
             self.controller.resign()

@@ -40,9 +40,9 @@ class FetchApi:
             raise InconsistentClusterIdError(
                 f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
             )
-        known = self._replicas.live_broker_epochs.get(body.replica_id)
-        if body.replica_id < 0 or known is None:
-            raise BrokerIdNotRegisteredError(f"replica id {body.replica_id} is not a registered, unfenced broker")
+        known = self._replicas.registered_epochs.get(body.replica_id)
+        if known is None:
+            raise BrokerIdNotRegisteredError(f"replica id {body.replica_id} is not a registered broker")
         if body.broker_epoch < known:
             raise StaleBrokerEpochError(
                 f"broker {body.replica_id} fetches with epoch {body.broker_epoch}; it is registered with {known}"

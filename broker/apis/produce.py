@@ -59,6 +59,7 @@ class ProduceApi:
                 self._append(self._replicas.get(key), records, body.acks, result, len(results) - 1, delayed)
             except ApiError as error:
                 result.error = error
+        body.partitions = []  # the records are in the log: do not hold them until the ack
         if not delayed.is_waiting:
             request.complete(response)
         else:

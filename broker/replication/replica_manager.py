@@ -7,6 +7,7 @@ in partition.py and leader_state.py; sending AlterPartition is alter_partition.p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -67,7 +68,8 @@ class ReplicaManager:
         self.clock = clock
         self.proposals: IsrProposals | None = None
         self.fetchers: FetcherManager | None = None
-        self.live_broker_epochs: dict[int, int] = {}
+        self.registered_epochs: dict[int, int] = {}
+        self.active_brokers: frozenset[int] = frozenset()
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
         self._log_manager = log_manager
@@ -114,7 +116,7 @@ class ReplicaManager:
                 self._lead(partition, state)
             else:
                 self._follow(partition, state, hint)
-        except OSError as error:
+        except (OSError, KafkaStorageError) as error:
             self.partition_failed(partition, error)
 
     def _host(self, key: TopicPartition, topic_id: str, settings: TopicSettings, is_new: bool) -> Partition | None:
@@ -174,7 +176,10 @@ class ReplicaManager:
             self._stop_fetching(partition)
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._group_commit.unsubscribe(partition.log)
-        self._log_manager.delete(key)
+        directory = self._log_manager.set_aside_for_deletion(key)
+        if directory is not None:
+            removal = asyncio.get_running_loop().run_in_executor(None, self._log_manager.remove_deleted, directory)
+            removal.add_done_callback(_log_failed_removal)
 
     def count_bytes_out(self, size_bytes: int, is_replica: bool) -> None:
         """A fetch was answered with so many record bytes."""
@@ -202,7 +207,8 @@ class ReplicaManager:
         if leading is None or replica_id in leading.isr:
             return
         follower = leading.followers[replica_id]
-        eligible = self.live_broker_epochs.get(replica_id) == follower.broker_epoch
+        eligible = replica_id in self.active_brokers
+        eligible = eligible and self.registered_epochs.get(replica_id) == follower.broker_epoch
         self._propose(
             partition,
             leading.propose_expand(replica_id, partition.high_watermark, self.broker_epoch, eligible),
@@ -228,11 +234,11 @@ class ReplicaManager:
             self._log_manager.fail_log_dir(directory, error)
         self.on_storage_failure(directory, error)
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Write replication-offset-checkpoint; called on schedule and at the end."""
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """What replication-offset-checkpoint should hold; of partitions that are not hosted, what it held before."""
         known = dict(self._high_watermarks)
         known.update({key: partition.high_watermark for key, partition in self._partitions.items()})
-        self._log_manager.checkpoint_high_watermarks(known)
+        return known
 
     def statistics(self) -> ReplicaManagerStatistics:
         hosted = tuple(self._partitions.values())
@@ -254,3 +260,9 @@ class ReplicaManager:
 
     def __repr__(self) -> str:
         return f"ReplicaManager(broker {self.broker_id}, {len(self._partitions)} partitions)"
+
+
+def _log_failed_removal(removal: asyncio.Future[None]) -> None:
+    """The rest of a deleted directory is removed at the next start."""
+    if not removal.cancelled() and (error := removal.exception()) is not None:
+        log.error("a deleted log's files could not be removed: %s", error)
