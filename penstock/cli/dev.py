@@ -1,8 +1,9 @@
-"""`penstock dev`: a cluster of one or three nodes on this machine, until Ctrl-C. `penstock demo`: see demo.py."""
+"""`penstock dev`: a cluster of one or three nodes on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -25,9 +26,14 @@ def dev(
 ) -> None:
     """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly."""
     from penstock.errors import PenstockError
-    from penstock.testing import Cluster
+    from penstock.testing import Cluster, NodeFailedError
 
-    with Cluster(nodes, directory=data, port=port, defaults={}) as cluster:
+    cluster = Cluster(nodes, directory=data, port=port, defaults={})
+    try:
+        cluster.open()
+    except NodeFailedError as error:  # a node's last words are one line that says why; its log has the rest
+        raise PenstockError(str(error).splitlines()[-1].strip().removeprefix("penstock: ")) from None
+    with closing(cluster):
         if as_json:
             metrics = [cluster.metrics_url(index) for index in range(nodes)]
             print_json({"bootstrap": cluster.bootstrap, "data": str(data), "metrics": metrics})
@@ -41,16 +47,3 @@ def dev(
                 if not cluster.is_running(index):
                     raise PenstockError(f"node {index} ended by itself; see {cluster.log_path(index)}")
         note("stopping")
-
-
-def demo(
-    path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="A file of records; without it a small sample.")
-    ] = None,
-    nodes: Annotated[int, typer.Option(help="Nodes of the demo's own cluster.")] = 3,
-    as_json: AsJson = False,
-) -> None:
-    """Show the whole way of a record through a cluster of this machine, from producer to Spark."""
-    from penstock.cli.demo import run_demo
-
-    raise typer.Exit(run_demo(path, nodes, as_json))

@@ -186,6 +186,14 @@ def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path
     assert "Traceback" not in nodes_log
 
 
+def test_dev_says_in_one_line_that_its_port_is_taken(tmp_path: Path, cluster: Cluster) -> None:
+    port = cluster.endpoint(0).rpartition(":")[2]
+    command = [*PENSTOCK, "dev", "--data", str(tmp_path / "data"), "--port", port]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 1 and result.stdout == b""
+    assert result.stderr.count(b"\n") == 1 and f"127.0.0.1:{port}: address already in use".encode() in result.stderr
+
+
 def test_dev_ends_when_a_node_ends(tmp_path: Path) -> None:
     port = 31_000 + os.getpid() % 1_000
     command = [*PENSTOCK, "dev", "--data", str(tmp_path / "data"), "--port", str(port)]
