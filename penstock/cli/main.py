@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import bench, cluster, consume, dev, log, node, produce, topics
+from penstock.cli import bench, cluster, consume, demo, dev, log, node, produce, topics
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
 EXIT_FAILED = 1
@@ -36,7 +36,7 @@ app.add_typer(node.app, name="node")
 app.add_typer(log.app, name="log")
 app.add_typer(bench.app, name="bench")
 app.command("dev")(dev.dev)
-app.command("demo")(dev.demo)
+app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 
