@@ -1,0 +1,53 @@
+"""One Spark session and one real node for all tests of this folder: a session takes seconds to start."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.client.admin import Admin
+from penstock.client.producer import Producer
+from penstock.spark.session import spark_session
+from penstock.testing import Cluster
+
+FillTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=1) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session("tests", quick=True)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def fill_topic(cluster: Cluster) -> Iterator[FillTopic]:
+    """Makes a topic of its own and sends it the values, in turn to its partitions; returns its name."""
+    numbers = itertools.count()
+    with Admin(cluster.bootstrap) as admin, Producer(cluster.bootstrap) as producer:
+
+        def fill(values: Sequence[bytes | None] = (), partitions: int = 3) -> str:
+            name = f"topic-{next(numbers)}"
+            admin.create_topic(name, partitions)
+            add_rows(producer, name, values, partitions)
+            return name
+
+        yield fill
+
+
+def add_rows(producer: Producer, topic: str, values: Sequence[bytes | None], partitions: int) -> None:
+    """Every second record has a key, every third headers."""
+    for number, value in enumerate(values):
+        key = b"key-%d" % number if number % 2 else None
+        headers = [("n", b"%d" % number), ("null", None)] if number % 3 == 0 else None
+        producer.send(topic, value=value, key=key, headers=headers, partition=number % partitions)
+    producer.flush()

@@ -1,0 +1,122 @@
+"""Promises about reading with Spark, on a real node and a real JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.client.consumer import Consumer
+from penstock.client.producer import Producer
+from penstock.pipelines.topic_to_parquet import PipelineOptions, topic_to_parquet
+from penstock.testing import Cluster
+from tests.integration.spark.conftest import FillTopic, add_rows
+from tests.support.fake_broker import FakeCluster
+
+pytestmark = pytest.mark.spark
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def read(spark: SparkSession, bootstrap: str, topic: str, **more: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **more}
+    return spark.read.format("penstock").options(**options).load()
+
+
+def consumed(bootstrap: str, topic: str, count: int) -> list[tuple[Any, ...]]:
+    """The topic as a consumer sees it, as rows of the source."""
+    found: list[tuple[Any, ...]] = []
+    with Consumer(bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign(consumer.partitions_for(topic))
+        consumer.seek_to_beginning()
+        while len(found) < count:
+            for r in consumer.poll(timeout_ms=1000):
+                found.append(
+                    (r.partition, r.offset, r.key, r.value, r.timestamp_ms, r.timestamp_type, list(r.headers) or None)
+                )
+    return sorted(found, key=lambda row: row[:2])
+
+
+def test_spark_reads_what_a_consumer_reads_with_no_registration(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic
+) -> None:
+    values = [None if number == 7 else b"v%d" % number for number in range(200)]
+    topic = fill_topic(values)
+    frame = read(spark, cluster.bootstrap, topic, includeHeaders="true", minPartitions="5")
+    rows = [
+        (
+            row.partition,
+            row.offset,
+            row.key,
+            row.value,
+            round(row.timestamp.timestamp() * 1000),
+            row.timestampType,
+            [(pair.key, pair.value) for pair in row.headers] if row.headers else None,
+        )
+        for row in frame.orderBy("partition", "offset").collect()
+    ]
+    assert rows == consumed(cluster.bootstrap, topic, 200)
+
+
+@pytest.mark.parametrize("pushdown", ["true", "false"])
+def test_filters_are_right_with_pushdown_on_and_off(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, pushdown: str
+) -> None:
+    topic = fill_topic([b"%d" % number for number in range(60)])
+    spark.conf.set(PUSHDOWN, pushdown)
+    try:
+        frame = read(spark, cluster.bootstrap, topic).where("partition = 1 and offset >= 5 and offset < 8")
+        assert sorted(int(row.value) for row in frame.collect()) == [16, 19, 22]
+    finally:
+        spark.conf.set(PUSHDOWN, "true")
+
+
+def test_an_empty_topic_is_an_empty_table(spark: SparkSession, cluster: Cluster, fill_topic: FillTopic) -> None:
+    assert read(spark, cluster.bootstrap, fill_topic()).count() == 0
+
+
+def test_a_topic_is_a_table_in_sql(spark: SparkSession, cluster: Cluster, fill_topic: FillTopic) -> None:
+    topic = fill_topic([b"a", b"b", b"c"])
+    spark.sql(
+        f"CREATE TEMPORARY VIEW letters USING penstock OPTIONS (bootstrap '{cluster.bootstrap}', subscribe '{topic}')"
+    )
+    found = spark.sql("SELECT string(value) AS v FROM letters ORDER BY v DESC LIMIT 2").collect()
+    assert [row.v for row in found] == ["c", "b"]
+
+
+def test_a_wrong_option_tells_the_right_one(spark: SparkSession, cluster: Cluster) -> None:
+    with pytest.raises(PySparkException, match="no option 'startingoffset'; did you mean 'startingOffsets'"):
+        read(spark, cluster.bootstrap, "t", startingOffset="earliest").collect()
+
+
+def test_deleted_records_stop_a_read_with_a_sentence(spark: SparkSession) -> None:
+    with FakeCluster() as fake:
+        fake.create_topic("orders")
+        with Producer(fake.bootstrap, linger_ms=0) as producer:
+            for _ in range(4):
+                producer.send_many("orders", [b"v"] * 10).result()
+        fake.delete_below("orders", 0, 20)
+        wanted = {"startingOffsets": '{"orders": {"0": 5}}'}
+        with pytest.raises(PySparkException, match=r"orders-0: offsets \[5, 20\) were deleted before they were read"):
+            read(spark, fake.bootstrap, "orders", **wanted).count()
+        assert read(spark, fake.bootstrap, "orders", **wanted, failOnDataLoss="false").count() == 20
+
+
+def test_a_table_has_every_row_once_and_a_second_run_adds_what_is_new(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    topic = fill_topic([b"%d" % number for number in range(100)])
+    options = PipelineOptions(max_offsets_per_trigger=40)
+    first = topic_to_parquet(cluster.bootstrap, topic, tmp_path / "table", options=options, spark=spark)
+    assert (first.rows, first.batches) == (100, 3)
+    with Producer(cluster.bootstrap) as producer:
+        add_rows(producer, topic, [b"%d" % number for number in range(100, 130)], 3)
+    second = topic_to_parquet(cluster.bootstrap, topic, tmp_path / "table", options=options, spark=spark)
+    assert (second.rows, second.batches) == (30, 1)
+    assert second.files > 0
+    table = spark.read.parquet(str(tmp_path / "table"))
+    assert sorted(int(row.value) for row in table.collect()) == list(range(130))
+    assert table.where("date = to_date(timestamp)").count() == 130

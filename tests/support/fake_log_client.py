@@ -1,0 +1,100 @@
+"""A cluster as the Spark source sees it (penstock.spark.log_client.LogClient), in memory and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from penstock.record.builder import build_batch
+from penstock.spark.log_client import OffsetAt, TopicView
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
+
+
+@dataclass
+class MemoryLog:
+    """One partition: batches, and the bounds of what is readable."""
+
+    start: int = 0
+    end: int = 0
+    epoch: int = 0
+    batches: list[tuple[int, int, int, bytes]] = field(default_factory=list)  # base, next, time in ms, bytes
+
+
+class FakeLogClient:
+    """Topics in memory; counts what is asked."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.asked = 0
+        self.fetched: list[tuple[TopicPartition, int, int]] = []
+
+    def create(self, name: str, partitions: int = 1, topic_id: str = "") -> None:
+        self.ids[name] = topic_id or f"id-of-{name}"
+        for tp in [tp for tp in self.logs if tp.topic == name]:
+            del self.logs[tp]
+        self.grow(name, partitions)
+
+    def grow(self, name: str, partitions: int) -> None:
+        for partition in range(partitions):
+            self.logs.setdefault(TopicPartition(name, partition), MemoryLog())
+
+    def delete(self, name: str) -> None:
+        del self.ids[name]
+        for tp in [tp for tp in self.logs if tp.topic == name]:
+            del self.logs[tp]
+
+    def append(self, topic: str, partition: int, count: int, *, timestamp_ms: int = 1000, keyed: bool = True) -> None:
+        """One batch of `count` records whose values say where they are."""
+        log = self.logs[TopicPartition(topic, partition)]
+        values = [f"{topic}-{partition}@{log.end + i}".encode() for i in range(count)]
+        data = build_batch(
+            values,
+            keys=[b"k"] * count if keyed else None,
+            headers=[[("n", b"1")] if i % 2 else [] for i in range(count)],
+            timestamps_ms=timestamp_ms,
+            base_offset=log.end,
+        )
+        log.batches.append((log.end, log.end + count, timestamp_ms, data))
+        log.end += count
+
+    def delete_below(self, topic: str, partition: int, offset: int) -> None:
+        self.logs[TopicPartition(topic, partition)].start = offset
+
+    # LogClient
+
+    def list_topics(self) -> list[str]:
+        return sorted(self.ids)
+
+    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+        found = {}
+        for name in topics:
+            if name in self.ids:
+                count = sum(1 for tp in self.logs if tp.topic == name)
+                found[name] = TopicView(name, self.ids[name], count)
+        return found
+
+    def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+        self.asked += 1
+        return {tp: self._offset(tp, at) for tp, at in at_ms.items()}
+
+    def _offset(self, tp: TopicPartition, at_ms: int) -> OffsetAt:
+        if tp not in self.logs:
+            raise UnknownTopicOrPartitionError(f"{tp} is not known")
+        log = self.logs[tp]
+        if at_ms == EARLIEST_TIMESTAMP:
+            return OffsetAt(log.start, log.epoch)
+        if at_ms == LATEST_TIMESTAMP:
+            return OffsetAt(log.end, log.epoch)
+        late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
+        return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
+
+    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
+        self.fetched.append((tp, from_offset, to_offset))
+        log = self.logs[tp]
+        if from_offset < log.start:
+            raise OffsetOutOfRangeError("below", log_start_offset=log.start, log_end_offset=log.end)
+        for base, end, _, data in log.batches:
+            if end > from_offset and base < to_offset:
+                yield data

@@ -1,0 +1,119 @@
+"""Promises about what a user may write in `.option(…)`."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.spark.boundary import Kind
+from penstock.spark.options import SourceOptions, sink_options, source_options
+from penstock.types import TopicPartition
+
+BASE = {"bootstrap": "h:9192", "subscribe": "orders"}
+
+
+def batch(**more: str) -> SourceOptions:
+    return source_options({**BASE, **more}, streaming=False)
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "bootstrap.servers", "kafka.bootstrap.servers"])
+def test_every_spelling_of_the_bootstrap_is_understood(name: str) -> None:
+    options = source_options({name: "a:1,b:2", "subscribe": "orders"}, streaming=False)
+    assert options.bootstrap == "a:1,b:2"
+
+
+def test_names_are_compared_without_case_as_spark_hands_them_over() -> None:
+    assert batch(INCLUDEHEADERS="True").include_headers
+
+
+def test_a_batch_reads_from_earliest_and_a_stream_from_latest_by_default() -> None:
+    assert batch().starting.kind is Kind.EARLIEST
+    assert source_options(BASE, streaming=True).starting.kind is Kind.LATEST
+
+
+def test_kafkas_json_of_offsets_is_understood() -> None:
+    starting = batch(startingOffsets='{"orders": {"0": 23, "1": -2}}').starting
+    assert starting.values == {TopicPartition("orders", 0): 23, TopicPartition("orders", 1): -2}
+
+
+def test_a_time_goes_before_times_by_partition_and_these_before_offsets() -> None:
+    times = '{"orders": {"0": 7}}'
+    both = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": times}
+    assert batch(**both).starting.kind is Kind.TIMESTAMPS
+    assert batch(**both, startingTimestamp="9").starting.timestamp_ms == 9
+
+
+def test_assign_names_partitions() -> None:
+    options = source_options({"bootstrap": "h:1", "assign": '{"b": [1], "a": [2, 0]}'}, streaming=False)
+    assert options.subscription.partitions == (
+        TopicPartition("a", 0),
+        TopicPartition("a", 2),
+        TopicPartition("b", 1),
+    )
+
+
+def test_client_options_come_in_kafkas_spelling() -> None:
+    assert batch(**{"kafka.request.timeout.ms": "700"}).client == {"request_timeout_ms": 700}
+    assert sink_options({"bootstrap": "h:1", "kafka.compression.type": "zstd"}).client == {"compression_type": "zstd"}
+
+
+def test_what_spark_adds_itself_is_not_judged() -> None:
+    assert sink_options({"bootstrap": "h:1", "checkpointLocation": "/c", "topic": "t"}).topic == "t"
+
+
+def test_options_survive_pickling() -> None:
+    options = batch(startingOffsets='{"orders": {"0": 1}}')
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"startingOffset": "latest"}, "did you mean 'startingOffsets'"),
+        ({"colour": "red"}, "has no option 'colour'; it has bootstrap"),
+        ({"path": "orders"}, "name topics with the option subscribe"),
+        ({"assign": '{"t": [0]}'}, "subscribe and assign contradict"),
+        ({"kafka.bootstrap.servers": "h:2"}, "bootstrap and kafka.bootstrap.servers contradict"),
+        ({"startingOffsets": "latest"}, "would read nothing"),
+        ({"startingOffsets": "soon"}, "startingOffsets='soon' must be 'earliest', 'latest' or JSON"),
+        ({"startingOffsets": '{"t": {"0": -3}}'}, "offset -3 of t-0"),
+        ({"startingOffsets": '{"t": {"0": true}}'}, "t-0 has True"),
+        ({"startingTimestamp": "yesterday"}, "a time in ms"),
+        ({"startingOffsetsByTimestampStrategy": "guess"}, "must be 'error' or 'latest'"),
+        ({"endingOffsets": "earliest"}, "cannot be where a read ends"),
+        ({"failOnDataLoss": "perhaps"}, "failOnDataLoss='perhaps' must be true or false"),
+        ({"minPartitions": "0"}, "minPartitions='0' must be a whole number of at least 1"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger is for streams"),
+        ({"kafka.request.timeout": "5"}, "did you mean 'kafka.request.timeout.ms'"),
+        ({"kafka.request.timeout.ms": "soon"}, "must be a whole number"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_its_name_and_the_remedy(more: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
+        batch(**more)
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(ConfigError, match="endingOffsets is for batch reads"):
+        source_options({**BASE, "endingOffsets": "latest"}, streaming=True)
+
+
+def test_a_read_needs_brokers_and_topics() -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap, bootstrap\.servers, kafka\.bootstrap\.servers is needed"):
+        source_options({"subscribe": "t"}, streaming=False)
+    with pytest.raises(ConfigError, match="subscribe, subscribePattern, assign is needed"):
+        source_options({"bootstrap": "h:1"}, streaming=False)
+    with pytest.raises(ConfigError, match="subscribe is empty"):
+        source_options({"bootstrap": "h:1", "subscribe": " , "}, streaming=False)
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        source_options({"bootstrap": "h:1", "subscribePattern": "("}, streaming=False)
+    with pytest.raises(ConfigError, match="assign='x' must be JSON"):
+        source_options({"bootstrap": "h:1", "assign": "x"}, streaming=False)
+
+
+def test_the_sink_does_not_let_acks_be_weakened() -> None:
+    assert sink_options({"bootstrap": "h:1", "kafka.acks": "all"}).client == {}
+    with pytest.raises(ConfigError, match="acks=all"):
+        sink_options({"bootstrap": "h:1", "kafka.acks": "1"})

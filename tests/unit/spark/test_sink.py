@@ -1,0 +1,165 @@
+"""Promises about writing rows, without a JVM."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
+
+from penstock.errors import ConfigError, InvalidRecordError, MessageTooLargeError, PenstockError
+from penstock.spark.options import sink_options
+from penstock.spark.schema import HEADERS
+from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter, Written
+from penstock.types import TopicPartition
+
+
+class FakeFuture:
+    """Acked at once, or failed."""
+
+    def __init__(self, error: PenstockError | None) -> None:
+        self._error = error
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class FakeProducer:
+    """Keeps what it is given, by topic and partition."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, int | None, bytes | None, bytes | None]] = []
+        self.headers: list[Any] = []
+        self.error: PenstockError | None = None
+        self.bulk_sends = 0
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+
+    def send_many(self, topic: str, values: Any, keys: Any = None, partition: int | None = None) -> FakeFuture:
+        self.bulk_sends += 1
+        keys = [None] * len(values) if keys is None else keys.to_pylist()
+        self.sent += [(topic, partition, k, v) for k, v in zip(keys, values.to_pylist(), strict=True)]
+        return FakeFuture(self.error)
+
+    def send(self, topic: str, *, value: Any, key: Any, headers: Any, partition: int | None) -> FakeFuture:
+        self.sent.append((topic, partition, key, value))
+        self.headers.append(headers)
+        return FakeFuture(self.error)
+
+
+KINDS = {
+    "key": BinaryType(),
+    "value": StringType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "headers": HEADERS,
+}
+
+
+def write(batch: pa.RecordBatch, topic: str = "", producer: FakeProducer | None = None) -> tuple[FakeProducer, Written]:
+    made = producer or FakeProducer()
+    schema = StructType()
+    for name in batch.schema.names:
+        schema.add(name, KINDS[name])
+    options = sink_options({"bootstrap": "h:1", **({"topic": topic} if topic else {})})
+    writer = PenstockBatchWriter(options, schema, False, lambda _: made)
+    written = writer.write(iter([batch.slice(0, 2), batch.slice(2)]))
+    assert isinstance(written, Written)
+    return made, written
+
+
+def test_rows_go_in_bulk_and_in_order_and_are_counted_when_acked() -> None:
+    batch = pa.record_batch({"value": ["a", "b", "c", None]})
+    made, written = write(batch, "t")
+    assert written.rows == 4
+    assert made.bulk_sends == 2
+    assert made.sent == [("t", None, None, v) for v in (b"a", b"b", b"c", None)]
+
+
+def test_columns_say_topic_and_partition() -> None:
+    batch = pa.record_batch(
+        {
+            "topic": ["x", "y", "x", "x"],
+            "partition": pa.array([1, None, 0, 1], pa.int32()),
+            "key": [b"k1", b"k2", b"k3", b"k4"],
+            "value": ["1", "2", "3", "4"],
+        }
+    )
+    made, _ = write(batch)
+    assert sorted(made.sent, key=lambda row: row[3] or b"") == [
+        ("x", 1, b"k1", b"1"),
+        ("y", None, b"k2", b"2"),
+        ("x", 0, b"k3", b"3"),
+        ("x", 1, b"k4", b"4"),
+    ]
+
+
+def test_the_option_topic_goes_over_the_column() -> None:
+    made, _ = write(pa.record_batch({"topic": ["x", None, "z"], "value": ["1", "2", "3"]}), "t")
+    assert {row[0] for row in made.sent} == {"t"}
+
+
+def test_headers_are_written_and_rows_keep_their_order() -> None:
+    headers = pa.array([None, [("a", b"1")], []], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+    made, written = write(pa.record_batch({"value": pa.array(["1", "2", "3"]), "headers": headers}), "t")
+    assert [row[3] for row in made.sent] == [b"1", b"2", b"3"]
+    assert made.headers[:2] == [None, [("a", b"1")]]
+    assert written.rows == 3
+
+
+def test_a_task_without_rows_is_fine() -> None:
+    assert write(pa.record_batch({"value": pa.array([], pa.string())}), "t")[1].rows == 0
+
+
+def test_a_null_topic_names_the_row_and_the_remedy() -> None:
+    with pytest.raises(InvalidRecordError, match="row 2 of this Spark task has a null topic"):
+        write(pa.record_batch({"topic": ["x", "x", None], "value": ["1", "2", "3"]}))
+
+
+def test_a_partition_that_is_not_there_fails_the_task() -> None:
+    batch = pa.record_batch({"partition": pa.array([0, 5], pa.int32()), "value": ["1", "2"]})
+    with pytest.raises(InvalidRecordError, match="says t-5, but the topic has partitions 0 to 1"):
+        write(batch, "t")
+
+
+def test_a_row_that_is_not_acked_fails_the_task_and_says_where() -> None:
+    producer = FakeProducer()
+    producer.error = MessageTooLargeError("too large")
+    with pytest.raises(MessageTooLargeError) as caught:
+        write(pa.record_batch({"value": ["a"]}), "t", producer)
+    assert caught.value.__notes__ == ["while writing to topic 't'; 0 rows of this Spark task were acked before"]
+
+
+def plan(schema: StructType, **more: str) -> PenstockStreamWriter:
+    return PenstockStreamWriter(sink_options({"bootstrap": "h:1", **more}), schema)
+
+
+def test_a_schema_that_cannot_be_written_is_refused_when_it_is_planned() -> None:
+    value = StructType().add("value", BinaryType())
+    with pytest.raises(ConfigError, match="needs a topic: the option 'topic', or a column"):
+        plan(value)
+    with pytest.raises(ConfigError, match="needs a column 'value'"):
+        plan(StructType().add("key", BinaryType()), topic="t")
+    with pytest.raises(ConfigError, match=r"column 'id' cannot be written.*to_json"):
+        plan(StructType().add("value", BinaryType()).add("id", LongType()), topic="t")
+    with pytest.raises(ConfigError, match="'partition' must be int, not bigint"):
+        plan(StructType().add("value", BinaryType()).add("partition", LongType()), topic="t")
+
+
+def test_overwrite_is_refused_loudly() -> None:
+    schema = StructType().add("value", BinaryType())
+    with pytest.raises(ConfigError, match="mode 'overwrite' is refused"):
+        PenstockBatchWriter(sink_options({"bootstrap": "h:1", "topic": "t"}), schema, True)
+
+
+def test_writers_and_messages_survive_pickling() -> None:
+    writer = plan(StructType().add("value", BinaryType()), topic="t")
+    assert isinstance(pickle.loads(pickle.dumps(writer)), PenstockStreamWriter)
+    assert pickle.loads(pickle.dumps(Written(3))) == Written(3)
