@@ -9,7 +9,7 @@ decompressed them would do the clients' work. Not here: acks, ISR, leadership (b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import (
     CorruptMessageError,
@@ -33,8 +33,7 @@ MAX_BUFFERS = 1000
 """writev takes 1,024 (IOV_MAX); two for each batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Batches ready to be written: `buffers` one after another are `size_bytes` long and are what `headers` says."""
 
     buffers: list[Bytes]
@@ -82,10 +81,10 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
 
 def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
     """message.timestamp.before.max.ms and .after.max.ms, on the header's two timestamps (KIP-937)."""
+    first, largest = header.base_timestamp_ms, header.max_timestamp_ms
     if config.message_timestamp_type == "LogAppendTime":
         return
-    first, largest = header.base_timestamp_ms, header.max_timestamp_ms
-    if min(first, largest) < NO_TIMESTAMP:
+    if first < NO_TIMESTAMP or largest < NO_TIMESTAMP:
         raise InvalidTimestampError(f"timestamp {min(first, largest)} is negative")
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
     if after is not None and largest > now_ms + after:

@@ -182,9 +182,12 @@ class Log:
         full = self._segments.active
         if not full.size_bytes:
             return
-        self._flushing.sync_directories()
-        if self.config.is_compacted:
-            self._fs.fdatasync(full.fd())
+        try:
+            self._flushing.sync_directories()
+            if self.config.is_compacted:
+                self._fs.fdatasync(full.fd())
+        except OSError as error:
+            raise self._fail("flush", error) from error
         base_offset = self.log_end_offset if base_offset is None else base_offset
         self._segments.start_new(base_offset, self.config.index_interval_bytes)
         self._flushing.rolled(full)
@@ -240,13 +243,13 @@ class Log:
         return self._flush_now(self._flushing.prepare(self.log_end_offset))
 
     def _flush_now(self, pending: PendingFlush | None) -> int:
-        if pending is None:
-            return self.flushed_offset
-        try:
-            pending.run()
-        except OSError as error:
-            raise self._fail("flush", error) from error
-        return self.complete_flush(pending)
+        if pending is not None:
+            try:
+                pending.run()
+            except OSError as error:
+                raise self._fail("flush", error) from error
+            self.complete_flush(pending)
+        return self.flushed_offset
 
     def fail_flush(self, error: OSError) -> None:
         """A flush that ran elsewhere has failed: nothing after the flushed offset can be promised any more."""
@@ -338,11 +341,8 @@ class Log:
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
         start, end = self.log_start_offset, self.log_end_offset
-        return OffsetOutOfRangeError(
-            f"{self.topic_partition}: offset {offset} is not in {start}..{end}",
-            log_start_offset=start,
-            log_end_offset=end,
-        )
+        why = f"{self.topic_partition}: offset {offset} is not in {start}..{end}"
+        return OffsetOutOfRangeError(why, log_start_offset=start, log_end_offset=end)
 
     # End of life
 
@@ -396,7 +396,5 @@ class Log:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Log({self.directory}, {self.log_start_offset}..{self.log_end_offset}, flushed {self.flushed_offset}, "
-            f"epoch {self.latest_epoch})"
-        )
+        offsets = f"{self.log_start_offset}..{self.log_end_offset}, flushed {self.flushed_offset}"
+        return f"Log({self.directory}, {offsets}, epoch {self.latest_epoch})"

@@ -14,6 +14,8 @@ from penstock.errors import ConfigError
 MIN_SEGMENT_BYTES = 64
 MAX_SEGMENT_BYTES = 2**31 - 1
 """Positions in an index are int32."""
+MIN_INDEX_BYTES = 24
+"""Two entries of a time index, of which the last closes it."""
 DAY_MS = 24 * 60 * 60 * 1000
 
 FlushPolicy = Literal["fsync", "os"]
@@ -49,8 +51,8 @@ class LogConfig:
             raise ConfigError(
                 f"segment.bytes = {self.segment_bytes}: must be from {MIN_SEGMENT_BYTES} to {MAX_SEGMENT_BYTES}"
             )
-        if self.segment_index_bytes < 12:
-            raise ConfigError(f"segment.index.bytes = {self.segment_index_bytes}: must be at least 12, one entry")
+        if self.segment_index_bytes < MIN_INDEX_BYTES:
+            raise ConfigError(f"segment.index.bytes = {self.segment_index_bytes}: must be at least {MIN_INDEX_BYTES}")
         if self.index_interval_bytes < 0:
             raise ConfigError(f"index.interval.bytes = {self.index_interval_bytes}: must not be negative")
 

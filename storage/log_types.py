@@ -44,14 +44,12 @@ class AppendInfo(NamedTuple):
     @classmethod
     def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:
         """Of the batches as they were placed."""
-        return cls(
-            headers[0].base_offset,
-            headers[-1].last_offset,
-            max(header.max_timestamp_ms for header in headers),
-            log_append_time_ms,
-            sum(header.record_count for header in headers),
-            size_bytes,
-        )
+        first, last = headers[0], headers[-1]
+        max_timestamp_ms, records = first.max_timestamp_ms, first.record_count
+        for header in headers[1:]:
+            max_timestamp_ms = max(max_timestamp_ms, header.max_timestamp_ms)
+            records += header.record_count
+        return cls(first.base_offset, last.last_offset, max_timestamp_ms, log_append_time_ms, records, size_bytes)
 
 
 class FetchData(NamedTuple):

@@ -67,11 +67,10 @@ class SegmentIndexes:
 
     def note(self, position: int, header: BatchHeader) -> None:
         """A batch stands at `position`; called once for each batch, in order."""
-        last_offset = header.base_offset + header.last_offset_delta
         if header.max_timestamp_ms > self._max_timestamp_ms:
-            self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, last_offset
+            self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
         if self._bytes_since_entry > self.interval_bytes:
-            self._offsets.append(last_offset - self.base_offset, position)
+            self._offsets.append(header.last_offset - self.base_offset, position)
             self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
             self._bytes_since_entry = 0
         self._bytes_since_entry += header.size_bytes
@@ -79,9 +78,9 @@ class SegmentIndexes:
 
     def is_full(self, max_bytes: int) -> bool:
         """True when another entry would not fit (segment.index.bytes)."""
-        offsets_left = max_bytes - self._offsets.size_bytes
-        times_left = max_bytes - self._times.size_bytes - time_index.ENTRY_BYTES  # room for the closing entry
-        return offsets_left < offset_index.ENTRY_BYTES or times_left < time_index.ENTRY_BYTES
+        fits_offsets = len(self._offsets) < max_bytes // offset_index.ENTRY_BYTES
+        fits_times = len(self._times) + 1 < max_bytes // time_index.ENTRY_BYTES  # and the closing entry
+        return not (fits_offsets and fits_times)
 
     def truncate_to(self, position: int, offset: int, file: LogFile) -> None:
         """The .log ends at `position` from now on, and `offset` comes next."""

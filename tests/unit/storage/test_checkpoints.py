@@ -1,0 +1,136 @@
+"""Small files: written whole or not at all, and refused when damaged."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from penstock.errors import CorruptFileError
+from penstock.types import EpochEntry, TopicPartition
+from storage.atomic_file import write_atomically
+from storage.checkpoint_file import read_epochs, read_offsets, write_epochs, write_offsets
+from storage.epoch_cache import EpochCache
+from storage.file_names import (
+    is_deleted_directory,
+    parse_partition_directory,
+    parse_segment_file,
+    set_aside_directory,
+)
+from tests.support.losing_fs import Crashed, LosingFileSystem
+
+
+@pytest.fixture
+def fs() -> LosingFileSystem:
+    return LosingFileSystem()
+
+
+def put(fs: LosingFileSystem, path: str, content: bytes) -> None:
+    fd = fs.open(path, create=not fs.exists(path))
+    fs.pwritev(fd, [content], 0)
+    fs.close(fd)
+
+
+def test_at_every_crash_point_the_old_content_or_the_new_is_there() -> None:
+    for crash_at in range(1, 12):
+        fs = LosingFileSystem()
+        write_atomically(fs, "/file", b"old")
+        fs.operations = 0
+        fs.crash_at = crash_at
+        done = False
+        with contextlib.suppress(Crashed):
+            write_atomically(fs, "/file", b"new content")
+            done = True
+        found = fs.after_crash().read_file("/file")
+        assert found in ((b"new content",) if done else (b"old", b"new content"))
+
+
+def test_offset_checkpoint_is_kafkas_text(fs: LosingFileSystem) -> None:
+    offsets = {TopicPartition("orders", 0): 4711, TopicPartition("orders.eu", 12): 0}
+    write_offsets(fs, "/c", offsets)
+
+    assert fs.read_file("/c") == b"0\n2\norders 0 4711\norders.eu 12 0\n"
+    assert read_offsets(fs, "/c") == offsets
+    assert read_offsets(fs, "/missing") is None
+
+
+def test_epoch_checkpoint_is_kafkas_text(fs: LosingFileSystem) -> None:
+    entries = (EpochEntry(0, 0), EpochEntry(3, 4711))
+    write_epochs(fs, "/e", entries)
+
+    assert fs.read_file("/e") == b"0\n2\n0 0\n3 4711\n"
+    assert read_epochs(fs, "/e") == entries
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"0\n",
+        b"1\n0\n",
+        b"0\n1\n",
+        b"0\n0\norders 0 1\n",
+        b"0\n1\norders 0 1",
+        b"0\n1\norders 0\n",
+        b"0\n1\norders 0 x\n",
+        b"0\n1\norders 0 -1\n",
+        b"0\n1\norders  0 1\n",
+        b"0\n1\n\xff 0 1\n",
+        b"zero\n0\n",
+    ],
+)
+def test_damaged_offset_checkpoints_are_refused_by_name(fs: LosingFileSystem, content: bytes) -> None:
+    put(fs, "/c", content)
+
+    with pytest.raises(CorruptFileError, match="/c"):
+        read_offsets(fs, "/c")
+
+
+@pytest.mark.parametrize("rows", [b"3 5\n2 9\n", b"2 9\n3 9\n", b"2 9\n2 10\n"])
+def test_epochs_that_do_not_ascend_are_refused(fs: LosingFileSystem, rows: bytes) -> None:
+    put(fs, "/e", b"0\n2\n" + rows)
+
+    with pytest.raises(CorruptFileError):
+        read_epochs(fs, "/e")
+
+
+def test_an_older_epoch_snapshot_never_replaces_a_newer_one(fs: LosingFileSystem) -> None:
+    cache = EpochCache(fs, "/", ())
+    cache.assign(1, 0)
+    older = cache.unpersisted()
+    cache.assign(2, 5)
+    newer = cache.unpersisted()
+    assert older is not None and newer is not None
+    cache.persist(newer)
+    cache.persist(older)
+
+    assert read_epochs(fs, "//leader-epoch-checkpoint") == cache.entries
+    assert cache.unpersisted() is None
+
+
+def test_a_closed_epoch_cache_writes_nothing(fs: LosingFileSystem) -> None:
+    cache = EpochCache(fs, "/", ())
+    cache.assign(1, 0)
+    snapshot = cache.unpersisted()
+    assert snapshot is not None
+    cache.close()
+    cache.persist(snapshot)
+
+    assert fs.files() == []
+
+
+def test_names_are_kafkas() -> None:
+    assert parse_segment_file("00000000000000000042.log") == (42, ".log")
+    assert parse_segment_file("42.log") is None
+    assert parse_segment_file("00000000000000000042.log.deleted") is None
+    assert parse_partition_directory("my-topic.x_y-12") == TopicPartition("my-topic.x_y", 12)
+    for name in ("orders", "orders-", "orders-01", "-0", "orders-0.abc-delete", "a b-0"):
+        assert parse_partition_directory(name) is None
+
+
+def test_a_name_that_is_set_aside_fits_and_is_no_partition() -> None:
+    name = set_aside_directory(TopicPartition("t" * 249, 2_000_000_000), "-delete")
+
+    assert len(name) <= 255
+    assert is_deleted_directory(name)
+    assert parse_partition_directory(name) is None

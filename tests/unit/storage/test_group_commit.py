@@ -1,0 +1,228 @@
+"""Group commit: one flush for many waiters, one in flight, and a failed fsync that is final."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+
+from penstock.types import TopicPartition
+from storage.group_commit import GroupCommit
+from storage.log import Log
+from storage.log_types import LogOptions
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, SMALL, batch, new_log
+
+
+class GatedFileSystem(LosingFileSystem):
+    """fdatasync waits until the test lets it through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.syncs = 0
+
+    def fdatasync(self, fd: int) -> None:
+        self.gate.wait()
+        self.syncs += 1
+        super().fdatasync(fd)
+
+
+class Waiter:
+    """Collects what a log's subscribers are told."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, flushed_offset: int) -> None:
+        self.told.append(flushed_offset)
+        self._changed.set()
+
+    async def until(self, offset: int) -> None:
+        while not self.told or self.told[-1] < offset:
+            self._changed.clear()
+            await asyncio.wait_for(self._changed.wait(), 10)
+
+
+def ready_log(fs: LosingFileSystem) -> Log:
+    log = new_log(fs)
+    log.append_as_leader(batch(b"first"), 0, NOW_MS)
+    log.flush()
+    return log
+
+
+def no_failure(log_dir: str, error: OSError) -> None:
+    raise AssertionError(f"{log_dir}: {error}")
+
+
+def test_requests_in_one_turn_share_a_flush() -> None:
+    async def run() -> None:
+        fs, waiter = GatedFileSystem(), Waiter()
+        log = ready_log(fs)
+        fs.syncs = 0
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, waiter)
+        for _ in range(5):
+            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            group_commit.request(log)
+        await waiter.until(6)
+
+        assert waiter.told == [6]
+        assert fs.syncs == 1
+        assert group_commit.statistics().requests == 5
+        await group_commit.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
+    async def run() -> None:
+        fs, waiter = GatedFileSystem(), Waiter()
+        log = ready_log(fs)
+        fs.syncs = 0
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, waiter)
+        fs.gate.clear()
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit.request(log)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for _ in range(4):
+            log.append_as_leader(batch(b"y"), 0, NOW_MS)
+            group_commit.request(log)
+            await asyncio.sleep(0)
+        assert (group_commit.statistics().in_flight, waiter.told) == (1, [])
+        fs.gate.set()
+        await waiter.until(6)
+
+        assert waiter.told == [2, 6]
+        assert fs.syncs == 2
+        await group_commit.close()
+
+    asyncio.run(run())
+
+
+def test_more_logs_than_threads_are_all_flushed() -> None:
+    async def run() -> None:
+        fs = LosingFileSystem()
+        fs.mkdir("/d")
+        logs = [
+            Log.create(fs, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(topic_id="A" * 22)) for n in range(9)
+        ]
+        waiters = [Waiter() for _ in logs]
+        group_commit = GroupCommit(no_failure, threads=2)
+        for log, waiter in zip(logs, waiters, strict=True):
+            group_commit.subscribe(log, waiter)
+            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            group_commit.request(log)
+        for waiter in waiters:
+            await waiter.until(1)
+        await group_commit.close()
+
+        assert group_commit.statistics().flushes == 9
+
+    asyncio.run(run())
+
+
+def test_a_request_with_nothing_to_flush_is_answered() -> None:
+    async def run() -> None:
+        fs, waiter = LosingFileSystem(), Waiter()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, waiter)
+        group_commit.request(log)
+        await waiter.until(1)
+        await group_commit.close()
+
+    asyncio.run(run())
+
+
+def test_with_policy_os_nobody_waits_for_the_disk_unless_asked() -> None:
+    async def run() -> None:
+        fs, waiter = LosingFileSystem(), Waiter()
+        log = new_log(fs, flush_policy="os")
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, waiter)
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit.request(log)
+        await waiter.until(1)
+        assert (log.recovery_point, group_commit.statistics().flushes) == (0, 0)
+        group_commit.flush(log)
+        await group_commit.close()
+
+        assert log.recovery_point == 1
+
+    asyncio.run(run())
+
+
+def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
+    async def run() -> None:
+        fs, waiter = LosingFileSystem(), Waiter()
+        log = ready_log(fs)
+        other = Log.create(fs, "/d/t-1", TopicPartition("t", 1), SMALL, LogOptions())
+        failures: list[tuple[str, int | None]] = []
+        failed = asyncio.Event()
+
+        def on_failure(log_dir: str, error: OSError) -> None:
+            failures.append((log_dir, error.errno))
+            failed.set()
+
+        group_commit = GroupCommit(on_failure)
+        group_commit.subscribe(log, waiter)
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        fs.fail_on["fdatasync"] = errno.EIO
+        group_commit.request(log)
+        await asyncio.wait_for(failed.wait(), 10)
+        fs.fail_on.clear()
+        before = fs.operations
+        for again in (log, other):
+            group_commit.request(again)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await group_commit.close()
+
+        assert failures == [("/d", errno.EIO)]
+        assert waiter.told == []
+        assert log.flushed_offset == 1
+        assert fs.operations == before
+        assert group_commit.statistics().failed_log_dirs == ("/d",)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_is_deleted_during_its_flush_harms_nobody() -> None:
+    async def run() -> None:
+        fs = GatedFileSystem()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure)
+        fs.gate.clear()
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.roll()
+        group_commit.request(log)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        log.abandon()
+        fs.rename("/d/orders-0", "/d/orders-0.x-delete")
+        fs.gate.set()
+        await group_commit.close()
+
+        assert group_commit.statistics().failed_log_dirs == ()
+        assert fs.open_descriptors == 0
+
+    asyncio.run(run())
+
+
+def test_close_finishes_what_was_requested() -> None:
+    async def run() -> None:
+        fs = LosingFileSystem()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure)
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit.request(log)
+        await group_commit.close()
+
+        assert log.flushed_offset == 2
+
+    asyncio.run(run())
