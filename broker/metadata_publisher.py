@@ -77,8 +77,10 @@ class MetadataPublisher:
 
     def _brokers_changed(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()
-        self._replicas.registered_epochs = {broker.broker_id: broker.broker_epoch for broker in brokers}
-        self._replicas.active_brokers = frozenset(broker.broker_id for broker in brokers if broker.is_active)
+        self._replicas.brokers_changed(
+            {broker.broker_id: broker.broker_epoch for broker in brokers},
+            frozenset(broker.broker_id for broker in brokers if broker.is_active),
+        )
 
     def _settings(self, image: MetadataImage, name: str) -> TopicSettings:
         typed = effective_topic_config(image.topic_config(name), self._defaults)

@@ -139,6 +139,7 @@ class ReplicaManager:
             log.info("%s: leading", partition)
         self.request_flush(partition)
         partition.maybe_advance_high_watermark()
+        self._reconsider(partition)
 
     def _follow(self, partition: Partition, state: PartitionRegistration, hint: LeaderHint) -> None:
         if partition.leading is not None:
@@ -201,6 +202,22 @@ class ReplicaManager:
                 end = partition.log.log_end_offset
                 proposed = partition.leading.propose_shrink(end, self.broker_epoch, now_ms, self._lag_time_ms_max)
                 self._propose(partition, proposed)
+
+    def brokers_changed(self, registered_epochs: dict[int, int], active_brokers: frozenset[int]) -> None:
+        """Who is registered, and who of them is in service, as the metadata has it now."""
+        self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
+        for partition in self._partitions.values():
+            self._reconsider(partition)
+
+    def _reconsider(self, partition: Partition) -> None:
+        """Who caught up while it could not join yet may join now.
+
+        Such a follower was fenced, or another proposal was under way. It has everything, so its session says nothing
+        new of this partition (KIP-227), and without records its fetches would never bring the question up again.
+        """
+        if partition.leading is not None:
+            for replica_id in partition.leading.followers:
+                self._maybe_expand(partition, replica_id)
 
     def _maybe_expand(self, partition: Partition, replica_id: int) -> None:
         leading = partition.leading
