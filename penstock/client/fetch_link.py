@@ -54,6 +54,7 @@ class FetchLink:
         self._restart = False
         self._touched = asyncio.Event()
         self._failures = 0
+        self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
 
     def touch(self) -> None:
@@ -63,17 +64,22 @@ class FetchLink:
             wanted = self._owner.wanted(self.node_id)
             if wanted and not self._session.knows(wanted):
                 self._restart = True
-                self._stream.cancel()
+                self._fetching.cancel()  # not the stream: a write that waits for a connection would not notice
 
     async def _run(self) -> None:
         while True:
+            self._fetching = asyncio.ensure_future(self._fetch_for_ever())
             try:
-                await self._fetch_for_ever()
+                await self._fetching
+            except asyncio.CancelledError:
+                self._fetching.cancel()
+                self._drop_stream()
+                if not self._restart:
+                    raise
+                self._restart = False
             except ApiError as error:
                 self._drop_stream()
-                if self._restart:
-                    self._restart = False
-                    continue
+                self._restart = False
                 self._failures += 1
                 self._owner.on_broken(self.node_id, error)
                 await asyncio.sleep(max(self._owner.backoff.wait_ms(self._failures), 1) / 1000)
@@ -112,6 +118,7 @@ class FetchLink:
             if answer.error is not None:
                 raise answer.error
             self._failures = 0
+            self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
             hand_over = self._owner.on_answer(answer)
 
     async def _read(self, stream: FetchStream) -> FetchAnswer:
@@ -131,6 +138,7 @@ class FetchLink:
 
     async def close(self) -> None:
         """Ends the stream and the task."""
+        self._restart = False
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._stream is not None:

@@ -6,7 +6,7 @@ next one begins with everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from penstock.client.messages import FetchPart
@@ -35,6 +35,11 @@ class FetchSession:
         forgotten = tuple(tp for tp in told if tp not in wanted)
         self._told = dict(wanted)
         return SessionDelta(changed, forgotten)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """The broker answered these with an error, and so dropped them: whoever wants them must name them again."""
+        for tp in partitions:
+            self._told.pop(tp, None)
 
     def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
         """Whether the broker's view is `wanted` already."""

@@ -1,0 +1,59 @@
+"""A request names only what changed; the buffer asks for more once a quarter is free."""
+
+from __future__ import annotations
+
+from penstock.client.fetch_buffer import FetchBuffer
+from penstock.client.fetch_session import FetchSession
+from penstock.client.messages import FetchPart
+from penstock.client.positions import Deliver
+from penstock.types import TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def part(tp: TopicPartition, offset: int) -> FetchPart:
+    return FetchPart(*tp, offset, 0, -1, 1_000)
+
+
+def test_the_first_request_names_everything() -> None:
+    delta = FetchSession().advance({A: part(A, 0), B: part(B, 0)})
+    assert delta.changed == (part(A, 0), part(B, 0)) and delta.forgotten == ()
+
+
+def test_only_what_moved_is_named_again_and_what_is_gone_is_forgotten() -> None:
+    session = FetchSession()
+    session.advance({A: part(A, 0), B: part(B, 0)})
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), ())
+    assert session.advance({A: part(A, 5)}) == ((), (B,))
+    assert session.knows({A: part(A, 5)}) and len(session) == 1
+
+
+def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
+    buffer = FetchBuffer(1_000)
+    signals: list[int] = []
+    buffer.on_room = lambda: signals.append(buffer.used_bytes)
+    for _ in range(4):
+        buffer.put(Deliver(A, 1, b"x" * 250, 1))
+    assert buffer.is_full
+    buffer.take()
+    assert signals == [750] and not buffer.is_full
+    buffer.take()
+    assert signals == [750]
+
+
+def test_an_item_put_back_is_the_next_again() -> None:
+    buffer = FetchBuffer(1_000)
+    buffer.put(Deliver(A, 1, b"1", 1))
+    buffer.put(Deliver(A, 1, b"2", 2))
+    first = buffer.take()
+    assert first is not None
+    buffer.put_back(first)
+    assert buffer.take() is first and buffer.used_bytes == 1
+
+
+def test_a_partition_answered_with_an_error_is_named_again_though_nothing_of_it_changed() -> None:
+    session = FetchSession()
+    session.advance({A: part(A, 5), B: part(B, 0)})
+    session.forget([A])
+    assert not session.knows({A: part(A, 5), B: part(B, 0)})
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), ())
