@@ -92,7 +92,8 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Fetch(self, request_iterator, context):
-        """One stream is one fetch session: a request names only the partitions that changed since the one before.
+        """One stream is one fetch session: a request names only the partitions that changed since the one before. A partition
+        that is answered with an error is no longer part of the session: name it again to go on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
