@@ -6,6 +6,7 @@ a node that forgets in a crash is caught by comparison with its own past.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,20 @@ class Oracle:
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         self.committed: list[tuple[int, int]] = []  # (base offset, epoch) of each batch, in order
         self.committed_offset = 0
+        self._committed_in: list[int] = []  # the leader's epoch when each batch of `committed` was
+        self._decisions: list[tuple[int, int]] = []  # (offset, epoch) of each leader's step, both rising
 
     def leader_seen(self, node: SimNode) -> None:
-        """I1 one leader per epoch; I5 it has everything that was ever committed."""
+        """I1 one leader per epoch; I5 it has everything that was committed in earlier epochs.
+
+        Earlier epochs only: a candidate that was paused may learn late that it had won, and lead an epoch that is over.
+        """
         epoch, leader = node.core.epoch, self._leader_of.setdefault(node.core.epoch, node.node_id)
         if leader != node.node_id:
             raise Violated(f"I1: {leader} and {node.node_id} both lead epoch {epoch}")
         for index, key in enumerate(self.committed):
+            if self._committed_in[index] >= epoch:
+                break
             have = node.log.batches[index] if index < len(node.log.batches) else None
             if have is None or _key(have) != key:
                 raise Violated(f"I5: leader {node.node_id} of epoch {epoch} lacks the committed batch {key}")
@@ -77,6 +85,8 @@ class Oracle:
         holders = [other.node_id for other in nodes if other.is_voter and other.holds_durably(offset - 1, epoch)]
         if len(holders) < self._majority:
             raise Violated(f"I6: {node.node_id} commits up to {offset}, which is durable only on {holders}")
+        if not self._decisions or offset > self._decisions[-1][0]:
+            self._decisions.append((offset, node.core.epoch))
 
     def committed_seen(self, node: SimNode, offset: int) -> None:
         """I7 the high watermark never falls; and all nodes commit the same batches (state machine safety)."""
@@ -91,6 +101,9 @@ class Oracle:
             if index == len(self.committed):
                 self.committed.append(key)
                 self.committed_offset = read_header(node.log.batches[index]).next_offset
+                decided = bisect_left(self._decisions, (self.committed_offset, -1))
+                known = decided < len(self._decisions)
+                self._committed_in.append(self._decisions[decided][1] if known else node.core.epoch)
             index += 1
         node.verified_batches = index
 
