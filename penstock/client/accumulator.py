@@ -155,6 +155,7 @@ class Accumulator:
             if refusal is not None:
                 return refusal
         try:
+            batch.room -= record.size_bytes
             return batch.append_full(record.key, record.value, record.headers, record.timestamp_ms)
         finally:
             queue.slot.append(batch)
@@ -180,13 +181,16 @@ class Accumulator:
             self._close(queue, batch)
             self.encode(batch)
             return Refusal.BATCH_CLOSED
-        wanted = max(size_bytes, min(GRANT_BYTES, left)) - batch.room
-        if not self.memory.try_take(wanted):
-            if batch.values:
-                queue.slot.append(batch)
-            else:
-                queue.open = None
-            return Refusal.NO_MEMORY
+        needed = size_bytes - batch.room
+        wanted = max(needed, min(GRANT_BYTES, left) - batch.room)
+        if not self.memory.try_take(wanted, must=False):
+            wanted = needed
+            if not self.memory.try_take(needed):
+                if batch.values:
+                    queue.slot.append(batch)
+                else:
+                    queue.open = None
+                return Refusal.NO_MEMORY
         batch.granted_bytes += wanted
         batch.room += wanted
         return None

@@ -74,6 +74,9 @@ _BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
     grpc.StatusCode.PERMISSION_DENIED: ClusterAuthorizationFailedError,
 }
 
+_BROKEN_SIGNS = ("RST_STREAM", "GOAWAY", "Internal error from Core")
+"""What gRPC says, under codes that vary, when a connection died in mid-call."""
+
 T = TypeVar("T")
 
 
@@ -84,8 +87,8 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         cls = MessageTooLargeError
-    elif cls is UnknownServerError and ("RST_STREAM" in details or "GOAWAY" in details):
-        cls = NetworkError  # the connection died in mid-call, whatever code gRPC chose for it
+    elif cls is UnknownServerError and any(sign in details for sign in _BROKEN_SIGNS):
+        cls = NetworkError
     return cls(f"{endpoint}: {status.name}: {details}")
 
 

@@ -9,6 +9,7 @@ seek must not wait for `fetch_max_wait_ms`. Not here: what to want (positions.py
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -16,8 +17,10 @@ from penstock.client.channel import Connection, FetchStream
 from penstock.client.fetch_session import FetchSession
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.retry import Backoff
-from penstock.errors import ApiError, NetworkError, RequestTimedOutError
+from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import TopicPartition
+
+logger = logging.getLogger("penstock.client")
 
 Wanted = Mapping[TopicPartition, FetchPart]
 
@@ -77,10 +80,13 @@ class FetchLink:
                 if not self._restart:
                     raise
                 self._restart = False
-            except ApiError as error:
+            except Exception as error:
                 self._drop_stream()
                 self._restart = False
                 self._failures += 1
+                if not isinstance(error, ApiError):  # a bug of ours: told, and not the end of fetching
+                    logger.exception("fetching from node %d", self.node_id)
+                    error = UnknownServerError(repr(error))
                 self._owner.on_broken(self.node_id, error)
                 await asyncio.sleep(max(self._owner.backoff.wait_ms(self._failures), 1) / 1000)
 

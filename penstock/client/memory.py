@@ -30,12 +30,11 @@ class MemoryPool:
     def used_bytes(self) -> int:
         return self.total_bytes - self._available
 
-    def try_take(self, size_bytes: int) -> bool:
-        """False when there is too little. What is larger than the whole pool may have it when nobody else has any."""
+    def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
+        """False when there is too little. What `must` fit and is larger than the pool may have it all to itself."""
         with self._freed:
-            if size_bytes > self._available and not (
-                size_bytes > self.total_bytes and self._available == self.total_bytes
-            ):
+            alone = must and size_bytes > self.total_bytes and self._available == self.total_bytes
+            if size_bytes > self._available and not alone:
                 return False
             self._available -= size_bytes
             return True

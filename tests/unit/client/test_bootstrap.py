@@ -1,0 +1,75 @@
+"""Nobody there, a stranger there, silence there: one typed error within bounded time that names every address and
+why.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.errors import BootstrapError
+from tests.support.fake_broker import FakeCluster
+
+
+@contextmanager
+def stranger(answer: bytes | None) -> Iterator[str]:
+    """A server that says `answer` to whoever connects, or nothing at all."""
+    server = socket.create_server(("127.0.0.1", 0))
+    open_connections: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            open_connections.append(connection)
+            if answer is not None:
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        for connection in open_connections:
+            connection.close()
+        thread.join(5)
+
+
+def test_refused_connections_are_all_named() -> None:
+    with Admin("127.0.0.1:1,127.0.0.1:2", bootstrap_timeout_ms=2_000) as admin, pytest.raises(BootstrapError) as caught:
+        admin.list_topics()
+    assert "127.0.0.1:1" in str(caught.value) and "127.0.0.1:2" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n\r\nhello", b"\x00\xff garbage" * 100, None])
+def test_a_stranger_on_the_port_is_a_typed_error_in_bounded_time(answer: bytes | None) -> None:
+    with (
+        stranger(answer) as address,
+        Producer(address, bootstrap_timeout_ms=300) as producer,
+        pytest.raises(BootstrapError, match=address),
+    ):
+        producer.send("t", b"v")
+
+
+def test_one_living_address_is_enough() -> None:
+    with FakeCluster(1) as cluster, stranger(None) as silent:
+        cluster.create_topic("t")
+        with Consumer(f"127.0.0.1:1,{silent},{cluster.bootstrap}") as consumer:
+            assert consumer.end_offsets([TopicPartition("t", 0)]) == {TopicPartition("t", 0): 0}
+
+
+def test_a_name_that_does_not_resolve_is_named() -> None:
+    with (
+        Admin("no-such-host.invalid:9192", bootstrap_timeout_ms=2_000) as admin,
+        pytest.raises(BootstrapError, match=r"no-such-host\.invalid"),
+    ):
+        admin.list_topics()

@@ -1,0 +1,199 @@
+"""One request per broker, one batch per partition in flight, order kept under retries, every error answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.client.accumulator import Accumulator, AccumulatorConfig, PendingRecord
+from penstock.client.dispatcher import Acked, Again, Dispatcher, DispatchLimits, Failed, OutboundRequest
+from penstock.client.memory import MemoryPool
+from penstock.client.messages import (
+    BrokerInfo,
+    ClusterSnapshot,
+    PartitionInfo,
+    ProduceAnswer,
+    ProduceResult,
+    TopicInfo,
+)
+from penstock.client.metadata_cache import MetadataCache
+from penstock.client.retry import Backoff
+from penstock.errors import (
+    ApiError,
+    MessageTooLargeError,
+    NetworkError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+    TimedOutError,
+    UnknownServerError,
+)
+from penstock.record.codecs import Codec
+from penstock.types import Endpoint, LeaderHint, TopicPartition
+
+NOW_MS = 1_000
+
+
+class Bench:
+    """Partitions 0 and 2 are led by node 1, partition 1 by node 2, partition 3 by nobody."""
+
+    def __init__(self, delivery_timeout_ms: int = 10_000, retries: int = 1_000) -> None:
+        self.cache = MetadataCache()
+        leaders = (1, 2, 1, -1)
+        partitions = tuple(PartitionInfo(p, leader, 0, 0, (leader,), ()) for p, leader in enumerate(leaders))
+        brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
+        self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
+        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 20))
+        limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000))
+        self.dispatcher = Dispatcher(self.accumulator, self.cache, limits)
+
+    def add(self, partition: int, value: bytes = b"v") -> None:
+        queue = self.accumulator.queue(TopicPartition("t", partition))
+        self.accumulator.try_append(queue, PendingRecord.of(None, value, (), None), NOW_MS, 0)
+        busy, queue.in_flight = queue.in_flight, None
+        ready = list(queue.ready)
+        queue.ready.clear()
+        self.accumulator.close_due(NOW_MS)
+        queue.ready.extendleft(reversed(ready))
+        queue.in_flight = busy
+
+    def drain(self, now_ms: int = NOW_MS) -> list[OutboundRequest]:
+        return self.dispatcher.drain(now_ms, lambda node: True)
+
+
+def parts(request: OutboundRequest) -> list[int]:
+    return [queue.topic_partition.partition for queue, _ in request.entries]
+
+
+def answer(request: OutboundRequest, *errors: ApiError | None) -> ProduceAnswer:
+    results = tuple(
+        ProduceResult(*queue.topic_partition, error, 40, -1)
+        for (queue, _), error in zip(request.entries, errors, strict=True)
+    )
+    return ProduceAnswer(request.correlation_id, results, None)
+
+
+def test_one_request_carries_every_partition_of_its_broker() -> None:
+    bench = Bench()
+    for partition in (0, 1, 2):
+        bench.add(partition)
+    requests = {request.node_id: parts(request) for request in bench.drain()}
+    assert requests == {1: [0, 2], 2: [1]}
+
+
+def test_a_second_batch_of_a_partition_waits_for_the_first() -> None:
+    bench = Bench()
+    bench.add(0, b"1")
+    (first,) = bench.drain()
+    bench.add(0, b"2")
+    assert bench.drain() == []
+    (acked,) = bench.dispatcher.on_answer(first, answer(first, None), NOW_MS)
+    assert isinstance(acked, Acked) and acked.base_offset == 40
+    (second,) = bench.drain()
+    assert second.entries[0][1] is not first.entries[0][1]
+
+
+def test_a_retried_batch_goes_before_the_ones_behind_it_and_after_its_back_off() -> None:
+    bench = Bench()
+    bench.add(0, b"1")
+    (first,) = bench.drain()
+    bench.add(0, b"2")
+    (again,) = bench.dispatcher.on_answer(first, answer(first, NotEnoughReplicasError()), NOW_MS)
+    assert isinstance(again, Again)
+    assert bench.drain(NOW_MS) == []
+    assert bench.dispatcher.next_ms is not None and bench.dispatcher.next_ms > NOW_MS
+    (retry,) = bench.drain(bench.dispatcher.next_ms)
+    assert retry.entries[0][1] is again.batch
+    assert not again.batch.maybe_written
+
+
+def test_a_leader_hint_is_followed_at_once() -> None:
+    bench = Bench()
+    bench.add(0)
+    (first,) = bench.drain()
+    error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 1, Endpoint("b", 2)))
+    bench.dispatcher.on_answer(first, answer(first, error), NOW_MS)
+    assert not bench.dispatcher.metadata_wanted
+    (retry,) = bench.drain(NOW_MS)
+    assert retry.node_id == 2
+
+
+def test_without_a_hint_metadata_is_wanted() -> None:
+    bench = Bench()
+    bench.add(0)
+    (first,) = bench.drain()
+    bench.dispatcher.on_answer(first, answer(first, NotLeaderOrFollowerError()), NOW_MS)
+    assert bench.dispatcher.metadata_wanted
+
+
+def test_a_partition_without_leader_waits_and_asks_for_metadata() -> None:
+    bench = Bench()
+    bench.add(3)
+    assert bench.drain() == []
+    assert bench.dispatcher.metadata_wanted
+
+
+def test_an_error_that_no_retry_mends_fails_its_batch_alone() -> None:
+    bench = Bench()
+    bench.add(0)
+    bench.add(2)
+    (request,) = bench.drain()
+    failed, acked = bench.dispatcher.on_answer(request, answer(request, MessageTooLargeError(), None), NOW_MS)
+    assert isinstance(failed, Failed) and isinstance(failed.error, MessageTooLargeError)
+    assert isinstance(acked, Acked)
+
+
+@pytest.mark.parametrize("error", [NetworkError("broken"), RequestTimedOutError("slow")])
+def test_a_broken_connection_retries_and_counts_as_maybe_written(error: ApiError) -> None:
+    bench = Bench()
+    bench.add(0)
+    (request,) = bench.drain()
+    (again,) = bench.dispatcher.on_error(request, error, NOW_MS)
+    assert isinstance(again, Again) and again.batch.maybe_written
+
+
+def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> None:
+    bench = Bench(delivery_timeout_ms=1_000)
+    bench.add(0)
+    (request,) = bench.drain()
+    (failed,) = bench.dispatcher.on_error(request, NetworkError("node a is down"), NOW_MS + 990)
+    assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
+    assert "delivery_timeout_ms=1000" in str(failed.error) and "node a is down" in str(failed.error)
+    assert "may be written" in str(failed.error)
+
+
+def test_retries_are_bounded_by_their_number_too() -> None:
+    bench = Bench(retries=0)
+    bench.add(0)
+    (request,) = bench.drain()
+    (failed,) = bench.dispatcher.on_error(request, NetworkError("x"), NOW_MS)
+    assert isinstance(failed, Failed) and isinstance(failed.error, NetworkError)
+
+
+def test_what_waits_too_long_without_a_leader_fails() -> None:
+    bench = Bench(delivery_timeout_ms=1_000)
+    bench.add(3)
+    assert bench.dispatcher.expire(NOW_MS + 999) == []
+    (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
+    assert isinstance(failed, Failed) and "was not written" in str(failed.error)
+
+
+def test_a_broker_that_is_full_gets_nothing_more() -> None:
+    bench = Bench()
+    bench.add(0)
+    assert bench.dispatcher.drain(NOW_MS, lambda node: False) == []
+    assert len(bench.drain()) == 1
+
+
+def test_an_answer_of_the_wrong_shape_is_an_error() -> None:
+    bench = Bench()
+    bench.add(0)
+    (request,) = bench.drain()
+    (failed,) = bench.dispatcher.on_answer(request, ProduceAnswer(request.correlation_id, (), None), NOW_MS)
+    assert isinstance(failed, Failed) and isinstance(failed.error, UnknownServerError)
+
+
+def test_closing_fails_what_is_left() -> None:
+    bench = Bench()
+    bench.add(3)
+    (failed,) = bench.dispatcher.abandon(TimedOutError("closed"))
+    assert isinstance(failed, Failed)
