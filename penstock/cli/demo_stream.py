@@ -2,8 +2,8 @@
 
 Key: the file's name, so that a file stays in one partition and in order. Header `line`: its number within the file,
 from 0, because lines repeat and only a number tells a line that was sent twice (a retry) from a line that stands twice
-in the text. Files are interleaved by partition, so that every partition has work at every time. The sums that are returned
-are of what was read from the files; verifying is demo_verify.py's.
+in the text. Files are interleaved by partition, so that every partition has work at every time. The sums that are
+returned are of what was read from the files; verifying is demo_verify.py's.
 """
 
 from __future__ import annotations

@@ -1,0 +1,35 @@
+"""Compares the replicas of a stopped cluster byte by byte, as they stand in its log dirs.
+
+The bytes of a partition are its segments' `.log` files put together by name (the base offset), up to the end of the
+last whole batch: where one replica rolls a segment is its own business, what is in it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.record.batch import iter_headers
+
+
+def differences(data_directories: Sequence[Path], topic: str, partitions: int) -> list[str]:
+    """In words, each replica that is not equal to the first; empty when all are."""
+    found: list[str] = []
+    for partition in range(partitions):
+        name = f"{topic}-{partition}"
+        first, *others = [log_bytes(directory / name) for directory in data_directories]
+        for index, other in enumerate(others, 1):
+            if other != first:
+                at = next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), None)
+                where = f"at byte {at}" if at is not None else "in length only"
+                found.append(f"{name}: {len(first)} bytes on node 0, {len(other)} on node {index}, different {where}")
+    return found
+
+
+def log_bytes(partition_directory: Path) -> bytes:
+    """Everything in one replica, up to its log end."""
+    content = b"".join(path.read_bytes() for path in sorted(partition_directory.glob("*.log")))
+    end = 0
+    for position, header in iter_headers(content):
+        end = position + header.size_bytes
+    return content[:end]
