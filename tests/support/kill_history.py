@@ -1,11 +1,11 @@
 """What a kill campaign has seen, and what is wrong with it: the judge, without a cluster.
 
 A history holds the acks that the writers got, what the reader saw while nodes died, and the log as it was read again
-in the end. Values are unique, so that a value names one send. Wrong is: an acked record that is not at its offset (lost);
-an offset that holds another value than was seen before, or that was seen twice, or skipped (inconsistent); a value that
-nobody sent (phantom); a writer's values out of the order in which they were sent. A value at two offsets is a duplicate,
-which a producer without idempotence may make, so it is only counted. Not here: killing (kill_campaign.py) and the bytes
-on the disks (replica_bytes.py).
+in the end. Values are unique, so that a value names one send. Wrong is: an acked record that is not at its offset
+(lost); an offset that holds another value than was seen before, or that was seen twice, or skipped (inconsistent); a
+value that nobody sent (phantom); a writer's values out of the order in which they were sent. A value at two offsets
+is a duplicate, which a producer without idempotence may make, so it is only counted. Not here: killing
+(kill_campaign.py) and the bytes on the disks (replica_bytes.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class History:
     sent: set[bytes] = field(default_factory=set)
     acked: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
-    log: dict[int, Sequence[Seen]] = field(default_factory=dict)
+    log: Mapping[int, Sequence[Seen]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
