@@ -18,7 +18,6 @@ from penstock.errors import (
     ApiError,
     InvalidRequestError,
     InvalidRequiredAcksError,
-    KafkaStorageError,
     RequestTimedOutError,
 )
 
@@ -75,12 +74,7 @@ class ProduceApi:
         delayed: DelayedProduce,
     ) -> None:
         clock = self._replicas.clock
-        try:
-            info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())
-        except (OSError, KafkaStorageError) as error:
-            if isinstance(error, OSError):
-                raise KafkaStorageError(f"{partition.topic_partition}: append failed: {error}") from error
-            raise
+        info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())
         self._replicas.bytes_in += info.size_bytes
         self._replicas.messages_in += info.record_count
         result.base_offset = info.first_offset

@@ -212,10 +212,16 @@ class FetcherCore:
         if isinstance(error, FencedLeaderEpochError | InconsistentTopicIdError):
             self.failed(partition, str(error))  # the metadata log will bring the new epoch, and the partition anew
             return []
-        state.state = ReplicaState.DELAYED
-        state.retry_at_ms = now_ms + self._backoff_ms
-        self._changed[partition] = None
+        self.delayed(partition, now_ms)
         return []
+
+    def delayed(self, partition: TopicPartition, now_ms: int) -> None:
+        """Ask again for the same after the back-off: the leader, or a full disk here, may be better by then."""
+        state = self._states.get(partition)
+        if state is not None:
+            state.state = ReplicaState.DELAYED
+            state.retry_at_ms = now_ms + self._backoff_ms
+            self._changed[partition] = None
 
     def appended(self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int) -> None:
         """Everything below `next_offset` is durable here."""

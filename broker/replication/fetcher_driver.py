@@ -28,6 +28,7 @@ from penstock.clock import Clock
 from penstock.epochs import truncation_offset
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, PenstockError
 from penstock.types import TopicPartition
+from storage.disk_errors import is_disk_full
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +187,11 @@ class Fetcher:
                     log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
                     self.core.failed(effect.partition, str(error))
                 except (PenstockError, OSError) as error:
-                    self._node.partition_failed(partition, error)
-                    self.core.failed(effect.partition, str(error))
+                    self._node.disk_error(partition, error)
+                    if is_disk_full(error):
+                        self.core.delayed(effect.partition, now_ms)
+                    else:
+                        self.core.failed(effect.partition, str(error))
         await self._make_durable(grown)
 
     def _perform(
@@ -262,4 +266,4 @@ class FetcherNode(Protocol):
 
     def request_flush(self, partition: Partition) -> None: ...
 
-    def partition_failed(self, partition: Partition, error: Exception) -> None: ...
+    def disk_error(self, partition: Partition, error: Exception) -> None: ...

@@ -18,6 +18,7 @@ from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
     ApiError,
+    CorruptFileError,
     FencedLeaderEpochError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppendError,
@@ -62,6 +63,7 @@ class Partition:
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH)
         self.watchers: set[PartitionWatcher] = set()
         self.on_follower_fetch: Callable[[Partition, int], None] = lambda partition, replica_id: None
+        self.on_disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()
 
@@ -133,7 +135,11 @@ class Partition:
                 f"{self.min_insync_replicas}; nothing was written"
             )
         end_before = self.log.log_end_offset
-        info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
+        try:
+            info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
+        except KafkaStorageError as error:
+            self.on_disk_error(self, error)
+            raise
         leading.note_append(end_before, now_ms)
         for watcher in tuple(self.watchers):
             if watcher.is_replica:
@@ -199,7 +205,8 @@ class Partition:
             return b""
         try:
             return self.log.read(fetch_offset, max_bytes, max_offset=bound).records
-        except OSError as error:
+        except (OSError, CorruptFileError, KafkaStorageError) as error:
+            self.on_disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
     # -- as a follower -----------------------------------------------------------------------------------------------

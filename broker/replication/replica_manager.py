@@ -18,8 +18,9 @@ from broker.replication.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
-from penstock.errors import ApiError, KafkaStorageError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_LEADER, LeaderHint, TopicPartition
+from storage.disk_errors import is_disk_full
 from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
@@ -129,6 +130,7 @@ class ReplicaManager:
             self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
         )
         partition.on_follower_fetch = self._maybe_expand
+        partition.on_disk_error = self.disk_error
         self._partitions[key] = partition
         self._group_commit.subscribe(partition_log, partition.flushed)
         return partition
@@ -235,6 +237,18 @@ class ReplicaManager:
         if proposed is not None and self.proposals is not None:
             log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
             self.proposals.propose(partition, proposed)
+
+    def disk_error(self, partition: Partition, error: Exception) -> None:
+        """What a failed read or append means: a full disk refuses writes and no more; damage takes one replica offline;
+        anything else is the log dir's failure, for a disk that failed once is not trusted again (ATC'20)."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if isinstance(cause, OSError) and is_disk_full(cause):
+            log.error("%s: the disk is full: %s", partition, error)
+        elif isinstance(error, CorruptFileError):
+            self._log_manager.fail_log(partition.topic_partition, error)
+            self.partition_failed(partition, error)
+        elif isinstance(cause, OSError):
+            self.directory_failed(partition.log.log_dir, cause)
 
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on."""

@@ -150,3 +150,12 @@ def test_no_records_still_carry_the_high_watermark() -> None:
     made = core(P)
     asked(made)
     assert made.on_result(PartitionFetchResult(P, 10, high_watermark=8), 0) == [AdvanceHighWatermark(P, 8)]
+
+
+def test_what_could_not_be_appended_for_want_of_room_is_asked_for_again() -> None:
+    made = core(P)
+    asked(made)
+    made.on_result(PartitionFetchResult(P, 10, high_watermark=10, records=b"batch"), 0)
+    made.delayed(P, 1_000)
+    assert asked(made, 1_000 + BACKOFF_MS - 1) == []
+    assert asked(made, 1_000 + BACKOFF_MS) == [(P, 10)]
