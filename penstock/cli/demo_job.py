@@ -101,12 +101,13 @@ def _stream_with_faults(cluster: Cluster, lanes: dict[int, list[SourceFile]], qu
 
 def _to_parquet(cluster: Cluster, work: Path, duplicates: set[tuple[int, int]]) -> TableRun:
     note("Spark: topic to Parquet")
-    began = time.monotonic()
-    table = run_pipeline(cluster.bootstrap, TOPIC, work)
-    seconds = time.monotonic() - began
-    parquet = read_parquet(table, duplicates)
-    note(f"{parquet.rows:,} rows in {parquet.files} Parquet files after {seconds:.1f} s, Spark's own start included")
-    return TableRun(parquet, seconds)
+    run = run_pipeline(cluster.bootstrap, TOPIC, work)
+    parquet = read_parquet(run.table, duplicates)
+    note(
+        f"{parquet.rows:,} rows in {parquet.files} Parquet files after {run.seconds:.1f} s, "
+        f"of which {run.start_seconds:.1f} s to start Spark"
+    )
+    return TableRun(parquet, run.seconds, run.start_seconds)
 
 
 def _leave_running(cluster: Cluster, work: Path, options: DemoOptions) -> None:

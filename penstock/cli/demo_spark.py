@@ -7,8 +7,10 @@ demo_verify.py.
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import MissingDependencyError, PenstockError
@@ -28,18 +30,33 @@ def require_spark() -> None:
         )
 
 
-def run_pipeline(bootstrap: str, topic: str, work: Path) -> Path:
-    """The directory of the finished table; PenstockError with the end of Spark's output when it fails."""
+@dataclass(frozen=True, slots=True)
+class PipelineRun:
+    """A finished table; `start_seconds` is the part of `seconds` that Spark took to start."""
+
+    table: Path
+    seconds: float
+    start_seconds: float
+
+
+def run_pipeline(bootstrap: str, topic: str, work: Path) -> PipelineRun:
+    """Writes the topic to a table below `work`; PenstockError with the end of Spark's output when it fails."""
     table, log_path = work / "table", work / "spark.log"
-    command = [sys.executable, "-m", PIPELINE, "--bootstrap", bootstrap, "--topic", topic, "--output", str(table)]
+    options = ["--bootstrap", bootstrap, "--topic", topic, "--output", str(table), "--json"]
     with log_path.open("wb") as log:
         try:
-            code = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=TIMEOUT_S
-            ).returncode
+            done = subprocess.run(
+                [sys.executable, "-m", PIPELINE, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise PenstockError(f"{PIPELINE} was not done within {TIMEOUT_S:g} s") from None
-    if code != 0:
+    if done.returncode != 0:
         lines = log_path.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
-        raise PenstockError("\n".join([f"{PIPELINE} ended with code {code}:", *lines]))
-    return table
+        raise PenstockError("\n".join([f"{PIPELINE} ended with code {done.returncode}:", *lines]))
+    told = json.loads(done.stdout.splitlines()[-1])
+    return PipelineRun(table, float(told["seconds"]), float(told["start_seconds"]))

@@ -19,6 +19,7 @@ from penstock import Consumer, TopicPartition
 from penstock.cli.demo_stream import LINE_HEADER, FileSum
 from penstock.cli.output import Progress
 from penstock.errors import TimedOutError
+from penstock.pipelines.table_files import table_files
 
 POLL_MS = 1_000
 QUIET_S_MAX = 60.0
@@ -115,7 +116,7 @@ def read_parquet(directory: Path, duplicates: Collection[tuple[int, int]]) -> Pa
     """Every row by pyarrow, in the order of the log, without the places in `duplicates`; one partition at a time."""
     import pyarrow.dataset as ds
 
-    table = ds.dataset(directory, format="parquet", partitioning="hive")
+    table = ds.dataset([str(path) for path in table_files(directory)], format="parquet")
     files = dict[bytes, _File]()
     rows = size_bytes = 0
     for partition in _distinct(table, "partition"):
