@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=3, help="nodes of the fake cluster")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=100, help="bytes of a value")
-    parser.add_argument("--batch", type=int, default=256 * 1024)
+    parser.add_argument("--batch", type=int, default=512 * 1024)
     parser.add_argument("--linger", type=int, default=5)
     parser.add_argument("--acks", default="all")
     parser.add_argument("--codec", default="none")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -104,6 +104,7 @@ class Accumulator:
         """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._active: dict[PartitionQueue, None] = {}
         self._chooser = StickyChooser()
         self._opening = threading.Lock()
         self._aside = threading.Event()  # never set: waiting for it gives up the GIL
@@ -117,8 +118,15 @@ class Accumulator:
             found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1)))
         return found
 
-    def queues(self) -> Iterator[PartitionQueue]:
-        return iter(tuple(self._queues.values()))
+    def queues(self) -> tuple[PartitionQueue, ...]:
+        """Every partition that has a batch: with a thousand idle ones, a cycle of the sender must not look at each."""
+        return tuple(self._active)
+
+    def _retire(self, queue: PartitionQueue) -> None:
+        """Leaves an idle partition out of `queues`; looks again AFTER, because a caller may open a batch meanwhile."""
+        self._active.pop(queue, None)
+        if queue.waiting:
+            self._active[queue] = None
 
     def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
         """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
@@ -171,8 +179,9 @@ class Accumulator:
                 continue
             with self._opening:
                 if queue.open is None:
-                    queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms)
-                    return queue.open
+                    batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms)
+                    self._active[queue] = None  # AFTER it is open: see _retire
+                    return batch
 
     def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> Refusal | None:
         """Grants the batch in hand more memory; else gives it back (no memory) or closes it (full)."""
@@ -207,6 +216,7 @@ class Accumulator:
                 self._close(queue, ahead)
                 self.encode(ahead)
             queue.ready.append(batch)
+            self._active[queue] = None
 
     # Closing: whoever has the batch in hand
 
@@ -233,6 +243,8 @@ class Accumulator:
         next_ms: int | None = None
         for queue in self.queues():
             batch = queue.open
+            if batch is None and not queue.waiting:
+                self._retire(queue)
             if batch is None or queue.in_flight is not None or queue.ready:
                 continue
             due_ms = batch.created_ms + self.config.linger_ms

@@ -14,6 +14,7 @@ from penstock.client.future import RecordFuture
 from penstock.errors import PenstockError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
 
 RECORD_OVERHEAD_BYTES = 16
@@ -38,6 +39,7 @@ class ProducerBatch:
         "encoded",
         "error",
         "granted_bytes",
+        "halves",
         "headers",
         "keys",
         "last_error",
@@ -67,6 +69,7 @@ class ProducerBatch:
         self.attempts = 0
         self.last_error: PenstockError | None = None
         self.maybe_written = False  # an attempt ended with its outcome unknown: another may duplicate
+        self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into
         self.done = False
         self.error: PenstockError | None = None
         self.base_offset = NO_OFFSET
@@ -142,6 +145,42 @@ class ProducerBatch:
         self.encoded, self.record_count = encoded, record_count
         self._release_columns()
 
+    def split(self, codec: Codec) -> tuple[ProducerBatch, ...]:
+        """Two halves, because the broker finds this batch too large; it is done when both are (KIP-126)."""
+        columns = read_columns(self.encoded or b"")
+        middle = len(columns) // 2
+        self.halves = tuple(
+            self._part(columns, low, high, codec) for low, high in ((0, middle), (middle, len(columns)))
+        )
+        self.halves[0].granted_bytes, self.granted_bytes = self.granted_bytes, 0
+        self.encoded = None
+        for half in self.halves:
+            half.add_callback(self._on_half)
+        return self.halves
+
+    def _part(self, columns: RecordColumns, low: int, high: int, codec: Codec) -> ProducerBatch:
+        part = ProducerBatch(self.topic_partition, self.timestamp_ms, self.created_ms)
+        times = list(columns.timestamps_ms[low:high])
+        keys = None if columns.keys is None else columns.keys[low:high]
+        headers = None if columns.headers is None else columns.headers[low:high]
+        values = columns.values[low:high]
+        part.set_encoded(build_batch(values, keys=keys, headers=headers, timestamps_ms=times, codec=codec), len(values))
+        part.timestamps_ms = times
+        part.maybe_written = self.maybe_written
+        return part
+
+    def _on_half(self) -> None:
+        if all(half.done for half in self.halves):
+            self.error = next((half.error for half in self.halves if half.error is not None), None)
+            self._end()
+
+    def error_of(self, index: int) -> PenstockError | None:
+        """What became of one record: the halves of a split batch may fare differently."""
+        if not self.halves:
+            return self.error
+        first, second = self.halves
+        return first.error_of(index) if index < first.record_count else second.error_of(index - first.record_count)
+
     def finish(self, base_offset: int, log_append_time_ms: int) -> None:
         """The records are acked."""
         self.base_offset, self.log_append_time_ms = base_offset, log_append_time_ms
@@ -173,6 +212,9 @@ class ProducerBatch:
 
     def metadata(self, index: int) -> RecordMetadata:
         """Where the record at `index` stands; offset -1 when acks=0 never told."""
+        if self.halves:
+            first, second = self.halves
+            return first.metadata(index) if index < first.record_count else second.metadata(index - first.record_count)
         timestamp_ms = self.log_append_time_ms
         if timestamp_ms == NO_TIMESTAMP:
             timestamp_ms = self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms[index]

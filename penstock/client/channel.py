@@ -61,6 +61,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
 )
+PRODUCE_METHOD = "/penstock.v1.Broker/Produce"
 
 _BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
     grpc.StatusCode.UNAVAILABLE: NetworkError,
@@ -176,6 +177,9 @@ class Connection:
         self.endpoint = endpoint
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=CHANNEL_OPTIONS)
         self._stub: Any = broker_pb2_grpc.BrokerStub(self._channel)
+        self._produce: Any = self._channel.stream_stream(  # the stub's own would want a message object
+            PRODUCE_METHOD, request_serializer=None, response_deserializer=pb.ProduceResponse.FromString
+        )
 
     async def _unary(self, call: Awaitable[T]) -> T:
         try:
@@ -212,7 +216,7 @@ class Connection:
         return wire.decode_quorum(await self._unary(call))
 
     def open_produce(self) -> ProduceStream:
-        return ProduceStream(self._stub.Produce(), self.endpoint)
+        return ProduceStream(self._produce(), self.endpoint)
 
     def open_fetch(self) -> FetchStream:
         return FetchStream(self._stub.Fetch(), self.endpoint)

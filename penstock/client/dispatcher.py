@@ -16,7 +16,14 @@ from penstock.client.batch import ProducerBatch
 from penstock.client.messages import ProduceAnswer, ProduceResult
 from penstock.client.metadata_cache import MetadataCache
 from penstock.client.retry import Backoff, needs_metadata, outcome_unknown
-from penstock.errors import ApiError, InvariantViolation, PenstockError, TimedOutError, UnknownServerError
+from penstock.errors import (
+    ApiError,
+    InvariantViolation,
+    MessageTooLargeError,
+    PenstockError,
+    TimedOutError,
+    UnknownServerError,
+)
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """A request takes no further partition beyond this; far below what the channel lets through."""
@@ -61,7 +68,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The batch is back at the head of its queue."""
+    """The batch, or its halves, is back at the head of its queue."""
 
     batch: ProducerBatch
     error: ApiError
@@ -157,6 +164,9 @@ class Dispatcher:
         queue.in_flight = None
         batch.last_error = error
         batch.maybe_written = batch.maybe_written or outcome_unknown(error)
+        if isinstance(error, MessageTooLargeError) and batch.record_count > 1:
+            queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
+            return Again(batch, error)
         if not error.retriable:
             return Failed(batch, error)
         if batch.attempts > self._limits.retries:

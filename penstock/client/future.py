@@ -44,16 +44,17 @@ class RecordFuture(tuple["ProducerBatch", int]):
         batch, index = self
         if not batch.done:
             wait_done(batch, timeout)
-        if batch.error is not None:
-            raise batch.error.with_traceback(None)
+        error = batch.error_of(index)
+        if error is not None:
+            raise error.with_traceback(None)
         return batch.metadata(index)
 
     def exception(self, timeout: float | None = None) -> PenstockError | None:
         """The error of the record, None when it was acked; waits like `result`."""
-        batch = self[0]
+        batch, index = self
         if not batch.done:
             wait_done(batch, timeout)
-        return batch.error
+        return batch.error_of(index)
 
     def done(self) -> bool:
         """Whether the record was acked or has failed."""

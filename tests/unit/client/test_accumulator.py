@@ -165,3 +165,17 @@ def test_unfinished_sees_open_closed_and_in_flight() -> None:
     for batch in acc.unfinished():
         batch.finish(0, -1)
     assert acc.unfinished() == []
+
+
+def test_an_idle_partition_is_not_looked_at() -> None:
+    acc = accumulator(linger_ms=0)
+    queue = acc.queue(TP)
+    assert acc.queues() == ()
+    append(acc, queue, record())
+    acc.close_due(NOW_MS)
+    assert acc.queues() == (queue,)
+    queue.ready.clear()
+    acc.close_due(NOW_MS)
+    assert acc.queues() == ()
+    append(acc, queue, record())
+    assert acc.queues() == (queue,)

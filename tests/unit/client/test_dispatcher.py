@@ -6,6 +6,7 @@ import pytest
 
 from penstock.client.accumulator import Accumulator, AccumulatorConfig, PendingRecord
 from penstock.client.dispatcher import Acked, Again, Dispatcher, DispatchLimits, Failed, OutboundRequest
+from penstock.client.future import RecordFuture
 from penstock.client.memory import MemoryPool
 from penstock.client.messages import (
     BrokerInfo,
@@ -175,6 +176,44 @@ def test_what_waits_too_long_without_a_leader_fails() -> None:
     assert bench.dispatcher.expire(NOW_MS + 999) == []
     (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
     assert isinstance(failed, Failed) and "was not written" in str(failed.error)
+
+
+def test_a_batch_that_is_too_large_is_halved_in_place() -> None:
+    bench = Bench()
+    queue = bench.accumulator.queue(TopicPartition("t", 0))
+    futures = []
+    for n in range(5):
+        record = PendingRecord.of(b"k%d" % n, b"%d" % n, (("h", b"1"),), 100 + n)
+        futures.append(bench.accumulator.try_append(queue, record, NOW_MS, 0))
+    bench.accumulator.close_due(NOW_MS)
+    (request,) = bench.drain()
+    bench.add(0, b"behind")
+    (again,) = bench.dispatcher.on_answer(request, answer(request, MessageTooLargeError()), NOW_MS)
+    assert isinstance(again, Again)
+    sizes = []
+    while requests := bench.drain():
+        sizes.append(requests[0].entries[0][1].record_count)
+        (acked,) = bench.dispatcher.on_answer(requests[0], answer(requests[0], None), NOW_MS)
+        assert isinstance(acked, Acked)
+        acked.batch.finish(sum(sizes[:-1]), -1)
+    assert sizes == [2, 3, 1]
+    found = [future.result(0) for future in futures if isinstance(future, RecordFuture)]
+    assert [(m.offset, m.timestamp_ms) for m in found] == [(n, 100 + n) for n in range(5)]
+
+
+def test_the_halves_of_a_batch_may_fare_differently() -> None:
+    bench = Bench()
+    queue = bench.accumulator.queue(TopicPartition("t", 0))
+    item = PendingRecord.of(None, b"v", (), None)
+    first, second = (bench.accumulator.try_append(queue, item, NOW_MS, 0) for _ in range(2))
+    assert isinstance(first, RecordFuture) and isinstance(second, RecordFuture)
+    bench.accumulator.close_due(NOW_MS)
+    (request,) = bench.drain()
+    bench.dispatcher.on_answer(request, answer(request, MessageTooLargeError()), NOW_MS)
+    queue.ready[0].finish(7, -1)
+    assert not first.done()
+    queue.ready[1].fail(MessageTooLargeError("one record is too large"))
+    assert first.result(0).offset == 7 and isinstance(second.exception(0), MessageTooLargeError)
 
 
 def test_a_broker_that_is_full_gets_nothing_more() -> None:
