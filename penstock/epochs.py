@@ -1,9 +1,9 @@
 """The leader-epoch rules, in one copy: for the quorum's log, for replica fetchers and for consumers.
 
-An epoch history is a sequence of `EpochEntry(epoch, start_offset)`, strictly increasing in both. Everything here is a pure function of such a sequence; storing it is storage's and raft's
-work. Sources: KIP-101 (truncate by epoch, never to the high watermark), KIP-279 (answer with the largest epoch not
-above the one asked for; a leader records its epoch at once, even with no record), KIP-320 (consumers), KIP-595
-(diverging epoch in the fetch answer).
+An epoch history is a sequence of `EpochEntry(epoch, start_offset)`, strictly increasing in both. Everything here is a
+pure function of such a sequence; storing it is storage's and raft's work. Sources: KIP-101 (truncate by epoch, never to
+the high watermark), KIP-279 (answer with the largest epoch not above the one asked for; a leader records its epoch at
+once, even with no record), KIP-320 (consumers), KIP-595 (diverging epoch in the fetch answer).
 """
 
 from __future__ import annotations

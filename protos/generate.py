@@ -25,8 +25,12 @@ def generate() -> dict[str, str]:
     """Every generated file: name to text."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = protoc.main(
-            ["protoc", f"-I{ROOT / 'protos'}", f"-I{WELL_KNOWN}", f"--python_out={folder}", f"--pyi_out={folder}"]
-            + [f"--grpc_python_out={folder}", *map(str, PROTOS)]
+            [
+                "protoc",
+                *(f"-I{path}" for path in (ROOT / "protos", WELL_KNOWN)),
+                *(f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")),
+                *map(str, PROTOS),
+            ]
         )
         if outcome != 0:
             raise SystemExit(f"protoc failed with {outcome}")
