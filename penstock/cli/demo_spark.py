@@ -10,6 +10,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +22,9 @@ TIMEOUT_S = 600.0
 TAIL_LINES = 25
 
 
-def require_spark() -> None:
+def require_spark(needed: Sequence[str] = NEEDED) -> None:
     """MissingDependencyError before anything is started."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
             f"the demo's last step needs {', '.join(missing)}: pip install 'penstock[spark]', or give --no-spark"

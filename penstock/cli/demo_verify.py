@@ -18,6 +18,7 @@ from typing import Any
 from penstock import Consumer, TopicPartition
 from penstock.cli.demo_stream import LINE_HEADER, FileSum
 from penstock.cli.output import Progress
+from penstock.client.consumer_record import ConsumerRecord
 from penstock.errors import TimedOutError
 from penstock.pipelines.table_files import table_files
 
@@ -56,9 +57,41 @@ class ReadBack:
     sums: dict[bytes, FileSum] = field(default_factory=dict)
 
 
+class BackReader:
+    """Takes every record in the order of its partition, and says in the end what the topic holds."""
+
+    def __init__(self) -> None:
+        self.found = ReadBack()
+        self._files: dict[bytes, _File] = {}
+
+    def __repr__(self) -> str:
+        return f"BackReader({self.found.records} records of {len(self._files)} files)"
+
+    def add(self, record: ConsumerRecord) -> None:
+        found, key, value = self.found, record.key or b"", record.value or b""
+        found.records += 1
+        found.size_bytes += len(value)
+        file = self._files.get(key)
+        if file is None:
+            file = self._files[key] = _File()
+        name, text = record.headers[0]
+        number = int(text or b"") if name == LINE_HEADER else -1
+        if number < file.lines:
+            found.duplicates.add((record.partition, record.offset))
+            return
+        if number > file.lines:
+            found.misplaced += 1
+        file.add(value)
+
+    def finish(self) -> ReadBack:
+        self.found.sums = {key: file.sum for key, file in self._files.items()}
+        return self.found
+
+
 def read_back(bootstrap: str, topic: str, bar: Progress) -> ReadBack:
     """Everything from the log's start to where it ends now."""
-    found, files = ReadBack(), dict[bytes, _File]()
+    reader = BackReader()
+    found = reader.found
     began = last = time.monotonic()
     with Consumer(bootstrap) as consumer:
         partitions = consumer.partitions_for(topic)
@@ -68,31 +101,14 @@ def read_back(bootstrap: str, topic: str, bar: Progress) -> ReadBack:
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             before = found.size_bytes
             for record in consumer.poll(timeout_ms=POLL_MS):
-                _add(found, files, record)
+                reader.add(record)
             if found.size_bytes > before:
                 last = time.monotonic()
                 bar.advance(found.size_bytes - before)
             elif time.monotonic() - last > QUIET_S_MAX:
                 raise TimedOutError(f"{_behind(consumer, ends)}: no record within {QUIET_S_MAX:g} s")
     found.seconds = time.monotonic() - began
-    found.sums = {key: file.sum for key, file in files.items()}
-    return found
-
-
-def _add(found: ReadBack, files: dict[bytes, _File], record: Any) -> None:
-    found.records += 1
-    found.size_bytes += len(record.value)
-    file = files.get(record.key)
-    if file is None:
-        file = files[record.key] = _File()
-    name, text = record.headers[0]
-    number = int(text) if name == LINE_HEADER else -1
-    if number < file.lines:
-        found.duplicates.add((record.partition, record.offset))
-        return
-    if number > file.lines:
-        found.misplaced += 1
-    file.add(record.value)
+    return reader.finish()
 
 
 def _behind(consumer: Consumer, ends: dict[TopicPartition, int]) -> str:
