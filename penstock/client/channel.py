@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, TypeVar
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
-# gRPC's fork handlers crash the children of a process whose channels are busy: 18 of 120 that only ran /bin/true, started
-# as Spark starts its JVM; 0 of 120 without them. They are no use here: asyncio channels do not survive a fork either way.
+# gRPC's fork handlers crash children of a process whose channels are busy: 18 of 120 that only ran /bin/true, started
+# as Spark starts its JVM; 0 of 120 without them. No use here either: asyncio channels never survive a fork.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 import grpc
 import grpc.aio
