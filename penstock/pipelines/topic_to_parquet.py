@@ -13,7 +13,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 records are gone from the log tha
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -174,7 +173,6 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write everything that a topic holds now to a Parquet table; run again to add what is new."""
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it reports every process that Spark starts
     try:
         options = PipelineOptions(partition_by, max_offsets, headers, fail_on_data_loss, quick)
         result = topic_to_parquet(bootstrap, topic, output, checkpoint, options)

@@ -33,10 +33,10 @@ def consumed(bootstrap: str, topic: str, count: int) -> list[tuple[Any, ...]]:
         consumer.assign(consumer.partitions_for(topic))
         consumer.seek_to_beginning()
         while len(found) < count:
-            for r in consumer.poll(timeout_ms=1000):
-                found.append(
-                    (r.partition, r.offset, r.key, r.value, r.timestamp_ms, r.timestamp_type, list(r.headers) or None)
-                )
+            found += [
+                (r.partition, r.offset, r.key, r.value, r.timestamp_ms, r.timestamp_type, list(r.headers) or None)
+                for r in consumer.poll(timeout_ms=1000)
+            ]
     return sorted(found, key=lambda row: row[:2])
 
 
