@@ -1,4 +1,4 @@
-"""Promises of a fetch session: it answers what is new, waits when there is nothing, and never asks twice for the same."""
+"""Promises of a fetch session: it answers what is new, waits when there is nothing, and never repeats itself."""
 
 from __future__ import annotations
 
