@@ -1,6 +1,7 @@
 """send_many for Arrow: slices of an array become batches without an object per record. Imports pyarrow.
 
-With keys, the distinct keys are hashed once each and the rows put together by partition with one `take`.
+With keys, all are hashed at once (or the user's partitioner is asked once for each distinct one), and the rows put
+together by partition with one `take`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ try:
     import numpy as np
     import pyarrow as pa
 
+    from penstock.client.murmur2_arrow import NO_KEY, as_binary, partition_ids
     from penstock.record.arrow_encode import build_batch_from_arrow
 except ImportError as error:
     raise MissingDependencyError("Arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
@@ -34,8 +36,12 @@ def arrow_batches(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[Part
     for part_values, part_keys in _chunks(values, keys):
         if part_keys is None:
             yield from _encode(plan, None, part_values, None)
+        elif plan.has_partition:
+            yield from _encode(plan, plan.queue(), part_values, part_keys)
+        elif plan.has_partitioner:
+            yield from _by_distinct_key(plan, part_values, part_keys)
         else:
-            yield from _by_partition(plan, part_values, part_keys)
+            yield from _by_hash(plan, part_values, part_keys)
 
 
 def _chunks(values: Any, keys: Any) -> Iterator[tuple[Any, Any]]:
@@ -54,7 +60,15 @@ def _plain(array: Any) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _by_partition(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
+def _by_hash(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
+    ids = partition_ids(as_binary(keys), plan.partition_count)
+    for partition in np.unique(ids).tolist():
+        rows = pa.array(np.flatnonzero(ids == partition))
+        queue = plan.queue() if partition == NO_KEY else plan.queue_of(partition)
+        yield from _encode(plan, queue, values.take(rows), keys.take(rows))
+
+
+def _by_distinct_key(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     encoded = keys.dictionary_encode()
     distinct = [_as_bytes(key) for key in encoded.dictionary.to_pylist()]
     queues: dict[int, PartitionQueue] = {}

@@ -64,6 +64,19 @@ class BulkPlan:
         return self._core.clock.wall_ms() if self._timestamp_ms is None else self._timestamp_ms
 
     @property
+    def has_partition(self) -> bool:
+        """Whether the caller has named the partition."""
+        return self._partition is not None
+
+    @property
+    def has_partitioner(self) -> bool:
+        return self._core.config.partitioner is not None
+
+    @property
+    def partition_count(self) -> int:
+        return len(self._info.partitions)
+
+    @property
     def codec(self) -> Codec:
         return self._core.codec
 
@@ -72,6 +85,10 @@ class BulkPlan:
         if key is None and self._partition is None and self._core.config.partitioner is None:
             return self._core.least_busy_queue(self._info)
         return self._core.queue_for(self._info, PendingRecord(key, value, (), None, 0), self._partition)
+
+    def queue_of(self, partition: int) -> PartitionQueue:
+        """The queue of one partition."""
+        return self._core.queue_for(self._info, PendingRecord(None, None, (), None, 0), partition)
 
     def _unkeyed(self, values: Iterable[bytes | None]) -> Iterator[EncodedBatch]:
         for run in bulk.runs(values, self.limit_bytes, self.record_limit_bytes):
