@@ -1,0 +1,93 @@
+"""One process of benchmarks/broker.py that uses confluent-kafka: ROLE BOOTSTRAP TOPIC RECORDS BYTES.
+
+Roles: send, poll, latency. The same work, values and clock as broker_client_penstock.py, written as that client's
+manual says; its configuration is the one of ../shared/peers/baseline.py.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.broker_client_common import DISTINCT_VALUES, OpenLoop, report, values
+
+RATE = 1_000
+SECONDS_MAX = 120
+POLL_EVERY = 1_024
+PRODUCER = {"acks": "all", "linger.ms": 5, "batch.size": 1_000_000, "queue.buffering.max.messages": 1_000_000}
+
+
+def send(bootstrap: str, topic: str, records: int, size: int) -> None:
+    """One call per record."""
+    some, failed = values(size), 0
+
+    def on_delivery(error: Any, message: Any) -> None:
+        nonlocal failed
+        failed += error is not None
+
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
+    began, cpu_began, sent = time.perf_counter(), time.process_time(), 0
+    for _ in range(records // DISTINCT_VALUES):
+        for value in some:
+            while True:
+                try:
+                    producer.produce(topic, value, on_delivery=on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+            sent += 1
+            if not sent % POLL_EVERY:
+                producer.poll(0)
+    producer.flush(SECONDS_MAX)
+    report(sent - failed, began, cpu_began)
+
+
+def poll(bootstrap: str, topic: str, records: int, size: int) -> None:
+    """Record by record; each value is looked at."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "benchmark", "enable.auto.commit": False})
+    began, cpu_began, got, total = time.perf_counter(), time.process_time(), 0, 0
+    partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    while got < records and time.perf_counter() - began < SECONDS_MAX:
+        for message in consumer.consume(10_000, 1.0):
+            total += len(message.value() or b"")
+            got += 1
+    if total != got * size:
+        raise SystemExit(f"{total} bytes read, {got * size} expected")
+    report(got, began, cpu_began)
+    consumer.close()
+
+
+def latency(bootstrap: str, topic: str, records: int, size: int) -> None:
+    """An open loop; linger 0. Acks are taken by a thread that waits for them, so none waits for the next send."""
+    some, loop, ended = values(size), OpenLoop(records, RATE), threading.Event()
+    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "linger.ms": 0})
+
+    def take_acks() -> None:
+        while not ended.is_set():
+            producer.poll(0.1)
+
+    def send_one(index: int) -> None:
+        def on_delivery(error: Any, message: Any) -> None:
+            if error is None:
+                loop.acked(index)
+
+        producer.produce(topic, some[index % DISTINCT_VALUES], on_delivery=on_delivery)
+
+    taker = threading.Thread(target=take_acks)
+    taker.start()
+    loop.run(send_one)
+    producer.flush(SECONDS_MAX)
+    ended.set()
+    taker.join()
+    loop.report()
+
+
+ROLES = {"send": send, "poll": poll, "latency": latency}
+
+if __name__ == "__main__":
+    ROLES[sys.argv[1]](sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
