@@ -2,10 +2,10 @@
 
     python -m benchmarks.spark [--rows 1500000] [--rounds 2]        in the repository; under two minutes
 
-One run, one real node, one session, one topic of 100-byte values and 12-byte keys. `penstock` is the shipped source (raw
-batches, Arrow); `tuples` is what a user would write: a data source that polls a `Consumer` and yields tuples. `count`
-shows the way into Spark, `parquet` adds Spark's own work, which is the same for both; `sink` is the shipped writer from a
-generated table. Best of the rounds, which take turns; all on the same cores as the node.
+One run, one real node, one session, one topic of 100-byte values and 12-byte keys. `penstock` is the shipped source
+(raw batches, Arrow); `tuples` is what a user would write: a data source that polls a `Consumer` and yields tuples.
+`count` shows the way into Spark, `parquet` adds Spark's own work, which is the same for both; `sink` is the shipped
+writer from a generated table. Best of the rounds, which take turns; all on the same cores as the node.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kafka's partition for every key of an Arrow array at once: partitioner.py's rule, with numpy.
 
-Keys of one length are hashed together, four bytes of all of them in a step. One at a time they cost 4 µs each, nine tenths
-of the work of a sink whose keys do not repeat. A property test says that both hashes agree. Imports pyarrow.
+Keys of one length are hashed together, four bytes of all of them in a step. One at a time they cost 4 µs each, nine
+tenths of the work of a sink whose keys do not repeat. A property test says that both hashes agree. Imports pyarrow.
 """
 
 from __future__ import annotations
