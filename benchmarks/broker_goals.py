@@ -75,7 +75,9 @@ def figures(row: Row) -> dict[str, float]:
         return {name: row[name] for name in ("p50_ms", "p99_ms") if row.get(name) is not None}
     if kind == "start":
         return {"ready_s": row["ready_s"], "start_rss_mib": row["rss_mib"]}
-    return {"idle_share": row["idle_share"]} if kind == "idle" else {"after_rss_mib": row["rss_mib"]}
+    if kind == "idle":
+        return {"idle_share": row["idle_share"]}
+    return {"after_rss_mib": row["rss_mib"]} if kind == "after" else {}
 
 
 def print_table(rows: Iterable[Row], nodes: Iterable[int]) -> None:
