@@ -189,8 +189,13 @@ class Partition:
         return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
 
     def _check_range(self, offset: int, bound: int) -> None:
+        """`bound` is what the asker may read up to; the log end is what may be asked for.
+
+        A new leader may know less of the high watermark than its predecessor told (KIP-207): a consumer that stands
+        between the two waits, because out of range would send it to another place for nothing.
+        """
         start = self.log.log_start_offset
-        if not start <= offset <= bound:
+        if not start <= offset <= self.log.log_end_offset:
             raise OffsetOutOfRangeError(
                 f"offset {offset} of {self.topic_partition} is outside [{start}, {bound}]: seek to a readable offset",
                 log_start_offset=start,
@@ -201,7 +206,7 @@ class Partition:
         """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer."""
         bound = self.log.log_end_offset if is_replica else self.high_watermark
         self._check_range(fetch_offset, bound)
-        if fetch_offset == bound:
+        if fetch_offset >= bound:
             return b""
         try:
             return self.log.read(fetch_offset, max_bytes, max_offset=bound).records

@@ -122,6 +122,15 @@ def test_a_consumer_reads_up_to_the_high_watermark_and_a_replica_to_the_end(tmp_
     assert partition.read(1, 1 << 20, is_replica=False) == b""
 
 
+def test_a_consumer_ahead_of_a_new_leaders_high_watermark_waits_and_is_not_out_of_range(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    end = produce(partition, b"a", b"b")
+    flush(partition)
+    assert (partition.high_watermark, end) == (0, 2)
+    assert partition.read(2, 1 << 20, is_replica=False) == b""
+    assert partition.read(1, 1 << 20, is_replica=False) == b""
+
+
 def test_out_of_range_tells_both_bounds(tmp_path: Path) -> None:
     partition = leading(tmp_path, isr=(1,))
     produce(partition, b"a")
