@@ -51,7 +51,7 @@ class Size:
 FULL = Size(rounds=2, records={100: 1_000_000, 1024: 200_000}, latency_records=5_000, idle_s=10.0)
 QUICK = Size(rounds=1, records={100: 500_000, 1024: 100_000}, latency_records=4_000, idle_s=5.0)
 LATENCY_PASSES = 3
-"""Only the last counts: a JVM holds this rate only once it is warm, and a benchmark of its first seconds is not fair."""
+"""Only the last counts: a JVM holds this rate only once it is warm, and its first seconds are no fair comparison."""
 
 Start = Callable[[], AbstractContextManager[systems.System]]
 Row = dict[str, Any]
