@@ -21,6 +21,7 @@ from enum import Enum
 from penstock.client.batch import RECORD_OVERHEAD_BYTES, Headers, ProducerBatch
 from penstock.client.future import RecordFuture
 from penstock.client.memory import MemoryPool
+from penstock.client.metadata_cache import Leader
 from penstock.client.partitioner import StickyChooser
 from penstock.errors import PenstockError
 from penstock.record.batch import HEADER_BYTES
@@ -70,7 +71,7 @@ class PendingRecord:
 class PartitionQueue:
     """One partition's batches: at most one open, any number closed, at most one with the broker."""
 
-    __slots__ = ("in_flight", "limit_bytes", "not_before_ms", "open", "ready", "slot", "topic_partition")
+    __slots__ = ("asked", "in_flight", "limit_bytes", "not_before_ms", "open", "ready", "slot", "topic_partition")
 
     def __init__(self, topic_partition: TopicPartition, limit_bytes: int) -> None:
         self.topic_partition = topic_partition
@@ -80,6 +81,7 @@ class PartitionQueue:
         self.ready: deque[ProducerBatch] = deque()
         self.in_flight: ProducerBatch | None = None
         self.not_before_ms = 0
+        self.asked: Leader | None = None  # who got the last request
 
     @property
     def waiting(self) -> int:

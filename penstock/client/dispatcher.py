@@ -97,10 +97,10 @@ class Dispatcher:
             batch = self._head(queue)
             if batch is None or batch.encoded is None:
                 continue
-            if queue.not_before_ms > now_ms:
-                self.next_ms = queue.not_before_ms if self.next_ms is None else min(self.next_ms, queue.not_before_ms)
-                continue
             leader = self._cache.leader(queue.topic_partition)
+            if queue.not_before_ms > now_ms and leader in (None, queue.asked):
+                self._back_off(queue, batch, now_ms)
+                continue
             if leader is None:
                 self.metadata_wanted = True
                 continue
@@ -109,8 +109,20 @@ class Dispatcher:
             if not can_send(node) or (size and size + len(batch.encoded) > MAX_REQUEST_BYTES):
                 continue
             sizes[node] = size + len(batch.encoded)
+            queue.asked = leader
             by_node.setdefault(node, []).append((queue, batch))
         return [self._request(node, entries, now_ms) for node, entries in by_node.items()]
+
+    def _back_off(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
+        """Looks again when the wait ends; before that for another leader, if the last one may be gone.
+
+        A back-off spares a broker that said no. It must not outlast an election: a new leader is asked at once.
+        """
+        look_ms = queue.not_before_ms
+        if isinstance(batch.last_error, ApiError) and needs_metadata(batch.last_error):
+            self.metadata_wanted = True
+            look_ms = min(look_ms, now_ms + max(self._limits.backoff.initial_ms, 1))
+        self.next_ms = look_ms if self.next_ms is None else min(self.next_ms, look_ms)
 
     def _head(self, queue: PartitionQueue) -> ProducerBatch | None:
         """The batch to send next; batches that failed while they were encoded are passed over."""

@@ -57,6 +57,14 @@ class Bench:
         queue.ready.extendleft(reversed(ready))
         queue.in_flight = busy
 
+    def elect(self, partition: int, leader: int, epoch: int) -> None:
+        elected = tuple(
+            PartitionInfo(p.partition, leader, epoch, 0, p.replicas, ()) if p.partition == partition else p
+            for p in self.cache.topic("t").partitions  # type: ignore[union-attr]
+        )
+        snapshot = ClusterSnapshot("c", 1, self.cache.brokers, (TopicInfo("t", "id", elected),), 0)
+        self.cache.update(snapshot, NOW_MS)
+
     def drain(self, now_ms: int = NOW_MS) -> list[OutboundRequest]:
         return self.dispatcher.drain(now_ms, lambda node: True)
 
@@ -124,6 +132,34 @@ def test_without_a_hint_metadata_is_wanted() -> None:
     (first,) = bench.drain()
     bench.dispatcher.on_answer(first, answer(first, NotLeaderOrFollowerError()), NOW_MS)
     assert bench.dispatcher.metadata_wanted
+
+
+def test_a_back_off_ends_when_another_leader_is_known() -> None:
+    bench = Bench()
+    bench.add(0)
+    (first,) = bench.drain()
+    bench.dispatcher.on_error(first, NetworkError(), NOW_MS)
+    assert bench.drain(NOW_MS) == []
+    bench.elect(0, leader=2, epoch=1)
+    (retry,) = bench.drain(NOW_MS)
+    assert retry.node_id == 2
+    bench.dispatcher.on_error(retry, NetworkError(), NOW_MS)
+    assert bench.drain(NOW_MS) == [], "the new leader has its back-off too"
+
+
+def test_while_the_leader_may_be_gone_metadata_is_asked_for_during_the_back_off() -> None:
+    bench = Bench()
+    bench.add(0)
+    (attempt,) = bench.drain()
+    bench.dispatcher.on_error(attempt, NetworkError(), NOW_MS)
+    for _ in range(3):  # a third back-off is longer than the first, by which metadata is asked for
+        queue, _ = attempt.entries[0]
+        (attempt,) = bench.drain(queue.not_before_ms)
+        bench.dispatcher.on_error(attempt, NetworkError(), NOW_MS)
+    bench.dispatcher.metadata_wanted = False
+    assert bench.drain(NOW_MS) == []
+    assert bench.dispatcher.metadata_wanted
+    assert bench.dispatcher.next_ms == NOW_MS + 100
 
 
 def test_a_partition_without_leader_waits_and_asks_for_metadata() -> None:
