@@ -61,6 +61,9 @@ class ControllerChannel:
         if leader_id == NO_LEADER:
             raise NotControllerError("the quorum has no leader")
         if leader_id == self._node_id and self._local is not None:
-            async with asyncio.timeout(timeout_ms / 1000):
-                return await self._local(request)
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    return await self._local(request)
+            except TimeoutError as error:  # a typed error, as from a remote controller: the callers know no other
+                raise RequestTimedOutError(f"the controller of this node gave no answer in {timeout_ms} ms") from error
         return await self._remote(leader_id, request, timeout_ms)
