@@ -59,9 +59,7 @@ class ProduceApi:
             except ApiError as error:
                 result.error = error
         body.partitions = []  # the records are in the log: do not hold them until the ack
-        if not delayed.is_waiting:
-            request.complete(response)
-        else:
+        if delayed.all_expected():
             timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
 
     def _append(

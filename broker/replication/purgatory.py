@@ -43,27 +43,34 @@ class OffsetWaiters:
 class DelayedProduce:
     """A produce request of several partitions: complete when each has been acked, or when its time is up.
 
+    Partitions may be done while others are still to be expected: a disk that fails under one fails its neighbours in
+    the same call. So nothing is complete BEFORE `all_expected`, else what follows would be answered without its ack.
     `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
     """
 
-    __slots__ = ("_done", "_on_complete", "_on_expired", "_open")
+    __slots__ = ("_all_expected", "_done", "_on_complete", "_on_expired", "_open")
 
     def __init__(self, on_complete: Callable[[], None], on_expired: Callable[[int], None]) -> None:
         self._open: set[int] = set()
         self._on_complete = on_complete
         self._on_expired = on_expired
-        self._done = False
+        self._all_expected = self._done = False
 
     def expect(self, index: int) -> None:
         self._open.add(index)
 
-    @property
-    def is_waiting(self) -> bool:
-        return bool(self._open)
+    def all_expected(self) -> bool:
+        """No other partition follows; True when some are still open, otherwise the request is complete now."""
+        self._all_expected = True
+        self._maybe_finish()
+        return not self._done
 
     def partition_done(self, index: int) -> None:
         self._open.discard(index)
-        if not self._open:
+        self._maybe_finish()
+
+    def _maybe_finish(self) -> None:
+        if self._all_expected and not self._open:
             self._finish()
 
     def expire(self) -> None:

@@ -38,6 +38,7 @@ def test_a_delayed_produce_completes_when_its_last_partition_is_done() -> None:
     delayed = DelayedProduce(lambda: completed.append(1), expired.append)
     delayed.expect(0)
     delayed.expect(2)
+    assert delayed.all_expected()
     delayed.partition_done(2)
     assert not completed
     delayed.partition_done(0)
@@ -50,7 +51,26 @@ def test_when_its_time_is_up_only_the_open_partitions_expire() -> None:
     delayed = DelayedProduce(lambda: completed.append(1), expired.append)
     for index in range(3):
         delayed.expect(index)
+    assert delayed.all_expected()
     delayed.partition_done(1)
     delayed.expire()
     delayed.partition_done(0)
     assert expired == [0, 2] and completed == [1]
+
+
+def test_a_delayed_produce_is_not_complete_before_its_last_partition_is_expected() -> None:
+    completed: list[int] = []
+    delayed = DelayedProduce(lambda: completed.append(1), lambda index: None)
+    delayed.expect(0)
+    delayed.partition_done(0)
+    delayed.expect(1)
+    assert not completed
+    assert delayed.all_expected()
+    delayed.partition_done(1)
+    assert completed == [1]
+
+
+def test_a_delayed_produce_with_nothing_to_wait_for_is_complete_at_once() -> None:
+    completed: list[int] = []
+    assert not DelayedProduce(lambda: completed.append(1), lambda index: None).all_expected()
+    assert completed == [1]

@@ -1,0 +1,59 @@
+"""Promises of the produce API: no partition of a request is answered without its own ack."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from broker.apis.produce import ProduceApi
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import ProduceRequest, ProduceResponse
+from penstock.clock import ManualClock
+from penstock.errors import KafkaStorageError
+from penstock.types import TopicPartition
+from tests.support.partitions import batch, flush, make_partition, state
+
+FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def leading_alone(path: Path) -> Partition:
+    partition = make_partition(path)
+    partition.become_leader(state(isr=(1,)), 0)
+    return partition
+
+
+def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> None:
+    partitions = {key: leading_alone(tmp_path / str(key)) for key in (FIRST, BROKEN, THIRD)}
+
+    def failing(*_args: Any) -> Any:
+        raise KafkaStorageError("EIO")
+
+    def log_dir_failed(_partition: Partition, _error: Exception) -> None:
+        partitions[FIRST].stop(KafkaStorageError("its neighbour's disk is its own"))
+
+    cast(Any, partitions[BROKEN].log).append_as_leader = failing
+    partitions[BROKEN].on_disk_error = log_dir_failed
+    fake = SimpleNamespace(
+        get=partitions.__getitem__, clock=ManualClock(), bytes_in=0, messages_in=0, request_flush=lambda partition: None
+    )
+
+    async def scenario() -> None:
+        body = ProduceRequest(1, -1, 60_000, [(key, batch()) for key in partitions])
+        request = Request("Produce", body, Sink(), "test")
+        ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
+        assert not request.is_complete, "the third partition's disk has nothing yet"
+        flush(partitions[THIRD])
+        assert isinstance(request.response, ProduceResponse)
+        errors = [type(result.error) for result in request.response.partitions]
+        assert errors == [KafkaStorageError, KafkaStorageError, type(None)]
+
+    asyncio.run(scenario())
