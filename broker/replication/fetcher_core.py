@@ -7,7 +7,8 @@ belong to fetcher_driver.py.
 Safety, in the order in which it is obeyed:
 - the fetch offset is BEFORE everything that is not durable here: the driver calls `appended` only AFTER the flush, so
   the next fetch at N acknowledges N;
-- an answer to a question that is no longer asked (other offset, other epoch, forgotten) is dropped;
+- an answer to a question that is no longer asked (other offset, other epoch, other topic id, forgotten) is dropped:
+  a turn answers what was asked up to it, so what was asked in a later turn is not answered yet;
 - the log is cut only by the leader's epoch history, never to the high watermark (KIP-101).
 """
 
@@ -21,7 +22,6 @@ from broker.requests import FetchPartition, PartitionFetchResult
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
-    InconsistentTopicIdError,
     OffsetOutOfRangeError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
@@ -83,14 +83,17 @@ class FetchState:
     log_start_offset: int
     state: ReplicaState = ReplicaState.FETCHING
     retry_at_ms: int = 0
+    asked_in: int = 0
     lag: int = -1
     failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchTurn:
-    """What the next request of the session says: partitions added or moved, and partitions forgotten."""
+    """What the next request of the session says: partitions added or moved, and partitions forgotten. `number` grows
+    from turn to turn; the answer must come with the number of its request."""
 
+    number: int
     partitions: list[FetchPartition]
     forgotten: list[TopicPartition]
 
@@ -113,6 +116,7 @@ class FetcherCore:
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
         self._in_session: set[TopicPartition] = set()
+        self._turns = 0
 
     # -- which partitions --------------------------------------------------------------------------------------------
 
@@ -157,12 +161,13 @@ class FetcherCore:
 
     def next_turn(self, now_ms: int) -> FetchTurn:
         """What changed since the request before; delayed partitions whose time has come are part of it."""
+        self._turns += 1
         wanted = []
         for partition in tuple(self._changed):
             state = self._states[partition]
             if state.retry_at_ms > now_ms or state.state is ReplicaState.TRUNCATING:
                 continue
-            state.state = ReplicaState.FETCHING
+            state.state, state.asked_in = ReplicaState.FETCHING, self._turns
             del self._changed[partition]
             self._in_session.add(partition)
             wanted.append(
@@ -179,17 +184,17 @@ class FetcherCore:
         forgotten = [p for p in self._forgotten if p in self._in_session]
         self._in_session.difference_update(forgotten)
         self._forgotten.clear()
-        return FetchTurn(wanted, forgotten)
+        return FetchTurn(self._turns, wanted, forgotten)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def on_result(self, result: PartitionFetchResult, now_ms: int) -> list[Effect]:
-        """What to do with one partition's answer."""
+    def on_result(self, result: PartitionFetchResult, turn: int, now_ms: int) -> list[Effect]:
+        """What to do with one partition's answer to the request of that turn."""
         partition = result.partition
         state = self._states.get(partition)
         if state is None or state.state is not ReplicaState.FETCHING:
             return []
-        if result.fetch_offset != state.fetch_offset or partition in self._changed:
+        if turn < state.asked_in or result.fetch_offset != state.fetch_offset or partition in self._changed:
             return []  # an answer to a question that is no longer asked
         if result.error is not None:
             return self._on_error(partition, state, result.error, now_ms)
@@ -209,7 +214,7 @@ class FetcherCore:
         if isinstance(error, OffsetOutOfRangeError) and 0 <= error.log_end_offset < state.fetch_offset:
             state.state = ReplicaState.TRUNCATING
             return [Truncate(partition, EpochEndOffset(state.last_fetched_epoch, error.log_end_offset))]
-        if isinstance(error, FencedLeaderEpochError | InconsistentTopicIdError):
+        if isinstance(error, FencedLeaderEpochError):
             self.failed(partition, str(error))  # the metadata log will bring the new epoch, and the partition anew
             return []
         self.delayed(partition, now_ms)

@@ -81,7 +81,6 @@ class Fetcher:
         self._node = node
         self._stream: FetchStream | None = None
         self._outstanding = 0
-        self._correlation_id = 0
         self._has_work = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
 
@@ -153,11 +152,10 @@ class Fetcher:
 
     def _ask(self, stream: FetchStream) -> None:
         turn = self.core.next_turn(self._clock.now_ms())
-        self._correlation_id += 1
         self._outstanding += 1
         stream.send(
             FetchRequest(
-                correlation_id=self._correlation_id,
+                correlation_id=turn.number,
                 replica_id=self._config.broker_id,
                 broker_epoch=self._node.broker_epoch,
                 max_wait_ms=self._config.wait_ms_max,
@@ -173,7 +171,7 @@ class Fetcher:
         now_ms = self._clock.now_ms()
         grown: list[tuple[Partition, int, int]] = []
         for result in response.partitions:
-            for effect in self.core.on_result(result, now_ms):
+            for effect in self.core.on_result(result, response.correlation_id, now_ms):
                 leader_epoch = self.core.leader_epoch(effect.partition)
                 partition = self._node.find(effect.partition)
                 if partition is None or partition.leading is not None:

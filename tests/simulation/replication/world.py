@@ -150,7 +150,8 @@ class World:
 
     def _fetch(self, follower: Broker) -> None:
         leader = self.brokers.get(follower.partition.state.leader_id)
-        for wanted in follower.fetcher.next_turn(self.now_ms).partitions:
+        turn = follower.fetcher.next_turn(self.now_ms)
+        for wanted in turn.partitions:
             result = PartitionFetchResult(PARTITION, wanted.fetch_offset)
             if leader is None or not leader.alive or self.random.random() < 0.1:
                 follower.fetcher.session_lost()
@@ -169,10 +170,10 @@ class World:
             if self.random.random() < 0.1:
                 follower.fetcher.session_lost()
                 return
-            self._apply(follower, result)
+            self._apply(follower, result, turn.number)
 
-    def _apply(self, follower: Broker, result: PartitionFetchResult) -> None:
-        for effect in follower.fetcher.on_result(result, self.now_ms):
+    def _apply(self, follower: Broker, result: PartitionFetchResult, turn: int) -> None:
+        for effect in follower.fetcher.on_result(result, turn, self.now_ms):
             log, epoch = follower.partition.log, follower.fetcher.leader_epoch(PARTITION)
             perform(effect, follower.partition)
             if isinstance(effect, Append):
