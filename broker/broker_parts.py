@@ -47,6 +47,8 @@ from storage.log_manager import LogManager
 log = logging.getLogger(__name__)
 
 FETCH_BACKOFF_MS = 200
+FLUSH_CHECK_MS = 1_000
+"""How often flush.messages and flush.ms are looked at (Kafka: log.flush.scheduler.interval.ms)."""
 ISR_CHECK_INTERVALS_PER_LAG = 2
 """The ISR is looked at twice in `replica.lag.time.max.ms`, as Kafka does."""
 
@@ -118,6 +120,7 @@ class BrokerParts:
             lambda: self.publisher.caught_up(loader.image),
         )
         self._on_fatal = on_fatal
+        self._clock = clock
         self._upkeep: list[asyncio.Task[None]] = []
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
@@ -164,6 +167,7 @@ class BrokerParts:
         await self.server.start()
         config = self.config
         self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self._shrink_isrs)
+        self._every(FLUSH_CHECK_MS, self._flush_due)
         self._every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
         self.lifecycle.start().add_done_callback(self._task_done)
@@ -189,6 +193,13 @@ class BrokerParts:
 
     async def _shrink_isrs(self) -> None:
         self.replicas.shrink_isrs()
+
+    async def _flush_due(self) -> None:
+        """flush.messages and flush.ms: only with flush.policy=os is there ever something due."""
+        now_ms = self._clock.now_ms()
+        for partition in self.replicas.partitions():
+            if partition.offline is None and partition.log.flush_is_due(now_ms):
+                self.group_commit.flush(partition.log)
 
     async def _checkpoint_high_watermarks(self) -> None:
         await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())

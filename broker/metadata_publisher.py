@@ -19,7 +19,7 @@ from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
-from storage.log_config import LogConfig
+from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,8 @@ def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:
         name = key.replace(".", "_")
         if name in LogConfig.__dataclass_fields__:
             known[name] = ",".join(value) if isinstance(value, tuple) else value
-    return TopicSettings(LogConfig(**known), int(str(typed[MIN_INSYNC_REPLICAS])))
+    policy: FlushPolicy = "os" if typed["flush.policy"] == "os" else "fsync"
+    return TopicSettings(LogConfig(**known), int(str(typed[MIN_INSYNC_REPLICAS])), policy)
 
 
 def topic_defaults(config: NodeConfig) -> dict[str, ConfigValue]:

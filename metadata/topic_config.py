@@ -39,8 +39,8 @@ _TABLE: Final = (
         ConfigKind.STRING,
         "producer",
         "compression.type",
-        "The codec in which batches are kept; `producer` keeps whatever the producer chose.",
-        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+        "The codec in which batches are kept: the producer's. Kafka's other values would recompress; not built yet.",
+        choices=("producer",),
     ),
     ConfigDefinition(
         "delete.retention.ms",

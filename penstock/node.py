@@ -1,4 +1,4 @@
-"""Starts the server side: `python -P -m penstock.node start|format|log-dump --config FILE …`, in a process of its own.
+"""Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -58,11 +58,9 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=["start", "format", "log-dump", "log-verify"])
-    parser.add_argument("directory", nargs="?", default="", help="log-dump, log-verify: the partition's directory")
+    parser.add_argument("action", choices=["start", "format"])
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
-    parser.add_argument("--json", action="store_true", help="log-dump, log-verify: one JSON object a line")
     return parser
 
 
@@ -77,10 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.cluster_id:
             importlib.import_module("broker.format").format_if_empty(options.config, options.cluster_id)
         return int(importlib.import_module("broker.server").main(options.config))
-    if options.action == "format":
-        return int(importlib.import_module("broker.format").main(options.config, options.cluster_id))
-    dump = importlib.import_module("broker.log_dump")
-    return int(dump.main(options.directory, verify=options.action == "log-verify", as_json=options.json))
+    return int(importlib.import_module("broker.format").main(options.config, options.cluster_id))
 
 
 def _prepare_path() -> None:

@@ -1,4 +1,4 @@
-"""Which API a request belongs to. The whole list of what a broker can be asked stands in server.py's wiring."""
+"""Which API a request belongs to. The whole list of what a broker can be asked stands in broker_parts.py."""
 
 from __future__ import annotations
 

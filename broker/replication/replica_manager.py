@@ -22,7 +22,7 @@ from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, Unkno
 from penstock.types import NO_LEADER, LeaderHint, TopicPartition
 from storage.disk_errors import is_disk_full
 from storage.group_commit import GroupCommit
-from storage.log_config import LogConfig
+from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class TopicSettings:
 
     log: LogConfig
     min_insync_replicas: int
+    flush_policy: FlushPolicy = "fsync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class ReplicaManager:
         partition = self._partitions.get(key) or self._host(key, topic_id, settings, state.partition_epoch == 0)
         if partition is None:
             return
+        partition.log.flush_policy = settings.flush_policy
         if partition.log.config != settings.log:
             partition.log.update_config(settings.log)
         partition.min_insync_replicas = min(settings.min_insync_replicas, len(state.replicas))
