@@ -17,10 +17,10 @@ from random import Random
 from penstock.errors import InvariantViolation, NotControllerError, NotLeaderOrFollowerError
 from penstock.types import NO_LEADER, LeaderHint
 from raft.config import RaftConfig
+from raft.decided_log import DecidedLog, LogView
 from raft.election import Election, Outcome, log_is_up_to_date, may_grant
 from raft.following import Following
 from raft.leadership import Leadership
-from raft.log_mirror import LogMirror, LogView
 from raft.messages import (
     AnswerReceived,
     BeginQuorumEpochRequest,
@@ -53,7 +53,7 @@ class RaftCore:
     ) -> None:
         self.config = config
         self._quorum = QuorumState(config, election_state)
-        self._log = LogMirror(log)
+        self._log = DecidedLog(log)
         self._outbox = Outbox()
         self._shared = Shared(config, self._quorum, self._log, self._outbox, random)
         self._election = Election(self._shared)

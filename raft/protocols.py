@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from raft.log_mirror import LogView
+from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
 

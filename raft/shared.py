@@ -10,7 +10,7 @@ from random import Random
 
 from penstock.errors import ApiError
 from raft.config import RaftConfig
-from raft.log_mirror import LogMirror
+from raft.decided_log import DecidedLog
 from raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -58,7 +58,7 @@ class Shared:
 
     config: RaftConfig
     quorum: QuorumState
-    log: LogMirror
+    log: DecidedLog
     outbox: Outbox
     random: Random
     counters: Counters = field(default_factory=Counters)

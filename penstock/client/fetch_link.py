@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from penstock.client.channel import Connection, FetchStream
-from penstock.client.fetch_session import FetchSession
+from penstock.client.fetch_session_view import FetchSession
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.retry import Backoff
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError

@@ -3,7 +3,7 @@
 Pure. A partition has a *position* (the next offset that the user gets) and a *fetch offset* (the next that is asked
 for), which runs ahead. A seek begins a new generation, and whatever belongs to an older one is dropped. A position
 that fell out of the log's range, or whose epoch the leader does not have (KIP-320), is reset or reported, as
-`auto_offset_reset` says. Not here: requests (fetch_session.py), bytes (fetch_buffer.py).
+`auto_offset_reset` says. Not here: requests (fetch_session_view.py), bytes (fetch_buffer.py).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from penstock.types import NO_LEADER, EpochEndOffset
 from raft import core as core_module
 from raft import election as election_module
 from raft import progress
+from raft.decided_log import DecidedLog
 from raft.following import Following
-from raft.log_mirror import LogMirror
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.quorum_state import NO_VOTE, ElectionState, QuorumState, State
 from tests.simulation.raft.node import SimNode
@@ -68,7 +68,7 @@ def _believe_high_watermark_while_diverging(self: Following, request: FetchReque
     return applied
 
 
-def _never_diverging(self: LogMirror, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
+def _never_diverging(self: DecidedLog, fetch_offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
     return None
 
 
@@ -82,10 +82,10 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
     "vote_not_persisted": ((SimNode, "save", _vote_not_persisted),),
     "epoch_not_persisted": ((SimNode, "save", _epoch_not_persisted),),
     "older_epoch_committed_by_counting": ((progress, "committed_offset", _count_older_epochs),),
-    "leader_counts_itself_before_fsync": ((LogMirror, "flushed_offset", property(lambda self: self.log_end_offset)),),
+    "leader_counts_itself_before_fsync": ((DecidedLog, "flushed_offset", property(lambda self: self.log_end_offset)),),
     "messages_before_fsync": (),
     "truncation_ignored": ((Following, "_truncate", _ignore_truncation),),
-    "divergence_not_noticed": ((LogMirror, "diverging_epoch", _never_diverging),),
+    "divergence_not_noticed": ((DecidedLog, "diverging_epoch", _never_diverging),),
     "truncation_to_high_watermark": ((Following, "attach", _truncate_to_high_watermark),),
     "high_watermark_while_diverging": ((Following, "_apply", _believe_high_watermark_while_diverging),),
     "stuck_pre_vote": ((core_module, "may_grant", _stuck_pre_vote),),

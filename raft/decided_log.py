@@ -28,7 +28,7 @@ class LogView(Protocol):
     def epoch_entries(self) -> Sequence[EpochEntry]: ...
 
 
-class LogMirror:
+class DecidedLog:
     """Where the log begins, ends, is durable and is committed, and which epoch began where."""
 
     def __init__(self, view: LogView) -> None:
@@ -40,7 +40,7 @@ class LogMirror:
 
     def __repr__(self) -> str:
         return (
-            f"<LogMirror [{self._log_start_offset}, {self._log_end_offset}) epoch {self.last_epoch} "
+            f"<DecidedLog [{self._log_start_offset}, {self._log_end_offset}) epoch {self.last_epoch} "
             f"flushed {self._flushed_offset} high watermark {self._high_watermark}>"
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.fetch_buffer import FetchBuffer
-from penstock.client.fetch_session import FetchSession
+from penstock.client.fetch_session_view import FetchSession
 from penstock.client.messages import FetchPart
 from penstock.client.positions import Deliver
 from penstock.types import TopicPartition
