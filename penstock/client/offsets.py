@@ -54,6 +54,9 @@ async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int)
     if not tp.topic:
         raise InvalidTopicError("the topic name is empty")
     info = await cluster.topic(tp.topic, timeout_ms)
+    if tp.partition >= len(info.partitions):  # what is cached may be older than the partition
+        await cluster.refresh((tp.topic,))
+        info = await cluster.topic(tp.topic, timeout_ms)
     if not 0 <= tp.partition < len(info.partitions):
         raise UnknownTopicOrPartitionError(
             f"topic {tp.topic!r} has partitions 0 to {len(info.partitions) - 1}, not {tp.partition}"
