@@ -7,7 +7,7 @@ so that a restarted node is found again at once. gRPC's failures become typed er
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc.aio
@@ -140,16 +140,27 @@ _DELETE: Callable[[Any], Any] = codec.delete_topics_response_from_pb
 
 
 class GrpcFetchStream:
-    """One bidirectional fetch stream."""
+    """One bidirectional fetch stream.
+
+    Requests are written by a task of its own. gRPC's own way, to be given an iterator of them, leaves a task that waits
+    on the iterator for ever when the other side ends the stream: cancelling a call that is over reaches it no more.
+    """
 
     def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
         self._peer = peer
         self._outgoing: asyncio.Queue[FetchRequest] = asyncio.Queue()
-        self._call = broker_pb2_grpc.BrokerStub(channel).Fetch(self._requests())
+        self._call = broker_pb2_grpc.BrokerStub(channel).Fetch()
+        self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
 
-    async def _requests(self) -> AsyncIterator[Any]:
-        while True:
-            yield codec.fetch_to_pb(await self._outgoing.get())
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._call.write(codec.fetch_to_pb(await self._outgoing.get()))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # the stream is broken, as `receive` tells
+        except Exception:
+            self._call.cancel()  # a request that cannot be encoded: let `receive` end
+            raise
 
     def send(self, request: FetchRequest) -> None:
         self._outgoing.put_nowait(request)
@@ -161,6 +172,12 @@ class GrpcFetchStream:
             raise from_rpc_error(error, self._peer) from error
         except asyncio.InvalidStateError as error:
             raise NetworkError(f"{self._peer}: the stream is closed") from error
+        except asyncio.CancelledError as error:
+            # gRPC says so of a call that was cancelled, too; only a cancelled task may end by it.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise NetworkError(f"{self._peer}: the stream was cancelled") from error
         if message is grpc.aio.EOF:
             raise NetworkError(f"{self._peer}: the stream ended")
         whole: ApiError | None = codec.error_from_pb(message.error) if message.HasField("error") else None
@@ -169,4 +186,5 @@ class GrpcFetchStream:
         return codec.fetch_response_from_pb(message)
 
     def cancel(self) -> None:
+        self._writer.cancel()
         self._call.cancel()

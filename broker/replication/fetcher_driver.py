@@ -26,13 +26,17 @@ from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import Clock
 from penstock.epochs import truncation_offset
-from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, PenstockError
+from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
 from penstock.types import TopicPartition
 from storage.disk_errors import is_disk_full
 
 log = logging.getLogger(__name__)
 
+RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
+ANSWER_MS_MAX = 30_000
+"""How much later than its longest wait a source may answer (Kafka's replica.socket.timeout.ms). Then the stream is
+given up: a request that got lost there would otherwise stop the fetcher for good."""
 
 
 class FetchStream(Protocol):
@@ -81,6 +85,7 @@ class Fetcher:
         self._node = node
         self._stream: FetchStream | None = None
         self._outstanding = 0
+        self._backoff_ms = 0
         self._has_work = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
 
@@ -120,7 +125,6 @@ class Fetcher:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        backoff_ms = 0
         while True:
             await self._has_work.wait()
             if not len(self.core):
@@ -128,11 +132,11 @@ class Fetcher:
                 continue
             try:
                 await self._follow()
-                backoff_ms = 0
             except ApiError as error:
                 log.info("fetcher %s: %s; retrying", self.name, error)
-                backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, max(50, backoff_ms * 2))
-                await asyncio.sleep(backoff_ms / 1000)
+                doubled_ms = max(RECONNECT_BACKOFF_MS_MIN, self._backoff_ms * 2)
+                self._backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, doubled_ms)
+                await asyncio.sleep(self._backoff_ms / 1000)
 
     async def _follow(self) -> None:
         """One stream's life: until it breaks or nothing is left to follow."""
@@ -143,12 +147,21 @@ class Fetcher:
             while len(self.core):
                 if self._outstanding == 0:
                     self._ask(stream)
-                response = await stream.receive()
+                response = await self._answer(stream)
+                self._backoff_ms = 0
                 self._outstanding -= 1
                 await self._apply(response)
         finally:
             self._stream = None
             stream.cancel()
+
+    async def _answer(self, stream: FetchStream) -> FetchResponse:
+        timeout_ms = self._config.wait_ms_max + ANSWER_MS_MAX
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await stream.receive()
+        except TimeoutError as error:
+            raise NetworkError(f"no answer within {timeout_ms} ms") from error
 
     def _ask(self, stream: FetchStream) -> None:
         turn = self.core.next_turn(self._clock.now_ms())
@@ -246,7 +259,7 @@ def perform(effect: Effect, partition: Partition) -> None:
         case Truncate(answer=answer):
             offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
             log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
-            partition.truncate_to(max(offset, partition_log.log_start_offset))
+            partition.truncate_to(offset)  # below its own start, the log starts over there
         case StartOver(log_start_offset=start):
             log.warning("%s: starting over at the leader's log start %d", partition, start)
             partition.truncate_fully_and_start_at(start)
