@@ -1,8 +1,8 @@
 """Takes proposed ISRs to the controller, and its answers back to the partitions.
 
-One request is under way at a time and carries every partition that has a proposal by then (KIP-497). While the outcome
-is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again until the controller
-has accepted or refused it, or the partition has moved to another epoch.
+One request is under way at a time and carries the partitions that have a proposal by then, up to a limit (KIP-497).
+While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again
+until the controller has accepted or refused it, or the partition has moved to another epoch.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Any
 
 from broker.replication.leader_state import ProposedIsr
@@ -20,12 +21,15 @@ from metadata.requests import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from penstock.errors import ApiError, IneligibleReplicaError
+from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
 from penstock.types import TopicPartition
 
 log = logging.getLogger(__name__)
 
 RETRY_MS = 200
+PARTITIONS_MAX = 1_000
+"""Of one request. The controller refuses one of more than 10,000 as a whole, and when a broker dies its leaders have
+that many proposals at once."""
 
 
 class AlterPartitionManager:
@@ -67,12 +71,12 @@ class AlterPartitionManager:
         while True:
             await self._has_work.wait()
             self._has_work.clear()
-            wanted = {
+            self._proposals = {
                 key: (partition, proposed)
                 for key, (partition, proposed) in self._proposals.items()
                 if partition.leading is not None and partition.leading.proposed == proposed
             }
-            self._proposals = dict(wanted)
+            wanted = dict(islice(self._proposals.items(), PARTITIONS_MAX))
             if not wanted:
                 continue
             try:
@@ -83,6 +87,10 @@ class AlterPartitionManager:
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
             self._answered(wanted, response)
+            if self._proposals:
+                self._has_work.set()
+            if self._proposals.keys() & wanted.keys():
+                await asyncio.sleep(RETRY_MS / 1000)
 
     def _request(self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]]) -> AlterPartitionRequest:
         return AlterPartitionRequest(
@@ -111,6 +119,8 @@ class AlterPartitionManager:
 
     def _one_answered(self, partition: Partition, proposed: ProposedIsr, result: AlterPartitionResult) -> None:
         key = partition.topic_partition
+        if isinstance(result.error, NotControllerError):
+            return  # that controller knew less than this broker: the proposal stays, and is sent again
         if self._proposals.get(key, (None, None))[1] == proposed:
             del self._proposals[key]
         if result.error is None:
