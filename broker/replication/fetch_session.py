@@ -59,17 +59,21 @@ class FetchSession:
         self._wake_scheduled = False
         self._replica_id = -1
         self._broker_epoch = -1
+        self._closed = False
         self.is_replica = False
 
     # -- a request comes ---------------------------------------------------------------------------------------------
 
     def handle(self, request: Request, body: FetchRequest) -> None:
         """Answer now, or wait until enough is new or `max_wait_ms` passed."""
+        if self._closed:
+            return  # the stream ended while the request was queued: what it would watch, nobody would ever let go
         if self._waiting is not None:
             self._respond(self._waiting)
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
-        if len(self._watched) + len(body.partitions) > SESSION_PARTITIONS_MAX:
+        added = sum(wanted.partition not in self._watched for wanted in body.partitions)
+        if len(self._watched) + added > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
         self._replica_id, self._broker_epoch = body.replica_id, body.broker_epoch
         self.is_replica = body.replica_id >= 0
@@ -228,6 +232,7 @@ class FetchSession:
 
     def close(self) -> None:
         """The stream is gone."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._waiting = None

@@ -109,7 +109,8 @@ class Partition:
     def leader_state(self, current_leader_epoch: int = NO_EPOCH) -> LeaderState:
         """The leader's state, or the typed error why there is none for a request of this epoch (KIP-320)."""
         if self.offline is not None:
-            raise self.offline
+            # Raised once for each request: without this it would keep every request's frames, records and all.
+            raise self.offline.with_traceback(None)
         known = self.state.leader_epoch
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
             raise FencedLeaderEpochError(

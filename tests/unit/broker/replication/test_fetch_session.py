@@ -182,3 +182,12 @@ def test_a_position_that_is_not_in_this_history_is_answered_with_where_it_left(t
         assert partition.high_watermark == 0
 
     run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_request_that_outlives_its_stream_watches_nothing(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.session.close()
+        stream.ask(at(0))
+        assert not partition.watchers and not stream.answers
+
+    run(tmp_path, scenario)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from broker.replication.partition import Partition
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
+    KafkaStorageError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
@@ -150,3 +152,14 @@ def test_a_followers_high_watermark_never_passes_its_own_log(tmp_path: Path) -> 
     partition.become_follower(state(), NOBODY)
     partition.follower_high_watermark(50)
     assert partition.high_watermark == 0
+
+
+def test_an_offline_partition_keeps_nothing_of_the_requests_that_it_refuses(tmp_path: Path) -> None:
+    partition = leading(tmp_path)
+    partition.stop(KafkaStorageError("the disk failed"))
+    frames = []
+    for _ in range(3):
+        with pytest.raises(KafkaStorageError) as caught:
+            partition.leader_state()
+        frames.append(len(traceback.extract_tb(caught.value.__traceback__)))
+    assert frames[0] == frames[2]
