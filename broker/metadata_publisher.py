@@ -18,6 +18,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
 from metadata.records import TOPIC_RESOURCE
 from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
+from penstock.errors import KafkaStorageError
 from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager
@@ -96,7 +97,10 @@ class MetadataPublisher:
             known = topic is not None and topic.topic_id == found.topic_id and state is not None
             if not known or (state is not None and self._replicas.broker_id not in state.replicas):
                 log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
-                self._log_manager.stray(key)
+                try:
+                    self._log_manager.stray(key)
+                except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
+                    log.error("%s could not be set aside: %s", key, error)
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

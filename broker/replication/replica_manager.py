@@ -181,7 +181,14 @@ class ReplicaManager:
             self._stop_fetching(partition)
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._group_commit.unsubscribe(partition.log)
-        directory = self._log_manager.set_aside_for_deletion(key)
+        found = self._log_manager.get(key)
+        if found is not None and found.topic_id not in ("", topic_id):
+            return  # the log of another topic that had this name: no record says that it goes
+        try:
+            directory = self._log_manager.set_aside_for_deletion(key)
+        except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
+            log.error("%s was deleted, but not from its disk: %s", key, error)
+            return
         if directory is not None:
             removal = asyncio.get_running_loop().run_in_executor(None, self._log_manager.remove_deleted, directory)
             removal.add_done_callback(_log_failed_removal)

@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from broker.replication.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager, TopicSettings
 from penstock.clock import ManualClock
-from penstock.types import OffsetAndEpoch
+from penstock.errors import KafkaStorageError
+from penstock.types import OffsetAndEpoch, TopicPartition
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
@@ -85,5 +88,20 @@ def test_a_follower_of_an_earlier_registration_does_not_join(tmp_path: Path) -> 
             fetches_everything(partition, 2)
             manager.brokers_changed({**EPOCHS, 2: 200}, frozenset({1, 2}))
             assert proposals.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_self: LogManager, _key: TopicPartition) -> str:
+        raise KafkaStorageError("EROFS")
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            monkeypatch.setattr(LogManager, "set_aside_for_deletion", refused)
+            manager.remove(PARTITION, TOPIC_ID)
+            assert manager.find(PARTITION) is None and partition.offline is not None
 
     asyncio.run(scenario())
