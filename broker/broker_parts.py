@@ -172,9 +172,12 @@ class BrokerParts:
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
         self.lifecycle.start().add_done_callback(self._task_done)
 
-    async def stop(self) -> None:
-        """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints."""
-        if self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
+    async def stop(self, *, in_order: bool = True) -> None:
+        """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints.
+
+        Not in order, after something fatal: nobody is asked first, and requests are taken no longer than it takes.
+        """
+        if in_order and self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
             await self.lifecycle.controlled_shutdown()
         await self.server.serving(False)
         await self.lifecycle.stop()
@@ -187,7 +190,10 @@ class BrokerParts:
             task.cancel()
         await asyncio.gather(*self._upkeep, return_exceptions=True)
         await self.group_commit.close()
-        await self._checkpoint_high_watermarks()
+        try:
+            await self._checkpoint_high_watermarks()
+        except (OSError, KafkaStorageError) as error:  # a full disk: the rest of the stop must not miss its turn
+            log.error("the high watermarks were not written: %s", error)
 
     # -- on schedule -------------------------------------------------------------------------------------------------
 

@@ -216,7 +216,7 @@ class Node:
             broker_epoch = self.broker.lifecycle.broker_epoch
             if broker_epoch < 0:  # stopped before it was registered: the last clean stop still holds
                 broker_epoch = self.log_manager.previous_broker_epoch
-            await self.broker.stop()
+            await self.broker.stop(in_order=not self.fatal.done())
         if self.controller is not None:
             self.controller.resign()
         await self.raft.stop()

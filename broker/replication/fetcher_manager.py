@@ -35,10 +35,13 @@ class FetcherManager:
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._assigned: dict[TopicPartition, tuple[int, int]] = {}
         self._kick_scheduled = False
+        self._stopped = False
         self.on_fatal: Callable[[BaseException], None] = lambda error: None
 
     def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
-        """Follow `partition` from `leader_id`."""
+        """Follow `partition` from `leader_id`; not after `stop`, although the metadata goes on telling of leaders."""
+        if self._stopped:
+            return
         name = partition.topic_partition
         key = (leader_id, zlib.crc32(str(name).encode()) % self._fetchers_per_broker)
         fetcher = self._fetchers.get(key)
@@ -69,6 +72,7 @@ class FetcherManager:
         return key is not None and key[0] == leader_id
 
     async def stop(self) -> None:
+        self._stopped = True
         await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
         self._fetchers.clear()
 
