@@ -10,7 +10,13 @@ from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
-from penstock.errors import ApiError, InvalidRequestError, OffsetNotAvailableError
+from penstock.errors import (
+    ApiError,
+    CorruptFileError,
+    InvalidRequestError,
+    KafkaStorageError,
+    OffsetNotAvailableError,
+)
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
 
 
@@ -25,13 +31,21 @@ class ListOffsetsApi:
 
     def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
         try:
-            partition = self._replicas.get(asked.partition)
-            found = _find(partition, asked)
+            found = _look_up(self._replicas.get(asked.partition), asked)
         except ApiError as error:
             return ListOffsetsResult(asked.partition, error)
         if found is None:
             return ListOffsetsResult(asked.partition)
         return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
+
+
+def _look_up(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffset | None:
+    """A look-up by time reads the log: what is wrong with the disk there is the partition's trouble, as in a read."""
+    try:
+        return _find(partition, asked)
+    except (OSError, CorruptFileError) as error:
+        partition.on_disk_error(partition, error)
+        raise KafkaStorageError(f"{partition.topic_partition}: reading failed: {error}") from error
 
 
 def _find(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffset | None:

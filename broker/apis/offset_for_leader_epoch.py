@@ -7,9 +7,11 @@ by the high watermark for a consumer, which must never learn of records that may
 from __future__ import annotations
 
 from broker.network.request_channel import Request
+from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
-from penstock.errors import ApiError
+from penstock.errors import ApiError, OffsetNotAvailableError
+from penstock.types import EpochEndOffset
 
 
 class OffsetForLeaderEpochApi:
@@ -23,10 +25,20 @@ class OffsetForLeaderEpochApi:
 
     def _one(self, asked: EpochPartition, is_replica: bool) -> EpochPartitionResult:
         try:
-            partition = self._replicas.get(asked.partition)
-            partition.leader_state(asked.current_leader_epoch)
+            found = _end_of_epoch(self._replicas.get(asked.partition), asked, is_replica)
         except ApiError as error:
             return EpochPartitionResult(asked.partition, error)
-        found = partition.log.end_offset_for_epoch(asked.leader_epoch)
-        end_offset = found.end_offset if is_replica else min(found.end_offset, partition.high_watermark)
-        return EpochPartitionResult(asked.partition, None, found.epoch, end_offset)
+        return EpochPartitionResult(asked.partition, None, found.epoch, found.end_offset)
+
+
+def _end_of_epoch(partition: Partition, asked: EpochPartition, is_replica: bool) -> EpochEndOffset:
+    leading = partition.leader_state(asked.current_leader_epoch)
+    found, high_watermark = partition.log.end_offset_for_epoch(asked.leader_epoch), partition.high_watermark
+    if is_replica or found.end_offset <= high_watermark:
+        return found
+    if high_watermark < leading.epoch_start_offset:  # cut off there, it would look like a truncation (KIP-207)
+        raise OffsetNotAvailableError(
+            f"{partition.topic_partition}: the new leader knows the high watermark only from "
+            f"{leading.epoch_start_offset} on; it stands at {high_watermark}"
+        )
+    return EpochEndOffset(found.epoch, high_watermark)

@@ -1,0 +1,49 @@
+"""Promises of the epoch look-up: a consumer never learns of what may be lost, nor of a truncation that never was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
+from penstock.errors import OffsetNotAvailableError
+from tests.support.partitions import PARTITION, batch, flush, make_partition, state
+
+CONSUMER, REPLICA = -1, 2
+WALL_MS = 1_700_000_000_000
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:
+    body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, leader_epoch),), replica_id)
+    request = Request("OffsetForLeaderEpoch", body, Sink(), "test")
+    replicas = cast(ReplicaManager, SimpleNamespace(get=lambda key: partition))
+    OffsetForLeaderEpochApi(replicas).handle(request, body)
+    (result,) = cast(list[EpochPartitionResult], request.response)
+    return result
+
+
+def test_a_new_leader_that_does_not_know_the_high_watermark_yet_says_so(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path)
+    partition.become_leader(state(leader_epoch=5), 0)
+    partition.append_as_leader(batch(b"a", b"b"), 1, 0, WALL_MS)
+    flush(partition)
+    partition.become_leader(state(leader_epoch=6), 1)
+    assert isinstance(asked(partition, 5, CONSUMER).error, OffsetNotAvailableError)
+    assert asked(partition, 5, REPLICA).end_offset == 2
+
+
+def test_a_consumer_is_told_no_more_than_the_high_watermark(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path)
+    partition.become_leader(state(leader_epoch=5), 0)
+    partition.append_as_leader(batch(b"a", b"b"), 1, 0, WALL_MS)
+    assert (asked(partition, 5, CONSUMER).end_offset, asked(partition, 5, REPLICA).end_offset) == (0, 2)
