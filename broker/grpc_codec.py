@@ -37,7 +37,7 @@ from metadata.requests import (
 from penstock.errors import ApiError, error_for
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2
-from penstock.types import NO_LEADER, Endpoint, EpochEndOffset, LeaderHint, TopicPartition
+from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 
 
 def hint_to_pb(hint: LeaderHint) -> common_pb2.LeaderHint:
@@ -65,7 +65,7 @@ def error_from_pb(message: common_pb2.Error) -> ApiError | None:
     if message.HasField("leader"):
         found = message.leader
         endpoint = Endpoint(found.host, found.port) if found.host else None
-        leader = LeaderHint(found.leader_id if found.leader_id else NO_LEADER, found.leader_epoch, endpoint)
+        leader = LeaderHint(found.leader_id, found.leader_epoch, endpoint)  # 0 is a node's id as good as any
     return error_for(
         message.code,
         message.message,

@@ -24,6 +24,8 @@ from penstock.errors import (
 )
 
 ERROR_CODE_KEY = "penstock-error-code"
+DETAILS_CHARACTERS_MAX = 1_000
+"""A status travels in HTTP/2 headers, which peers limit to 8 KiB: a longer text would cost the caller the error."""
 
 _STATUS: dict[type[ApiError], grpc.StatusCode] = {
     InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -39,7 +41,7 @@ _STATUS: dict[type[ApiError], grpc.StatusCode] = {
 async def abort(context: grpc.aio.ServicerContext, error: ApiError) -> None:
     """End the call with this error; does not return."""
     status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
-    await context.abort(status, error.message, ((ERROR_CODE_KEY, str(error.code)),))
+    await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], ((ERROR_CODE_KEY, str(error.code)),))
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:

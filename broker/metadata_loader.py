@@ -48,9 +48,11 @@ class MetadataLoader:
             publisher(delta, self.image)
         still: deque[tuple[int, asyncio.Future[None]]] = deque()
         for offset, waiter in self._waiters:
+            if waiter.done():
+                continue  # its task gave up
             if offset > last_offset:
                 still.append((offset, waiter))
-            elif not waiter.done():
+            else:
                 waiter.set_result(None)
         self._waiters = still
 
