@@ -29,7 +29,7 @@ from benchmarks.broker_goals import print_table
 ROOT = Path(__file__).resolve().parent.parent
 PEERS_DEFAULT = ROOT.parent / "shared" / "peers"
 MIB = 1024 * 1024
-SETTLE_S = 3.0
+SETTLE_S = 2.0
 """After a start, before the idle share is measured."""
 CLIENT_TIMEOUT_S = 300
 HOW = {
@@ -46,12 +46,15 @@ class Size:
     records: dict[int, int]
     latency_records: int
     idle_s: float
+    fsync_nodes: tuple[int, ...]
 
 
-FULL = Size(rounds=2, records={100: 1_000_000, 1024: 200_000}, latency_records=5_000, idle_s=10.0)
-QUICK = Size(rounds=1, records={100: 500_000, 1024: 100_000}, latency_records=4_000, idle_s=5.0)
-LATENCY_PASSES = 3
-"""Only the last counts: a JVM holds this rate only once it is warm, and its first seconds are no fair comparison."""
+FULL = Size(rounds=2, records={100: 1_000_000, 1024: 200_000}, latency_records=5_000, idle_s=10.0, fsync_nodes=(1, 3))
+QUICK = Size(rounds=1, records={100: 400_000, 1024: 100_000}, latency_records=3_000, idle_s=4.0, fsync_nodes=(3,))
+LATENCY_PASSES_MAX = 6
+STILL_WARMING = 0.7
+"""A pass whose median is below this part of the one before shows a system that is still getting warm, and does not
+count: a JVM needs many seconds to hold this rate, and its first ones would be no fair comparison."""
 
 Start = Callable[[], AbstractContextManager[systems.System]]
 Row = dict[str, Any]
@@ -101,10 +104,17 @@ def _measured(system: systems.System, row: str, how: str, topic: str, records: i
 
 
 def _latencies(system: systems.System, size: Size) -> Iterator[Row]:
+    """Passes until one is not much faster than the one before; that one counts."""
     system.create_topic("latency")
-    for number in range(1, LATENCY_PASSES + 1):
-        kind = "latency" if number == LATENCY_PASSES else "latency-warm-up"
-        yield {"row": kind, "bytes": 100, **_client(system, "latency", "latency", size.latency_records, 100)}
+    before = 0.0
+    for number in range(1, LATENCY_PASSES_MAX + 1):
+        told = _client(system, "latency", "latency", size.latency_records, 100)
+        median = told.get("p50_ms") or 0.0
+        counts = number == LATENCY_PASSES_MAX or 0 < STILL_WARMING * before <= median or "error" in told
+        yield {"row": "latency" if counts else "latency-warm-up", "bytes": 100, **told}
+        if counts:
+            return
+        before = median
 
 
 def _client(system: systems.System, role: str, topic: str, records: int, value_bytes: int) -> Row:
@@ -148,7 +158,7 @@ def all_rows(nodes: list[int], size: Size, peers: Path | None) -> Iterator[Row]:
         for round_number in range(size.rounds):
             for start in starts:
                 yield from session(start, count, size, round_number)
-        if peers is not None:
+        if peers is not None and count in size.fsync_nodes:
             yield from latency_session(functools.partial(systems.kafka, peers, count, fsync=True), count, size)
 
 

@@ -16,7 +16,7 @@ from penstock.client.future import RecordFuture
 
 RATE = 1_000
 SECONDS_MAX = 120
-MANY = 100_000
+MANY = 20_000
 """Records of one send_many."""
 
 
