@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 from broker.network.request_channel import Request
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import Clock
-from penstock.errors import ApiError, InconsistentTopicIdError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    ApiError,
+    InconsistentTopicIdError,
+    InvalidRequestError,
+    StaleBrokerEpochError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.types import EpochEndOffset, OffsetAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
@@ -75,7 +81,12 @@ class FetchSession:
         added = sum(wanted.partition not in self._watched for wanted in body.partitions)
         if len(self._watched) + added > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
-        self._replica_id, self._broker_epoch = body.replica_id, body.broker_epoch
+        asker = body.replica_id, body.broker_epoch
+        if self._watched and asker != (self._replica_id, self._broker_epoch):
+            # What it said before, it said as another; partitions that it does not name again would keep that epoch, and
+            # a caught-up follower that registered anew could not join their ISRs. On another stream it names them all.
+            raise StaleBrokerEpochError(f"the session is of replica {self._replica_id}, epoch {self._broker_epoch}")
+        self._replica_id, self._broker_epoch = asker
         self.is_replica = body.replica_id >= 0
         for partition in body.forgotten:
             self._forget(partition)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from broker.network.request_channel import Request
 from broker.replication.fetch_session import FetchSession
 from broker.replication.partition import Partition
@@ -15,6 +17,7 @@ from penstock.errors import (
     InconsistentTopicIdError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    StaleBrokerEpochError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
@@ -40,9 +43,14 @@ class Stream:
         self.answers.append(request.response)
 
     def ask(
-        self, *wanted: FetchPartition, replica_id: int = -1, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1
+        self,
+        *wanted: FetchPartition,
+        replica_id: int = -1,
+        wait_ms: int = LONG_WAIT_MS,
+        min_bytes: int = 1,
+        broker_epoch: int = 102,
     ) -> None:
-        body = FetchRequest(1, replica_id, 102, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        body = FetchRequest(1, replica_id, broker_epoch, wait_ms, min_bytes, 1 << 20, list(wanted), [])
         self.session.handle(Request("Fetch", body, self, "test"), body)
 
 
@@ -191,3 +199,14 @@ def test_a_request_that_outlives_its_stream_watches_nothing(tmp_path: Path) -> N
         assert not partition.watchers and not stream.answers
 
     run(tmp_path, scenario)
+
+
+def test_a_follower_that_registered_anew_needs_another_session(tmp_path: Path) -> None:
+    """Else the leader would know its idle partitions by the old epoch, by which nobody joins an ISR (KIP-903)."""
+
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        stream.ask(at(0), replica_id=2, wait_ms=0)
+        with pytest.raises(StaleBrokerEpochError):
+            stream.ask(replica_id=2, broker_epoch=200)
+
+    run(tmp_path, scenario, isr=(1, 2))
