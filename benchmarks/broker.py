@@ -108,7 +108,9 @@ def _latencies(system: systems.System, size: Size) -> Iterator[Row]:
     system.create_topic("latency")
     before = 0.0
     for number in range(1, LATENCY_PASSES_MAX + 1):
+        cpu = systems.cpu_seconds(system)
         told = _client(system, "latency", "latency", size.latency_records, 100)
+        told["nodes_cpu_s"] = round(systems.cpu_seconds(system) - cpu, 2)
         median = told.get("p50_ms") or 0.0
         counts = number == LATENCY_PASSES_MAX or 0 < STILL_WARMING * before <= median or "error" in told
         yield {"row": "latency" if counts else "latency-warm-up", "bytes": 100, **told}
