@@ -119,6 +119,7 @@ class BrokerParts:
             self._registered,
             lambda: self.publisher.caught_up(loader.image),
         )
+        self.replicas.on_replica_lost = self.lifecycle.leave_isrs
         self._on_fatal = on_fatal
         self._clock = clock
         self._upkeep: list[asyncio.Task[None]] = []

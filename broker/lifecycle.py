@@ -4,7 +4,9 @@
                                                                                  └─ want_shut_down ─► should_shut_down
 
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration. A heartbeat that
-the controller does not recognise leads to a new registration with the same incarnation.
+the controller does not recognise leads to a new registration with the same incarnation. A broker that lost a replica to
+its disk asks to be fenced once: that takes it out of every ISR that has another member, the leaders of its partitions
+move, and it comes back into those that it can still follow. The controller needs to know nothing of disks for that.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._may_unfence = False
+        self._want_fence = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
@@ -61,11 +64,16 @@ class BrokerLifecycle:
         self._task = asyncio.create_task(self._run(), name="broker-lifecycle")
         return self._task
 
+    def leave_isrs(self) -> None:
+        """A replica here is lost: with the next heartbeat, leave every ISR, and come back where that is deserved."""
+        self._want_fence = True
+
     async def _run(self) -> None:
         await self._register()
         while True:
             try:
-                answer = await self._heartbeat(want_shut_down=False)
+                want_fence, self._want_fence = self._want_fence, False
+                answer = await self._heartbeat(want_fence=want_fence)
                 if answer.is_fenced:
                     self.unfenced.clear()
                 elif not self.unfenced.is_set():
@@ -79,6 +87,7 @@ class BrokerLifecycle:
                 await self._register()
                 continue
             except ApiError as error:
+                self._want_fence = self._want_fence or want_fence
                 log.warning("heartbeat: %s", error)
             await asyncio.sleep(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
 
@@ -101,13 +110,14 @@ class BrokerLifecycle:
             self._on_caught_up()
             self._may_unfence = True
 
-    async def _heartbeat(self, *, want_shut_down: bool) -> BrokerHeartbeatResponse:
+    async def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         answer = await self._channel.call(
             BrokerHeartbeatRequest(
                 self._registration.cluster_id,
                 self._registration.broker_id,
                 self.broker_epoch,
                 self._loader.image.offset if self._may_unfence else NO_OFFSET,
+                want_fence=want_fence,
                 want_shut_down=want_shut_down,
             ),
             self._heartbeat_interval_ms * 4,

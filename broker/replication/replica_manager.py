@@ -73,6 +73,7 @@ class ReplicaManager:
         self.registered_epochs: dict[int, int] = {}
         self.active_brokers: frozenset[int] = frozenset()
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
+        self.on_replica_lost: Callable[[], None] = lambda: None
         self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
         self._log_manager = log_manager
         self._group_commit = group_commit
@@ -127,6 +128,7 @@ class ReplicaManager:
             partition_log = self._log_manager.get_or_create(key, topic_id, settings.log, is_new=is_new)
         except (ApiError, OSError) as error:
             log.error("%s cannot be hosted: %s", key, error)
+            self.on_replica_lost()
             return None
         partition = Partition(
             self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
@@ -260,10 +262,12 @@ class ReplicaManager:
             self.directory_failed(partition.log.log_dir, cause)
 
     def partition_failed(self, partition: Partition, error: Exception) -> None:
-        """The disk under one partition failed: it goes offline here, the others go on."""
+        """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
+        replica to the ISR, and may even have it lead: `on_replica_lost` is to change that."""
         log.error("%s goes offline: %s", partition, error)
         self._stop_fetching(partition)
         partition.stop(error if isinstance(error, ApiError) else KafkaStorageError(f"{partition}: {error}"))
+        self.on_replica_lost()
 
     def directory_failed(self, directory: str, error: Exception) -> None:
         """A log dir failed: every partition in it goes offline, and the dir is not used again."""

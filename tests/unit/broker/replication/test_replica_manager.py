@@ -13,7 +13,7 @@ from broker.replication.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager, TopicSettings
 from penstock.clock import ManualClock
-from penstock.errors import KafkaStorageError
+from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import OffsetAndEpoch, TopicPartition
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
@@ -103,5 +103,16 @@ def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
             monkeypatch.setattr(LogManager, "set_aside_for_deletion", refused)
             manager.remove(PARTITION, TOPIC_ID)
             assert manager.find(PARTITION) is None and partition.offline is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_replica_that_its_disk_lost_is_told_so_that_others_may_lead(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            lost: list[None] = []
+            manager.on_replica_lost = lambda: lost.append(None)
+            manager.disk_error(partition, CorruptFileError("t-0/00.log", 0, "rot"))
+            assert partition.offline is not None and lost == [None]
 
     asyncio.run(scenario())
