@@ -196,7 +196,8 @@ class Fetcher:
                     raise
                 except CorruptMessageError as error:
                     log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
-                    self.core.failed(effect.partition, str(error))
+                    # Spoilt on the way, it is good the next time; spoilt at its source, from the next leader.
+                    self.core.delayed(effect.partition, now_ms)
                 except (PenstockError, OSError) as error:
                     self._node.disk_error(partition, error)
                     if is_disk_full(error):
