@@ -176,10 +176,21 @@ class Load:
 
 
 def run_campaign(config: CampaignConfig, say: Callable[[str], None] = lambda text: None) -> CampaignResult:
-    """One campaign, from empty directories to compared replicas."""
+    """One campaign, from empty directories to compared replicas; the directory stays unless all is well."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-kills-"))
-    began = time.monotonic()
     say(f"data in {directory}")
+    try:
+        result = _run(config, directory, say)
+    except BaseException as error:
+        error.add_note(f"kept: {directory}")
+        raise
+    if result.ok:
+        shutil.rmtree(directory)
+    return result
+
+
+def _run(config: CampaignConfig, directory: Path, say: Callable[[str], None]) -> CampaignResult:
+    began = time.monotonic()
     with Cluster(NODES, directory=directory, config={"log.segment.bytes": 1024 * 1024}) as cluster:
         data_directories = [cluster.directory(index) for index in range(NODES)]
         load = Load(cluster.bootstrap, config)
@@ -192,7 +203,7 @@ def run_campaign(config: CampaignConfig, say: Callable[[str], None] = lambda tex
                 killer.wait_whole()
             load.history.log = _read_log(cluster.bootstrap)
     differences = replica_bytes.differences(data_directories, TOPIC, config.partitions)
-    result = CampaignResult(
+    return CampaignResult(
         verdict=judge(load.history),
         differences=differences,
         kills=config.kills,
@@ -203,9 +214,6 @@ def run_campaign(config: CampaignConfig, say: Callable[[str], None] = lambda tex
         seconds=time.monotonic() - began,
         directory=directory,
     )
-    if result.ok:
-        shutil.rmtree(directory)
-    return result
 
 
 class Killer:
