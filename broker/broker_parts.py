@@ -167,7 +167,7 @@ class BrokerParts:
         self.alter_partition.start()
         await self.server.start()
         config = self.config
-        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self._shrink_isrs)
+        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self._check_isrs)
         self._every(FLUSH_CHECK_MS, self._flush_due)
         self._every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
@@ -198,8 +198,8 @@ class BrokerParts:
 
     # -- on schedule -------------------------------------------------------------------------------------------------
 
-    async def _shrink_isrs(self) -> None:
-        self.replicas.shrink_isrs()
+    async def _check_isrs(self) -> None:
+        self.replicas.check_isrs()
 
     async def _flush_due(self) -> None:
         """flush.messages and flush.ms: only with flush.policy=os is there ever something due."""

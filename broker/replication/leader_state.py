@@ -13,11 +13,11 @@ Safety, in the order in which it is obeyed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from metadata.requests import IsrMember
-from penstock.types import NO_OFFSET
+from penstock.types import NO_EPOCH, NO_OFFSET
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class LeaderState:
     isr: frozenset[int]
     followers: dict[int, FollowerProgress]
     proposed: ProposedIsr | None = None
+    registered_epochs: Mapping[int, int] = field(default_factory=dict)
     isr_shrinks: int = field(default=0)
     isr_expands: int = field(default=0)
 
@@ -150,13 +151,19 @@ class LeaderState:
 
     def _propose(self, members: frozenset[int], own_epoch: int) -> ProposedIsr:
         self.proposed = ProposedIsr(
-            tuple(
-                IsrMember(member, own_epoch if member == self.broker_id else self.followers[member].broker_epoch)
-                for member in sorted(members)
-            ),
+            tuple(IsrMember(member, self._epoch_of(member, own_epoch)) for member in sorted(members)),
             self.partition_epoch,
         )
         return self.proposed
+
+    def _epoch_of(self, member: int, own_epoch: int) -> int:
+        """The broker epoch under which a member fetched. Who was in the ISR before this leader, and has not fetched
+        from it yet, has the epoch of its registration: had it restarted since, the controller would have dropped it,
+        and this proposal's partition epoch would be old."""
+        if member == self.broker_id:
+            return own_epoch
+        fetched = self.followers[member].broker_epoch
+        return fetched if fetched != NO_EPOCH else self.registered_epochs.get(member, NO_EPOCH)
 
     def commit_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
         """The controller's word: this is the ISR at `partition_epoch`; an older word is ignored."""

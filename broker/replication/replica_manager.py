@@ -207,14 +207,16 @@ class ReplicaManager:
     def request_flush(self, partition: Partition) -> None:
         self._group_commit.request(partition.log)
 
-    def shrink_isrs(self) -> None:
-        """Drop from the ISR who has lagged for `replica.lag.time.max.ms`; called on schedule."""
+    def check_isrs(self) -> None:
+        """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused; called on
+        schedule."""
         now_ms = self.clock.now_ms()
         for partition in self._partitions.values():
             if partition.leading is not None:
                 end = partition.log.log_end_offset
                 proposed = partition.leading.propose_shrink(end, self.broker_epoch, now_ms, self._lag_time_ms_max)
                 self._propose(partition, proposed)
+                self._reconsider(partition)
 
     def brokers_changed(self, registered_epochs: dict[int, int], active_brokers: frozenset[int]) -> None:
         """Who is registered, and who of them is in service, as the metadata has it now."""
@@ -229,6 +231,7 @@ class ReplicaManager:
         new of this partition (KIP-227), and without records its fetches would never bring the question up again.
         """
         if partition.leading is not None:
+            partition.leading.registered_epochs = self.registered_epochs
             for replica_id in partition.leading.followers:
                 self._maybe_expand(partition, replica_id)
 

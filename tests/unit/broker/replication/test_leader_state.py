@@ -117,3 +117,13 @@ def test_an_older_word_of_the_controller_is_ignored() -> None:
 
 def test_a_stranger_is_not_counted() -> None:
     assert leader().note_fetch(9, 100, 10, 10, now_ms=1) is None
+
+
+def test_a_member_that_has_not_fetched_from_this_leader_yet_is_proposed_as_it_is_registered() -> None:
+    """Else the controller takes it for restarted and refuses the whole ISR, and an idle partition never asks again."""
+    state = leader(isr=(1, 2))
+    state.registered_epochs = {1: 101, 2: 102, 3: 103}
+    state.note_fetch(3, 103, 10, 10, now_ms=1)
+    proposed = state.propose_expand(3, high_watermark=10, own_epoch=101, eligible=True)
+    assert proposed is not None
+    assert [(m.broker_id, m.broker_epoch) for m in proposed.members] == [(1, 101), (2, 102), (3, 103)]
