@@ -100,24 +100,21 @@ class BrokerParts:
         self.channel = RequestChannel(config.queued_max_requests)
         self.forwarded = ForwardedRequests()
         self.handlers = HandlerPool(
-            self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads
+            self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads, on_fatal
         )
-        self.server = broker_server(
-            config.listener("BROKER"),
-            config.socket_request_max_bytes,
-            BrokerDoor(
-                self.channel,
-                lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
-                ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
-            ),
+        self.door = BrokerDoor(
+            self.channel,
+            lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
+            ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
         )
+        self.server = broker_server(config.listener("BROKER"), config.socket_request_max_bytes, self.door)
         self.lifecycle = BrokerLifecycle(
             self._registration(cluster_id),
             controller,
             loader,
             config.broker_heartbeat_interval_ms,
             self._registered,
-            lambda: self.publisher.caught_up(loader.image),
+            self._caught_up,
         )
         self.replicas.on_replica_lost = self.lifecycle.leave_isrs
         self._on_fatal = on_fatal
@@ -155,6 +152,10 @@ class BrokerParts:
 
     def _registered(self, broker_epoch: int) -> None:
         self.replicas.broker_epoch = broker_epoch
+
+    def _caught_up(self) -> None:
+        self.publisher.caught_up(self.loader.image)
+        self.door.open()
 
     def _directory_failed(self, directory: str, error: Exception) -> None:
         self.replicas.directory_failed(directory, error)

@@ -128,12 +128,18 @@ class ControllerDriver:
             return await asyncio.shield(self._last_proposal) if self._last_proposal is not None else -1
         base_offset = self._raft.next_offset
         committed = self._raft.propose([encode_record(record) for record in result.records])
-        for index, record in enumerate(result.records):
-            controller.replay(record, base_offset + index)
+        try:
+            for index, record in enumerate(result.records):
+                controller.replay(record, base_offset + index)
+        except Exception as error:
+            self._on_fatal(error)  # proposed, but the state does not have it: nothing may be decided on that
+            raise
         self._last_proposal = committed
         last_offset = await asyncio.shield(committed)
         if last_offset != base_offset + len(result.records) - 1:
-            raise InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
+            violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
+            self._on_fatal(violation)
+            raise violation
         return last_offset
 
     # -- time --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.replication.fetch_session import FetchSession
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
-from penstock.errors import ApiError, InvalidRequestError
+from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
 
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 FETCHES_PIPELINED_MAX = 2
 """Open fetches of one stream: each may hold a whole response in memory."""
 PRODUCES_PIPELINED_MAX = 16
+NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,19 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
         self._channel = channel
         self._new_session = new_session
         self._quotas = quotas
+        self._is_open = False
+
+    def open(self) -> None:
+        """Requests are taken from now on.
+
+        Not before the node has caught up: until then it knows no topic, and would tell whoever finds it by an old
+        address that theirs does not exist. (Kafka, too, enables request processing only then.)
+        """
+        self._is_open = True
+
+    def _must_be_open(self) -> None:
+        if not self._is_open:
+            raise NetworkError(NOT_OPEN)
 
     # -- streams -----------------------------------------------------------------------------------------------------
 
@@ -96,6 +110,7 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
     async def _stream(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
         address = context.peer()
         try:
+            self._must_be_open()
             self._quotas.connected(address)
         except ApiError as error:
             await abort(context, error)
@@ -138,6 +153,8 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
     async def _call(
         self, api: str, body: object, context: grpc.aio.ServicerContext, encode: Callable[[Any], Any]
     ) -> Any:
+        if not self._is_open:
+            await abort(context, NetworkError(NOT_OPEN))
         sink = _OneShot()
         request = Request(api, body, sink, context.peer())
         await self._channel.send(request)

@@ -33,6 +33,7 @@ _STATUS: dict[type[ApiError], grpc.StatusCode] = {
     TopicExistsError: grpc.StatusCode.ALREADY_EXISTS,
     UnknownTopicOrPartitionError: grpc.StatusCode.NOT_FOUND,
     ResourceExhaustedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    NetworkError: grpc.StatusCode.UNAVAILABLE,
     RequestTimedOutError: grpc.StatusCode.DEADLINE_EXCEEDED,
     UnknownServerError: grpc.StatusCode.INTERNAL,
 }

@@ -12,15 +12,23 @@ import time
 from collections.abc import Callable
 
 from broker.network.request_channel import Request, RequestChannel
-from penstock.errors import ApiError, UnknownServerError
+from penstock.errors import ApiError, InvariantViolation, UnknownServerError
 
 log = logging.getLogger(__name__)
 
 
 class HandlerPool:
-    """Runs `handle(request)` for every request; a failure answers that request and nothing else."""
+    """Runs `handle(request)` for every request; a failure answers that request and nothing else, but for an invariant
+    that does not hold: that is for `on_fatal`, because the next request could make it worse."""
 
-    def __init__(self, channel: RequestChannel, handle: Callable[[Request], None], handlers: int) -> None:
+    def __init__(
+        self,
+        channel: RequestChannel,
+        handle: Callable[[Request], None],
+        handlers: int,
+        on_fatal: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        self._on_fatal = on_fatal
         self._channel = channel
         self._handle = handle
         self._handlers = handlers
@@ -44,6 +52,9 @@ class HandlerPool:
                 self._handle(request)
             except ApiError as error:
                 request.fail(error)
+            except InvariantViolation as error:
+                request.fail(UnknownServerError(f"{request.api}: {error}"))
+                self._on_fatal(error)
             except Exception as error:
                 log.exception("%s failed", request)
                 request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))

@@ -11,7 +11,7 @@ from broker.network.handler_pool import HandlerPool
 from broker.network.idle_meter import IdleMeter
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
-from penstock.errors import InvalidRequestError, ResourceExhaustedError, UnknownServerError
+from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
 
 
 def test_answers_leave_in_the_order_of_the_requests() -> None:
@@ -119,3 +119,23 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
 
 def test_an_unused_meter_is_idle() -> None:
     assert IdleMeter().idle_ratio() == 1.0
+
+
+def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None:
+    async def main() -> tuple[Request | None, list[BaseException]]:
+        channel, fatal = RequestChannel(10), []
+        processor = Processor(channel, "a", 8)
+
+        def handle(request: Request) -> None:
+            raise InvariantViolation("two leaders")
+
+        pool = HandlerPool(channel, handle, 1, fatal.append)
+        pool.start()
+        await processor.submit("Api", 1)
+        answer = await processor.next_response()
+        await pool.stop()
+        return answer, fatal
+
+    answer, fatal = asyncio.run(main())
+    assert answer is not None and isinstance(answer.error, UnknownServerError)
+    assert [str(error) for error in fatal] == ["two leaders"]
