@@ -91,7 +91,12 @@ IDENTITY = (
 
 QUORUM = (
     _list("controller.quorum.voters", REQUIRED, "The controllers: id@host:port, the same list on every node."),
-    _ms("controller.quorum.election.timeout.ms", 500, "A voter without a leader so long asks for votes (Kafka: 1000).", 50),
+    _ms(
+        "controller.quorum.election.timeout.ms",
+        500,
+        "Without a leader for so long, a voter asks for votes (Kafka: 1000).",
+        50,
+    ),
     _ms("controller.quorum.fetch.timeout.ms", 2000, "A voter that cannot fetch for this long starts an election.", 50),
     _ms("broker.heartbeat.interval.ms", 500, "Pause between heartbeats (Kafka: 2000; shorter for a quicker failover)."),
     _ms("broker.session.timeout.ms", 3000, "Without a heartbeat for this long a broker is fenced (Kafka: 9000)."),
