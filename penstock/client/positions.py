@@ -30,6 +30,9 @@ RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
 """So long a partition may be unknown (a new broker, a topic just created) before its reader is told."""
 
+SPOILT_ANSWERS_MAX = 4
+"""So many answers in a row may be damaged (on the way, or by a disk) before the reader is told: it will not pass."""
+
 
 class PartitionState:
     """One assigned partition. `position` is written by the polling thread, all else by the loop."""
@@ -198,24 +201,25 @@ class Positions:
             return []
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
-        state.failures = 0
+        failures, state.failures = state.failures, 0
         state.unknown_since_ms = None
         if result.diverging_epoch is not None:
             return self._on_divergence(state, result.diverging_epoch.end_offset)
         state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
         if not result.records:
             return []
-        return self._advance(state, result.records, now_ms)
-
-    def _advance(self, state: PartitionState, records: bytes, now_ms: int) -> list[Effect]:
         try:
-            last = None
-            for _, header in iter_headers(records):
-                last = header
+            return self._advance(state, result.records)
         except CorruptMessageError as error:
+            state.failures = failures
             return self._on_error(state, error, now_ms)
+
+    def _advance(self, state: PartitionState, records: bytes) -> list[Effect]:
+        last = None
+        for _, header in iter_headers(records):
+            last = header
         if last is None or last.next_offset <= state.fetch_offset:
-            return self._on_error(state, CorruptMessageError("the broker answered without a whole new batch"), now_ms)
+            raise CorruptMessageError(f"{state.topic_partition}: the broker answered without a whole new batch")
         state.fetch_offset = last.next_offset
         state.last_fetched_epoch = last.leader_epoch
         return [Deliver(state.topic_partition, state.generation, records, last.next_offset)]
@@ -249,7 +253,8 @@ class Positions:
                 return [LookUpReset(tp, text)]
             low, high = error.log_start_offset, error.log_end_offset
             return [self._report(state, OffsetOutOfRangeError(text, log_start_offset=low, log_end_offset=high))]
-        if not error.retriable:
+        spoilt = isinstance(error, CorruptMessageError) and state.failures >= SPOILT_ANSWERS_MAX
+        if not error.retriable or spoilt:
             return [self._report(state, error)]
         return [*self.back_off(state, error, now_ms), FindLeader(hinted=error.leader is not None)]
 

@@ -145,6 +145,16 @@ def test_an_answer_without_a_whole_new_batch_is_corrupt_and_asked_again() -> Non
     assert made.states[TP].fetch_offset == 10 and CorruptMessageError.retriable
 
 
+def test_damage_that_does_not_pass_is_reported() -> None:
+    made = positions()
+    effects = []
+    for now_ms in range(0, 50_000, 10_000):
+        effects = made.on_result(result(records=batch()[:-1]), now_ms)
+    (report,) = effects
+    assert isinstance(report, Report) and isinstance(report.error, CorruptMessageError)
+    assert made.states[TP].halted
+
+
 def test_partitions_that_stay_assigned_keep_their_position() -> None:
     made = positions()
     other = TopicPartition("t", 1)
