@@ -78,7 +78,9 @@ def _replication(node: Node) -> Iterator[Reading]:
     yield Reading(
         "penstock_under_min_isr_partitions", "Led partitions below min.insync.replicas.", replicas.under_min_isr
     )
-    yield Reading("penstock_offline_replicas", "Replicas here whose disk failed.", replicas.offline)
+    offline = {p.topic_partition for p in broker.replicas.partitions() if p.offline is not None}
+    offline |= node.log_manager.offline_logs.keys()  # found damaged at the start: never hosted
+    yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
     yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)
     yield Reading("penstock_messages_in", "Records appended for producers.", replicas.messages_in, True)
