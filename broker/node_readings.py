@@ -26,14 +26,14 @@ def _quorum(node: Node) -> Iterator[Reading]:
     driver = node.raft
     active = node.controller is not None and node.controller.is_active
     _, epoch = driver.leader_and_epoch
-    yield Reading("penstock_active_controller_count", "1 on the active controller, else 0.", float(active))
+    yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
     yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
     yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
     yield Reading(
         "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
     )
     fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
-    yield Reading("penstock_fenced_broker_count", "Registered brokers that are fenced.", fenced)
+    yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
     leaderless = sum(
         not partition.has_leader
         for topic in node.loader.image.topics_by_id.values()
@@ -68,8 +68,8 @@ def _replication(node: Node) -> Iterator[Reading]:
     if broker is None:
         return
     replicas = broker.replicas.statistics()
-    yield Reading("penstock_partition_count", "Partitions that this broker hosts.", replicas.partitions)
-    yield Reading("penstock_leader_count", "Partitions that this broker leads.", replicas.leaders)
+    yield Reading("penstock_partitions", "Partitions that this broker hosts.", replicas.partitions)
+    yield Reading("penstock_leaders", "Partitions that this broker leads.", replicas.leaders)
     yield Reading(
         "penstock_under_replicated_partitions",
         "Led partitions with replicas out of the ISR.",

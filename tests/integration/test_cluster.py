@@ -65,7 +65,7 @@ def test_the_fixture_is_one_ready_node(penstock_cluster: Cluster) -> None:
     assert info.cluster_id == penstock_cluster.cluster_id
     assert penstock_cluster.directory(0).joinpath("meta.properties").exists()
     with urllib.request.urlopen(penstock_cluster.metrics_url(0), timeout=10) as answer:
-        assert b"penstock_active_controller_count 1.0" in answer.read()
+        assert b"penstock_active_controllers 1.0" in answer.read()
 
 
 def test_a_directory_that_is_kept_is_started_again_with_its_data(tmp_path: Path) -> None:

@@ -145,6 +145,16 @@ def test_prometheus_own_tool_accepts_the_rules_and_their_tests(command: tuple[st
     assert result.returncode == 0, result.stdout.decode() + result.stderr.decode()
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_own_tool_has_nothing_to_say_about_a_live_scrape() -> None:
+    with Cluster() as cluster:
+        use_a_topic(cluster)
+        with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+            scrape = answer.read()
+    result = subprocess.run(["promtool", "check", "metrics"], input=scrape, capture_output=True, check=False)
+    assert (result.returncode, (result.stdout + result.stderr).decode()) == (0, "")
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemds_own_tool_knows_every_setting_of_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "penstock@.service"
