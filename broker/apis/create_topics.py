@@ -5,14 +5,11 @@ So whoever is answered can ask this node for the topics that were created and fi
 
 from __future__ import annotations
 
-import asyncio
-
-from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms
+from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
 from broker.controller_channel import ControllerChannel
 from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
-from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
-from penstock.errors import RequestTimedOutError
+from metadata.requests import CreateTopicsRequest
 
 
 class CreateTopicsApi:
@@ -25,15 +22,5 @@ class CreateTopicsApi:
 
     def handle(self, request: Request, body: tuple[CreateTopicsRequest, int]) -> None:
         asked, timeout_ms = body
-        self._forwarded.start(request, self._answer(asked, bounded_timeout_ms(timeout_ms)))
-
-    async def _answer(self, asked: CreateTopicsRequest, timeout_ms: int) -> CreateTopicsResponse:
-        response: CreateTopicsResponse = await self._channel.call(asked, timeout_ms)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._loader.wait_for_offset(response.metadata_offset)
-        except TimeoutError:
-            raise RequestTimedOutError(
-                f"committed at metadata offset {response.metadata_offset}, which has not reached this node yet"
-            ) from None
-        return response
+        answer = decided_and_applied(self._channel, self._loader, asked, bounded_timeout_ms(timeout_ms))
+        self._forwarded.start(request, answer)

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from broker.controller_channel import ControllerChannel
+from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
-from penstock.errors import ApiError, ResourceExhaustedError, UnknownServerError
+from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
 
 log = logging.getLogger(__name__)
 
@@ -55,3 +57,16 @@ class ForwardedRequests:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def decided_and_applied(channel: ControllerChannel, loader: MetadataLoader, asked: Any, timeout_ms: int) -> Any:
+    """The controller's answer, once this node's own image holds the outcome: who is answered finds it here."""
+    response = await channel.call(asked, timeout_ms)
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            await loader.wait_for_offset(response.metadata_offset)
+    except TimeoutError:
+        raise RequestTimedOutError(
+            f"committed at metadata offset {response.metadata_offset}, which has not reached this node yet"
+        ) from None
+    return response
