@@ -55,7 +55,8 @@ def test_a_program_ends_though_its_broker_does_not_answer() -> None:
 
 def test_a_child_process_makes_its_own_thread() -> None:
     code = """
-import os
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of any fork beside a thread, and rightly
 from penstock.client.background import loop_thread
 async def answer(): return os.getpid()
 assert loop_thread().run(answer()) == os.getpid()
