@@ -112,8 +112,8 @@ REQUESTS = (
     _int("num.io.threads", 8, "Request handlers.", 1, 1024),
     _int("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
     _bytes("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
-    _int("max.connections", INT32_MAX, "Connections at the broker listener.", 1),
-    _int("max.connections.per.ip", INT32_MAX, "Connections from one address.", 1),
+    _int("max.connections", INT32_MAX, "Produce and fetch streams open at the broker listener.", 1),
+    _int("max.connections.per.ip", INT32_MAX, "Produce and fetch streams open from one address.", 1),
     _bytes("fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB),
 )
 
