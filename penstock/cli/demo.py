@@ -34,7 +34,8 @@ def demo(
     """Show that nothing is lost: stream a text, kill a leader and the controller meanwhile, read all of it back."""
     from penstock.cli.demo_job import DemoOptions, run_demo
 
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT, too: a shell's background job has it ignored
+        signal.signal(number, _end)
     raise typer.Exit(run_demo(DemoOptions(path, nodes, max_mb * MB, spark, as_json)))
 
 

@@ -10,13 +10,12 @@ directories. What each step does stands in its own module.
 
 from __future__ import annotations
 
-import signal
+import contextlib
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +111,17 @@ def _to_parquet(cluster: Cluster, work: Path, duplicates: set[tuple[int, int]]) 
 
 def _leave_running(cluster: Cluster, work: Path, options: DemoOptions) -> None:
     """Until Ctrl-C, with something to try."""
+    with contextlib.suppress(KeyboardInterrupt):  # from before the invitation on: whoever reads it may be quick
+        _invite(cluster, work, options)
+        pause = threading.Event()
+        while any(cluster.is_running(index) for index in range(options.nodes)):
+            pause.wait(LOOK_EVERY_S)
+        raise PenstockError("every node has ended")
+    note("stopping")
+
+
+def _invite(cluster: Cluster, work: Path, options: DemoOptions) -> None:
+    """What to try."""
     note(f"""
 the cluster keeps running until Ctrl-C; in another terminal:
   export PENSTOCK_BOOTSTRAP={cluster.bootstrap}
@@ -122,19 +132,3 @@ the cluster keeps running until Ctrl-C; in another terminal:
   curl {cluster.metrics_url(1)}""")
     if options.spark:
         note(f"  the Parquet table: {work}")
-    with _signals_held() as wanted:
-        while signal.sigtimedwait(wanted, LOOK_EVERY_S) is None:
-            if not any(cluster.is_running(index) for index in range(options.nodes)):
-                raise PenstockError("every node has ended")
-    note("stopping")
-
-
-@contextmanager
-def _signals_held() -> Iterator[set[signal.Signals]]:
-    """Ctrl-C and SIGTERM wait to be asked for; put on after the nodes were made, which would inherit it."""
-    wanted = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
-    try:
-        yield wanted
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
