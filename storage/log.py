@@ -7,8 +7,7 @@ truncation, which must be durable before it counts. The promise of the whole pac
 record below it survives a power cut, because it moves only in `complete_flush`. With `flush.policy=os` it is the log
 end instead, which is LOSSY and opt-in; the recovery point is always the truth.
 
-Not here: the high watermark, ISR and acks (broker); retention and the cleaner, which decide and then call
-`advance_log_start` and `drop_oldest_segment`.
+Not here: the high watermark, ISR and acks (broker); what is to go (`advance_log_start` is told).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ offsets follow on.
 At the first bad byte, which stands where offset X should:
 
   X < R              ROT. It was on the disk once, so no crash explains it. CorruptFileError; nothing is touched. The
-                     replica goes offline and is rebuilt from the leader (FAST'18: never truncate what was acked).
+                     replica goes offline; moved away, it is fetched anew (FAST'18: never truncate what was acked).
   X >= R             A TORN TAIL, as far as anybody can tell: R is the last checkpoint; rot in what was flushed since
                      looks the same; other replicas have it. The log is cut at X, and segments behind X go too,
                      newest first. Rolling does not wait for a flush, so the tear may be in an older segment, and all

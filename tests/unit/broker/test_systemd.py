@@ -45,6 +45,7 @@ def test_without_a_service_manager_nothing_happens() -> None:
 def test_a_manager_that_has_gone_is_no_error() -> None:
     notifier = Notifier({"NOTIFY_SOCKET": "@penstock-test-nobody-listens-here"})
     notifier.ready()
+    assert "nobody-listens-here" in repr(notifier)
     notifier.close()
 
 

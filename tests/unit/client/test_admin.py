@@ -36,6 +36,7 @@ def test_a_change_follows_the_hint_to_the_controller(cluster: FakeCluster) -> No
     with Admin(cluster.bootstrap) as admin:
         for number in range(4):
             admin.create_topic(f"t{number}")
+        assert {"t0", "t1", "t2", "t3"} <= set(admin.list_topics())
 
 
 def test_the_cluster_and_the_quorum_are_described(cluster: FakeCluster) -> None:
