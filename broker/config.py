@@ -73,6 +73,8 @@ class NodeConfig:
     message_max_bytes: int
     compression_type: str
     log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
     unclean_leader_election_enable: bool
     auto_create_topics_enable: bool
     num_replica_fetchers: int
@@ -83,12 +85,30 @@ class NodeConfig:
     replica_high_watermark_checkpoint_interval_ms: int
     log_segment_bytes: int
     log_roll_ms: int
+    log_roll_jitter_ms: int
     log_index_interval_bytes: int
     log_index_size_max_bytes: int
     log_flush_interval_messages: int
     log_flush_interval_ms: int
+    log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    num_recovery_threads_per_data_dir: int
     flush_policy: str
+    log_cleanup_policy: tuple[str, ...]
+    log_retention_ms: int
+    log_retention_bytes: int
+    log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_threads: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_min_compaction_lag_ms: int
+    log_cleaner_max_compaction_lag_ms: int
 
     @property
     def roles(self) -> frozenset[str]:
@@ -162,6 +182,8 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
     match key.kind:
         case Kind.INT:
             return _int_value(key, value)
+        case Kind.DOUBLE:
+            return _double_value(key, value)
         case Kind.BOOL:
             return _bool_value(key, value)
         case Kind.STRING:
@@ -191,6 +213,14 @@ def _int_remedy(key: ConfigKey, value: object) -> str:
         if quantity and factor:
             return f"write {int(quantity.group(1)) * factor}"
     return f"write it like {key.default}" if isinstance(key.default, int) else "write it like 1"
+
+
+def _double_value(key: ConfigKey, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{key.name} = {_shown(value)}: must be a number; write it like {key.default}")
+    if not key.low <= value <= key.high:  # and so not NaN
+        raise ConfigError(f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}")
+    return float(value)
 
 
 def _bool_value(key: ConfigKey, value: object) -> bool:

@@ -19,6 +19,10 @@ WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "*", ""})
 """Hosts that mean 'every address of mine': fine to listen on, useless to connect to."""
 
 
+DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
+"""Of one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
+
+
 def check_config(config: NodeConfig) -> None:
     """All the rules, in the order in which a reader of the file meets the keys."""
     _check_roles(config)
@@ -28,6 +32,8 @@ def check_config(config: NodeConfig) -> None:
     _check_log_dirs(config.log_dirs)
     _check_metadata_log_dir(config)
     _check_numbers(config)
+    _check_log(config)
+    _check_cleaner(config)
 
 
 def _check_roles(config: NodeConfig) -> None:
@@ -119,6 +125,35 @@ def _check_numbers(config: NodeConfig) -> None:
             f"broker.heartbeat.interval.ms = {config.broker_heartbeat_interval_ms}: not below "
             f"broker.session.timeout.ms = {config.broker_session_timeout_ms}, so the broker would be fenced between "
             "two heartbeats; lower it to a third of the session"
+        )
+
+
+def _check_log(config: NodeConfig) -> None:
+    if config.log_roll_jitter_ms > config.log_roll_ms:
+        raise ConfigError(
+            f"log.roll.jitter.ms = {config.log_roll_jitter_ms}: above log.roll.ms = {config.log_roll_ms}, so a segment "
+            "could be rolled before it is begun; lower it"
+        )
+
+
+def _check_cleaner(config: NodeConfig) -> None:
+    if not config.log_cleanup_policy:
+        raise ConfigError("log.cleanup.policy is empty; write delete, compact, or delete,compact")
+    if "compact" in config.log_cleanup_policy and not config.log_cleaner_enable:
+        raise ConfigError(
+            "log.cleaner.enable = false: but log.cleanup.policy has compact, so topics would grow for ever; set it to "
+            "true, or the policy to delete"
+        )
+    least, most = config.log_cleaner_min_compaction_lag_ms, config.log_cleaner_max_compaction_lag_ms
+    if least > most:
+        raise ConfigError(
+            f"log.cleaner.min.compaction.lag.ms = {least}: above log.cleaner.max.compaction.lag.ms = {most}; lower it"
+        )
+    needed = config.log_cleaner_threads * DEDUPE_BUFFER_BYTES_MIN
+    if config.log_cleaner_dedupe_buffer_size < needed:
+        raise ConfigError(
+            f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size}: below 1 MiB for each of "
+            f"log.cleaner.threads = {config.log_cleaner_threads}; raise it to {needed}"
         )
 
 

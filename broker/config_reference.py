@@ -17,6 +17,7 @@ from broker.config_table import (
     REPLICATION,
     REQUESTS,
     REQUIRED,
+    RETENTION,
     TOPICS,
     ConfigKey,
     Kind,
@@ -39,6 +40,7 @@ GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
     ("Topics, where they do not say otherwise", TOPICS),
     ("Replication", REPLICATION),
     ("Log", LOG),
+    ("Retention and compaction", RETENTION),
 )
 
 
@@ -58,6 +60,8 @@ def _default(key: ConfigKey) -> str:
         return f"`{str(key.default).lower()}`"
     if isinstance(key.default, int):
         return "no limit" if key.default in (INT32_MAX, INT64_MAX) else f"`{key.default}`"
+    if isinstance(key.default, tuple):
+        return f"`{','.join(key.default)}`" if key.default else "empty"
     return f"`{key.default}`" if key.default else "empty"
 
 
@@ -65,6 +69,8 @@ def _range(key: ConfigKey) -> str:
     if key.kind is Kind.INT:
         unit = f" {key.unit}" if key.unit else ""
         return f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}"
+    if key.kind is Kind.DOUBLE:
+        return f"{key.low} to {key.high}"
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
     return str(key.kind.value)

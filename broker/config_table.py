@@ -13,6 +13,8 @@ from enum import Enum
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 PORT_MAX = 65535
@@ -22,6 +24,7 @@ class Kind(Enum):
     """How a value is written: in TOML's own types; a list may also be one string with commas, as in Kafka's files."""
 
     INT = "integer"
+    DOUBLE = "number"
     BOOL = "boolean"
     STRING = "string"
     LIST = "list of strings"
@@ -39,7 +42,7 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One row of the table. `low` and `high` bound an INT; `choices` bounds a STRING or a LIST's items."""
+    """One row of the table. `low` and `high` bound an INT or a DOUBLE; `choices` a STRING or a LIST's items."""
 
     name: str
     kind: Kind
@@ -66,6 +69,10 @@ def _bytes(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MA
 
 def _ms(name: str, default: int, doc: str, low: int = 1, high: int = INT32_MAX) -> ConfigKey:
     return _int(name, default, doc, low, high, "ms")
+
+
+def _double(name: str, default: float, doc: str, low: int = 0, high: int = 1) -> ConfigKey:
+    return ConfigKey(name, Kind.DOUBLE, default, doc, low, high)
 
 
 def _bool(name: str, default: bool, doc: str) -> ConfigKey:
@@ -134,6 +141,8 @@ TOPICS = (
         "Whose time a record carries: the producer's or that of the append.",
         ("CreateTime", "LogAppendTime"),
     ),
+    _ms("log.message.timestamp.before.max.ms", INT64_MAX, "How old a producer's time may be.", 0, INT64_MAX),
+    _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
     _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead when no other lives: loses data."),
     _bool("auto.create.topics.enable", False, "Only false: a topic exists because somebody created it."),
 )
@@ -149,12 +158,16 @@ REPLICATION = (
 
 LOG = (
     _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 64),
-    _ms("log.roll.ms", 7 * 24 * 3_600_000, "A segment is rolled at this age.", 1, INT64_MAX),
+    _ms("log.roll.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1, INT64_MAX),
+    _ms("log.roll.jitter.ms", 0, "The most that a segment is rolled before that age, each by its own.", 0, INT64_MAX),
     _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
     _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 12),
     _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
     _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
+    _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are looked at (Kafka: never)."),
     _ms("log.flush.offset.checkpoint.interval.ms", 5_000, "Pause between writes of recovery points (Kafka: 60000)."),
+    _ms("log.flush.start.offset.checkpoint.interval.ms", 60_000, "Pause between writes of log start offsets."),
+    _int("num.recovery.threads.per.data.dir", 2, "Logs of one log dir that are opened at the same time.", 1, 256),
     _string(
         "flush.policy",
         "fsync",
@@ -163,6 +176,28 @@ LOG = (
     ),
 )
 
+RETENTION = (
+    _list(
+        "log.cleanup.policy",
+        ("delete",),
+        "What happens to old segments: deleted by age and size, compacted to the last value of each key, or both.",
+        ("delete", "compact"),
+    ),
+    _ms("log.retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1 is for ever.", -1, INT64_MAX),
+    _bytes("log.retention.bytes", -1, "How large a partition may grow; -1 is without limit.", -1, INT64_MAX),
+    _ms("log.retention.check.interval.ms", 300_000, "How often it is looked at what retention lets go."),
+    _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
+    _bool("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
+    _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
+    _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),
+    _bytes("log.cleaner.io.max.bytes.per.second", INT64_MAX, "Disk traffic of all cleaner threads.", 1, INT64_MAX),
+    _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
+    _double("log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted for it to be taken up."),
+    _ms("log.cleaner.delete.retention.ms", DAY_MS, "How long a compacted log keeps delete markers.", 0, INT64_MAX),
+    _ms("log.cleaner.min.compaction.lag.ms", 0, "How long a record stays uncompacted at least.", 0, INT64_MAX),
+    _ms("log.cleaner.max.compaction.lag.ms", INT64_MAX, "How long a record stays uncompacted at most.", 1, INT64_MAX),
+)
+
 KEYS: dict[str, ConfigKey] = {
-    key.name: key for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *REQUESTS, *TOPICS, *REPLICATION, *LOG)
+    key.name: key for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
 }

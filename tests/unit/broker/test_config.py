@@ -11,6 +11,8 @@ import pytest
 from broker.config import NodeConfig, load_config, parse_config
 from broker.config_reference import reference
 from broker.config_table import KEYS, REQUIRED
+from broker.metadata_publisher import topic_defaults
+from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
@@ -120,6 +122,16 @@ def test_a_key_without_default_must_be_set(name: str) -> None:
         ("auto_create_topics_enable", True, "create topics with `penstock topics create`"),
         ("flush_policy", "fsnc", "must be one of fsync, os; did you mean fsync?"),
         ("compression_type", "zstd", "must be one of producer"),
+        (
+            "log_cleaner_min_cleanable_ratio",
+            1.5,
+            "= 1.5: out of range; must be from 0 to 1",
+        ),
+        ("log_cleaner_min_cleanable_ratio", float("nan"), "out of range"),
+        ("log_cleaner_min_cleanable_ratio", "half", "must be a number; write it like 0.5"),
+        ("log_retention_ms", -2, "must be from -1 to"),
+        ("log_cleanup_policy", "compcat", "did you mean compact?"),
+        ("log_cleanup_policy", "", "is empty; write delete, compact, or delete,compact"),
         ("broker_rack", 7, "must be a string of one line"),
         ("log_dirs", 7, "must be a list of strings"),
         ("log_dirs", ["/a", 7], "must be a list of strings"),
@@ -186,6 +198,31 @@ def test_min_isr_above_the_replication_factor_is_refused() -> None:
 @pytest.mark.parametrize("heartbeat_ms", [3000, 4000])
 def test_a_heartbeat_not_below_the_session_is_refused(heartbeat_ms: int) -> None:
     assert "not below broker.session.timeout.ms = 3000" in refusal(broker_heartbeat_interval_ms=heartbeat_ms)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"log_roll_jitter_ms": 11, "log_roll_ms": 10}, "log.roll.jitter.ms = 11: above log.roll.ms = 10"),
+        ({"log_cleanup_policy": "compact", "log_cleaner_enable": False}, "topics would grow for ever"),
+        (
+            {"log_cleaner_min_compaction_lag_ms": 9, "log_cleaner_max_compaction_lag_ms": 8},
+            "log.cleaner.min.compaction.lag.ms = 9: above log.cleaner.max.compaction.lag.ms = 8",
+        ),
+        (
+            {"log_cleaner_threads": 4, "log_cleaner_dedupe_buffer_size": 3 << 20},
+            "below 1 MiB for each of log.cleaner.threads = 4; raise it to 4194304",
+        ),
+    ],
+)
+def test_keys_of_the_log_that_contradict_each_other_are_refused(changes: dict[str, object], says: str) -> None:
+    assert says in refusal(**changes)
+
+
+def test_the_node_gives_every_topic_key_its_default_and_the_same_one_as_the_topics_table() -> None:
+    assert topic_defaults(parse()) == {
+        definition.broker_key: definition.default for definition in TOPIC_CONFIGS.values()
+    }
 
 
 def test_log_dirs_twice_are_refused(tmp_path: Path) -> None:
