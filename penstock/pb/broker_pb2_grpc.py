@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
+from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -69,6 +70,21 @@ class BrokerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.FromString,
                 _registered_method=True)
+        self.DeleteRecords = channel.unary_unary(
+                '/penstock.v1.Broker/DeleteRecords',
+                request_serializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
+                _registered_method=True)
+        self.AlterConfigs = channel.unary_unary(
+                '/penstock.v1.Broker/AlterConfigs',
+                request_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+                _registered_method=True)
+        self.DescribeConfigs = channel.unary_unary(
+                '/penstock.v1.Broker/DescribeConfigs',
+                request_serializer=penstock_dot_v1_dot_configs__pb2.DescribeConfigsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_configs__pb2.DescribeConfigsResponse.FromString,
+                _registered_method=True)
         self.DescribeCluster = channel.unary_unary(
                 '/penstock.v1.Broker/DescribeCluster',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeClusterRequest.SerializeToString,
@@ -129,6 +145,24 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteRecords(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterConfigs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeConfigs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeCluster(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -178,6 +212,21 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.DeleteTopics,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.SerializeToString,
+            ),
+            'DeleteRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRecords,
+                    request_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.SerializeToString,
+            ),
+            'AlterConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterConfigs,
+                    request_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.SerializeToString,
+            ),
+            'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeConfigs,
+                    request_deserializer=penstock_dot_v1_dot_configs__pb2.DescribeConfigsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_configs__pb2.DescribeConfigsResponse.SerializeToString,
             ),
             'DescribeCluster': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeCluster,
@@ -379,6 +428,87 @@ class Broker:
             '/penstock.v1.Broker/DeleteTopics',
             penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/DeleteRecords',
+            penstock_dot_v1_dot_broker__pb2.DeleteRecordsRequest.SerializeToString,
+            penstock_dot_v1_dot_broker__pb2.DeleteRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/AlterConfigs',
+            penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
+            penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/DescribeConfigs',
+            penstock_dot_v1_dot_configs__pb2.DescribeConfigsRequest.SerializeToString,
+            penstock_dot_v1_dot_configs__pb2.DescribeConfigsResponse.FromString,
             options,
             channel_credentials,
             insecure,

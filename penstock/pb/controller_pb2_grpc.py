@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
+from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import controller_pb2 as penstock_dot_v1_dot_controller__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -60,6 +61,11 @@ class ControllerStub:
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.FromString,
                 _registered_method=True)
+        self.AlterConfigs = channel.unary_unary(
+                '/penstock.v1.Controller/AlterConfigs',
+                request_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+                _registered_method=True)
         self.DescribeQuorum = channel.unary_unary(
                 '/penstock.v1.Controller/DescribeQuorum',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
@@ -100,6 +106,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterConfigs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeQuorum(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -133,6 +145,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.DeleteTopics,
                     request_deserializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.SerializeToString,
+            ),
+            'AlterConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterConfigs,
+                    request_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.SerializeToString,
             ),
             'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeQuorum,
@@ -275,6 +292,33 @@ class Controller:
             '/penstock.v1.Controller/DeleteTopics',
             penstock_dot_v1_dot_broker__pb2.DeleteTopicsRequest.SerializeToString,
             penstock_dot_v1_dot_broker__pb2.DeleteTopicsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Controller/AlterConfigs',
+            penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
+            penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
             options,
             channel_credentials,
             insecure,
