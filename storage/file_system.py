@@ -45,6 +45,10 @@ class FileSystem(Protocol):
 
     def size(self, path: str) -> int: ...
 
+    def modified_ms(self, path: str) -> int:
+        """Wall time of the last write to the file."""
+        ...
+
     def exists(self, path: str) -> bool: ...
 
     def is_directory(self, path: str) -> bool: ...
@@ -97,6 +101,9 @@ class OsFileSystem:
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

@@ -33,6 +33,8 @@ class File:
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+    modified_ms: int = 0
+    """0 unless a test sets it: nothing here depends on the real time."""
 
     def change(self, at: int, content: bytes | None) -> None:
         _apply(self.data, at, content)
@@ -145,6 +147,11 @@ class LosingFileSystem:
             self._must_run("size")
             node = self._node(path)
             return len(node.data) if isinstance(node, File) else 0
+
+    def modified_ms(self, path: str) -> int:
+        with self._mutex:
+            self._must_run("modified_ms")
+            return self._file(path).modified_ms
 
     def exists(self, path: str) -> bool:
         with self._mutex:
