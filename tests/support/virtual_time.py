@@ -29,7 +29,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Also a `Clock`: `now_ms` and `wall_ms` are the loop's own time."""
+    """Also a `Clock`: all its times are the loop's own."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -43,6 +43,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def wall_ms(self) -> int:
         return 1_700_000_000_000 + self.now_ms()
+
+    def boot_ms(self) -> int:
+        return self.now_ms()
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:

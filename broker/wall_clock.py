@@ -1,0 +1,47 @@
+"""Decides whether the calendar can be believed, so that a clock that jumps to 2106 does not make all data old.
+
+Pure. Wall time should move on as the time since boot does. As long as it does, within an hour from one look to the
+next, it is believed; a slow correction is followed. After a larger jump, either way, whatever is deleted by age stays
+until the clock is back where it should be, or the node is started again, by somebody who has looked at the clock. A
+suspended machine is no jump: the time since boot counts it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger(__name__)
+
+JUMP_MS_MAX = 60 * 60 * 1000
+"""More than a time service ever corrects at once, less than any retention that a person sets."""
+
+
+class WallClockGuard:
+    """One per node; both times are given by whoever asks."""
+
+    def __init__(self, wall_ms: int, boot_ms: int) -> None:
+        self._offset_ms = wall_ms - boot_ms
+        self.jumps = 0
+        self.is_believed = True
+
+    def believed(self, wall_ms: int, boot_ms: int) -> int | None:
+        """The wall time, or None while nothing may be deleted by it."""
+        jump_ms = wall_ms - boot_ms - self._offset_ms
+        if abs(jump_ms) <= JUMP_MS_MAX:
+            if not self.is_believed:
+                log.warning("the clock is back: records are deleted by age again")
+            self.is_believed = True
+            self._offset_ms += jump_ms
+            return wall_ms
+        self.jumps += self.is_believed
+        self.is_believed = False
+        log.error(
+            "the clock has jumped by %d s, to %d: nothing is deleted by age until it is back, or until this node is "
+            "started again. Look at the machine's time",
+            jump_ms // 1000,
+            wall_ms,
+        )
+        return None
+
+    def __repr__(self) -> str:
+        return f"WallClockGuard({'believed' if self.is_believed else 'not believed'}, {self.jumps} jumps)"

@@ -1,0 +1,79 @@
+"""Decides which of a log's oldest segments go, and why: by time, by size, or because the log starts above them.
+
+Pure; the rules are Kafka's. Segments go from the oldest on, up to the first
+that stays:
+
+- nothing at or above the high watermark goes, whatever its age: a follower may still need it, and so may a new leader;
+- by log start: the next segment begins at or below it. The only rule for a log that is compacted and not deleted;
+- by size: at least `retention.bytes` stay;
+- by time: its largest timestamp, or where no record has one the time of the last write, is older than `retention.ms`;
+- the active segment may go by time or size too, after a new one was begun behind it; an empty one stays.
+
+`now_ms` is wall time, None while that cannot be believed: then nothing goes by time. Not here: taking them out of the
+log (`Log.remove_oldest`), the schedule (broker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from storage.log_config import LogConfig
+
+
+class Reason(Enum):
+    """Why a segment goes."""
+
+    LOG_START = "the log starts above it"
+    SIZE = "retention.bytes"
+    TIME = "retention.ms"
+
+
+class SegmentFacts(NamedTuple):
+    """One segment. `time_ms` is asked last, and only of the oldest ones: the answer may have to be read from disk."""
+
+    next_offset: int
+    size_bytes: int
+    time_ms: Callable[[], int]
+
+
+class LogBounds(NamedTuple):
+    """What retention must know of a log besides its segments."""
+
+    log_start_offset: int
+    high_watermark: int
+
+
+def expired(
+    segments: Sequence[SegmentFacts], config: LogConfig, bounds: LogBounds, now_ms: int | None
+) -> tuple[Reason, ...]:
+    """Why the oldest segments go, a reason for each that does; `segments` has the active one last.
+
+    As many reasons as segments: the active one goes as well, so a new one must be begun first.
+    """
+    reasons: list[Reason] = []
+    excess = sum(segment.size_bytes for segment in segments) - config.retention_bytes
+    for at, segment in enumerate(segments):
+        is_active = at == len(segments) - 1
+        if segment.next_offset > bounds.high_watermark or (is_active and not segment.size_bytes):
+            break
+        reason = _reason(segment, config, excess, now_ms)
+        if not is_active and segment.next_offset <= bounds.log_start_offset:
+            reason = Reason.LOG_START
+        if reason is None:
+            break
+        reasons.append(reason)
+        excess -= segment.size_bytes
+    return tuple(reasons)
+
+
+def _reason(segment: SegmentFacts, config: LogConfig, excess: int, now_ms: int | None) -> Reason | None:
+    """By the topic's configuration alone; `excess` is how much the log holds above `retention.bytes`."""
+    if "delete" not in config.cleanup_policy:
+        return None
+    if config.retention_bytes >= 0 and excess >= segment.size_bytes:
+        return Reason.SIZE
+    if config.retention_ms >= 0 and now_ms is not None and now_ms - segment.time_ms() > config.retention_ms:
+        return Reason.TIME
+    return None
