@@ -161,7 +161,7 @@ LOG = (
     _ms("log.roll.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1, INT64_MAX),
     _ms("log.roll.jitter.ms", 0, "The most that a segment is rolled before that age, each by its own.", 0, INT64_MAX),
     _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
-    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 12),
+    _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
     _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
     _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
     _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are looked at (Kafka: never)."),

@@ -77,6 +77,13 @@ class ConfigDefinition:
         return low and (self.maximum is None or value <= self.maximum)
 
 
+def config_text(value: ConfigValue) -> str:
+    """A typed value as it is written: what `parse` makes the same value of."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _typed(kind: ConfigKind, text: str) -> ConfigValue | None:
     """The text as a value of the kind, None when it is not one."""
     match kind:

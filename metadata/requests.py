@@ -1,14 +1,17 @@
 """What brokers and operators ask of the controller, and what it answers: the fields of protos/, without protobuf.
 
-Field by field these mirror controller.proto and the administrative part of broker.proto; broker/'s edges translate.
-An error of a whole request is raised; an error of one item stands in that item's result, and the others go on. A result
-without an error has `error=None`. `metadata_offset` is filled in by the driver once the records are committed.
+Field by field these mirror controller.proto, configs.proto and the administrative part of broker.proto; broker/'s
+edges translate. An error of a whole request is raised; an error of one item stands in that item's result, and the
+others go on. A result without an error has `error=None`. `metadata_offset` is filled in by the driver once the records
+are committed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET
@@ -138,13 +141,30 @@ class DeleteTopicsResponse:
     metadata_offset: int = NO_OFFSET
 
 
+class ConfigOperation(IntEnum):
+    """What is done to a key; the codes are Kafka's (KIP-339)."""
+
+    SET = 0
+    DELETE = 1  # back to the default
+    APPEND = 2  # to a list, what is not in it yet
+    SUBTRACT = 3  # from a list, what is in it
+
+
+class ConfigChange(NamedTuple):
+    """One key of one resource. `operation` is the number that came; the controller judges it."""
+
+    key: str
+    operation: int
+    value: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class AlterConfigsResource:
-    """Changes of one resource, all or none: a value sets the key, None returns it to its default."""
+    """Changes of one resource, all or none; what is not named stays as it is."""
 
     resource_type: str
     resource_name: str
-    changes: Mapping[str, str | None]
+    changes: tuple[ConfigChange, ...]
 
 
 @dataclass(frozen=True, slots=True)

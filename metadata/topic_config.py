@@ -199,7 +199,7 @@ _TABLE: Final = (
         10 << 20,
         "log.index.size.max.bytes",
         "The size of an index; a full index begins a new segment.",
-        minimum=12,
+        minimum=24,
         maximum=_INT_MAX,
     ),
     ConfigDefinition(
@@ -236,7 +236,7 @@ _BROKER_KEYS: Final = {definition.broker_key: definition.name for definition in 
 
 def parse_topic_config(key: str, text: str) -> ConfigValue:
     """The typed value of one key of a topic, or InvalidConfigError."""
-    return _definition(key).parse(text)
+    return topic_config_definition(key).parse(text)
 
 
 def validate_topic_config(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
@@ -268,7 +268,8 @@ def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Map
     return broker_defaults.get(key, broker_defaults.get(definition.broker_key, definition.default))
 
 
-def _definition(key: str) -> ConfigDefinition:
+def topic_config_definition(key: str) -> ConfigDefinition:
+    """What is known of a key; InvalidConfigError, with the nearest one, when it is no key of a topic."""
     definition = TOPIC_CONFIGS.get(key)
     if definition is not None:
         return definition

@@ -26,6 +26,8 @@ from metadata.requests import (
     AlterPartitionResult,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    ConfigChange,
+    ConfigOperation,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     IsrMember,
@@ -135,6 +137,16 @@ class Cluster:
         return self.commit(self.controller.delete_topics(DeleteTopicsRequest(names), self.now_ms)).topics
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> Exception | None:
+        """Sets each key, or returns it to its default where the value is None."""
+        made = tuple(
+            ConfigChange(key, ConfigOperation.SET, value)
+            if value is not None
+            else ConfigChange(key, ConfigOperation.DELETE)
+            for key, value in changes.items()
+        )
+        return self.alter_configs(name, *made)
+
+    def alter_configs(self, name: str, *changes: ConfigChange) -> Exception | None:
         request = AlterConfigsRequest((AlterConfigsResource("topic", name, changes),))
         return self.commit(self.controller.alter_configs(request, self.now_ms)).resources[0].error
 

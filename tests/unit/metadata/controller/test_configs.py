@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from metadata.controller.config import ControllerConfig
-from metadata.requests import AlterConfigsRequest, AlterConfigsResource
+from metadata.requests import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    ConfigChange,
+    ConfigOperation,
+)
 from penstock.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError, UnknownTopicOrPartitionError
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error
+
+SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 
 
 def test_keys_are_set_changed_and_returned_to_their_default() -> None:
@@ -44,24 +53,68 @@ def test_resources_stand_alone() -> None:
     cluster.create("t")
     request = AlterConfigsRequest(
         (
-            AlterConfigsResource("topic", "unknown", {}),
-            AlterConfigsResource("broker", "1", {}),
-            AlterConfigsResource("topic", "t", {"segment.ms": "5"}),
-            AlterConfigsResource("topic", "t", {"segment.ms": "6"}),
+            AlterConfigsResource("topic", "unknown", ()),
+            AlterConfigsResource("broker", "1", ()),
+            AlterConfigsResource("topic", "t", (ConfigChange("segment.ms", SET, "5"),)),
         )
     )
     results = cluster.commit(cluster.controller.alter_configs(request, 0)).resources
     assert is_error(results[0].error, UnknownTopicOrPartitionError, "unknown")
     assert is_error(results[1].error, InvalidRequestError, "'broker'")
     assert results[2].error is None
-    assert is_error(results[3].error, InvalidRequestError, "twice")
     assert cluster.image.topic_config("t") == {"segment.ms": "5"}
+
+
+def test_a_resource_or_a_key_that_is_named_twice_is_refused_every_time() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("t")
+    change = ConfigChange("segment.ms", SET, "5")
+    resource = AlterConfigsResource("topic", "t", (change,))
+    results = cluster.commit(cluster.controller.alter_configs(AlterConfigsRequest((resource, resource)), 0)).resources
+    assert len(results) == 2 and all(
+        is_error(r.error, InvalidRequestError, "topic t is named 2 times") for r in results
+    )
+    assert is_error(
+        cluster.alter_configs("t", change, ConfigChange("segment.ms", DELETE)), InvalidRequestError, "2 times"
+    )
+    assert cluster.image.topic_config("t") == {}
+
+
+def test_a_request_without_a_resource_is_refused() -> None:
+    cluster = Cluster(brokers=1)
+    with pytest.raises(InvalidRequestError, match="names no resource"):
+        cluster.controller.alter_configs(AlterConfigsRequest(()), 0)
+
+
+def test_an_operation_that_is_not_known_is_refused() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.create("t")
+    assert is_error(cluster.alter_configs("t", ConfigChange("segment.ms", 4, "5")), InvalidRequestError, "operation 4")
+
+
+def test_lists_grow_and_shrink_item_by_item() -> None:
+    """KIP-339: from the effective list, so that a default is the beginning of what is appended to it."""
+    cluster = Cluster(brokers=1)
+    cluster.create("t")
+    assert cluster.alter_configs("t", ConfigChange("cleanup.policy", APPEND, "compact")) is None
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "delete,compact"}
+    assert cluster.alter_configs("t", ConfigChange("cleanup.policy", APPEND, "delete")) is None
+    assert cluster.alter_configs("t", ConfigChange("cleanup.policy", SUBTRACT, "delete")) is None
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
+    for change, says in (
+        (ConfigChange("cleanup.policy", SUBTRACT, "compact"), "empty"),
+        (ConfigChange("cleanup.policy", APPEND, "shrink"), "shrink"),
+        (ConfigChange("retention.ms", APPEND, "1"), "not a list"),
+        (ConfigChange("cleanup.polisy", APPEND, "delete"), "did you mean cleanup.policy"),
+    ):
+        assert is_error(cluster.alter_configs("t", change), InvalidConfigError, says)
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
 
 
 def test_validate_only_changes_nothing() -> None:
     cluster = Cluster(brokers=1)
     cluster.create("t")
-    resource = AlterConfigsResource("topic", "t", {"segment.ms": "5"})
+    resource = AlterConfigsResource("topic", "t", (ConfigChange("segment.ms", SET, "5"),))
     result = cluster.controller.alter_configs(AlterConfigsRequest((resource,), validate_only=True), 0)
     assert result.records == () and result.response.resources[0].error is None
 
