@@ -109,6 +109,8 @@ class NodeConfig:
     log_cleaner_delete_retention_ms: int
     log_cleaner_min_compaction_lag_ms: int
     log_cleaner_max_compaction_lag_ms: int
+    given: Mapping[str, object]
+    """What the file says, by Kafka's names; every other key has its default."""
 
     @property
     def roles(self) -> frozenset[str]:
@@ -161,7 +163,7 @@ def parse_config(given: Mapping[str, object]) -> NodeConfig:
     values["metrics_listener"] = _metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
-    config = NodeConfig(**values)
+    config = NodeConfig(**values, given=dict(given))
     check_config(config)
     return config
 
