@@ -6,8 +6,11 @@ when the power comes back: without a random source all that was not synced is go
 survived, each write whole, torn, or not at all, each creation, rename and removal or not.
 
 Operations that change something are numbered. `crash_at = n` stops the machine at operation n (a write may have taken
-half of its bytes); `fail_at[n] = errno` makes it fail; `short_at` holds writes that take half. `lazy_fdatasync` and
-`lazy_fsync_dir` are mutants: they return without doing it, which is what an engine that forgets them does.
+half of its bytes); `fail_at[n] = errno` makes it fail; `short_at` holds writes that take half; `watch` is called before
+each with the file system, of which it may take a `snapshot`. Every call that can fail, reads and opens too, has a
+number of its own, for `fail_call` and `short_call`. A failed fdatasync drops the dirty pages, as kernels do (ATC'20):
+they can still be read, and no later fdatasync makes them durable. `lazy_fdatasync` and `lazy_fsync_dir` are mutants:
+they return without doing it, which is what an engine that forgets them does.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -35,13 +38,26 @@ class File:
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     modified_ms: int = 0
     """0 unless a test sets it: nothing here depends on the real time."""
+    pages_dropped: bool = False
+    """A sync has failed: `data` holds what will never be durable."""
 
     def change(self, at: int, content: bytes | None) -> None:
         _apply(self.data, at, content)
         self.pending.append((at, content))
 
     def sync(self) -> None:
-        self.durable = bytes(self.data)
+        if self.pages_dropped:
+            durable = bytearray(self.durable)
+            for at, content in self.pending:
+                _apply(durable, at, content)
+            self.durable = bytes(durable)
+        else:
+            self.durable = bytes(self.data)
+        self.pending.clear()
+
+    def drop_pages(self) -> None:
+        """The sync failed: what was dirty counts as clean from now on, and is not on the disk."""
+        self.pages_dropped = self.pages_dropped or bool(self.pending)
         self.pending.clear()
 
 
@@ -74,6 +90,11 @@ class LosingFileSystem:
         self.short_at: set[int] = set()
         self.fail_on: dict[str, int] = {}
         """Operation name -> errno, for every call of it."""
+        self.calls: list[str] = []
+        """Every call that can fail, by name; the first has number 1."""
+        self.fail_call: dict[int, int] = {}
+        self.short_call: set[int] = set()
+        self.watch: Callable[[LosingFileSystem], None] | None = None
         self.lazy_fdatasync = self.lazy_fsync_dir = False
         self._crashed = False
         self._descriptors: dict[int, File] = {}
@@ -125,7 +146,7 @@ class LosingFileSystem:
             except Crashed:
                 file.change(at, content[: len(content) // 2])
                 raise
-            if self.operations in self.short_at:
+            if self.operations in self.short_at or len(self.calls) in self.short_call:
                 content = content[: len(content) // 2]
             file.change(at, content)
             return len(content)
@@ -137,8 +158,12 @@ class LosingFileSystem:
 
     def fdatasync(self, fd: int) -> None:
         with self._mutex:
-            self._step("fdatasync", str(fd))
             file = self._held(fd)
+            try:
+                self._step("fdatasync", str(fd))
+            except OSError:
+                file.drop_pages()
+                raise
             if not self.lazy_fdatasync:
                 file.sync()
 
@@ -155,15 +180,20 @@ class LosingFileSystem:
 
     def exists(self, path: str) -> bool:
         with self._mutex:
-            try:
-                self._node(path)
-            except FileNotFoundError:
-                return False
-            return True
+            self._must_run("exists")
+            return self._there_is(path)
 
     def is_directory(self, path: str) -> bool:
         with self._mutex:
-            return self.exists(path) and isinstance(self._node(path), Directory)
+            self._must_run("is_directory")
+            return self._there_is(path) and isinstance(self._node(path), Directory)
+
+    def _there_is(self, path: str) -> bool:
+        try:
+            self._node(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def read_file(self, path: str) -> bytes:
         with self._mutex:
@@ -218,7 +248,7 @@ class LosingFileSystem:
         with self._mutex:
             if path in self._locks:
                 raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), path)
-            fd = self.open(path, create=not self.exists(path))
+            fd = self.open(path, create=not self._there_is(path))
             self._locks[path] = fd
             return fd
 
@@ -226,6 +256,8 @@ class LosingFileSystem:
 
     def _step(self, name: str, what: str) -> None:
         self._must_run(name)
+        if self.watch is not None:
+            self.watch(self)
         self.operations += 1
         self.trace.append(f"{self.operations} {name} {what}")
         if self.crash_at is not None and self.operations >= self.crash_at:
@@ -238,7 +270,8 @@ class LosingFileSystem:
     def _must_run(self, name: str) -> None:
         if self._crashed:
             raise Crashed("the machine is down")
-        code = self.fail_on.get(name)
+        self.calls.append(name)
+        code = self.fail_on.get(name) or self.fail_call.get(len(self.calls))
         if code is not None:
             raise OSError(code, os.strerror(code))
 
@@ -246,6 +279,16 @@ class LosingFileSystem:
         """What is there when the machine starts again."""
         with self._mutex:
             return LosingFileSystem(_survivor(self.root, random))
+
+    def after_lucky_crash(self) -> LosingFileSystem:
+        """Everything survived a power cut but for half of the last write to each file, where that was not synced."""
+        with self._mutex:
+            return LosingFileSystem(_all_but_half_a_write(self.root))
+
+    def snapshot(self) -> LosingFileSystem:
+        """A copy that knows what is durable and what is not; nobody has its files open."""
+        with self._mutex:
+            return LosingFileSystem(_deep_copy(self.root, {}))
 
     def after_kill(self) -> LosingFileSystem:
         """What is there when only the process died: the page cache lives, and is still not durable."""
@@ -353,6 +396,40 @@ def _surviving_file(file: File, random: Random | None) -> File:
             content = content[: random.randrange(len(content) + 1)]
         _apply(data, at, content)
     return File(bytearray(data), bytes(data))
+
+
+def _all_but_half_a_write(node: Directory) -> Directory:
+    entries: dict[str, File | Directory] = {}
+    for name, child in node.entries.items():
+        if isinstance(child, Directory):
+            entries[name] = _all_but_half_a_write(child)
+            continue
+        data = bytearray(child.durable)
+        for at, content in child.pending[:-1]:
+            _apply(data, at, content)
+        for at, content in child.pending[-1:]:
+            _apply(data, at, content if content is None else content[: len(content) // 2])
+        entries[name] = File(data, bytes(data))
+    return Directory(entries, dict(entries))
+
+
+def _deep_copy(node: Directory, copies: dict[int, File | Directory]) -> Directory:
+    def copy(child: File | Directory) -> File | Directory:
+        if id(child) not in copies:
+            if isinstance(child, File):
+                pending = list(child.pending)
+                copies[id(child)] = File(
+                    bytearray(child.data), child.durable, pending, child.modified_ms, child.pages_dropped
+                )
+            else:
+                copies[id(child)] = _deep_copy(child, copies)
+        return copies[id(child)]
+
+    return Directory(
+        {name: copy(child) for name, child in node.entries.items()},
+        {name: copy(child) for name, child in node.durable.items()},
+        [{name: None if child is None else copy(child) for name, child in changes.items()} for changes in node.pending],
+    )
 
 
 def _copy(node: Directory) -> Directory:
