@@ -11,7 +11,7 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from broker.config_check import check_config
@@ -109,7 +109,7 @@ class NodeConfig:
     log_cleaner_delete_retention_ms: int
     log_cleaner_min_compaction_lag_ms: int
     log_cleaner_max_compaction_lag_ms: int
-    given: Mapping[str, object]
+    given: Mapping[str, object] = field(compare=False)
     """What the file says, by Kafka's names; every other key has its default."""
 
     @property

@@ -40,7 +40,8 @@ def refusal(**changes: object) -> str:
 
 
 def test_every_key_of_the_table_is_an_attribute_and_nothing_else_is() -> None:
-    assert {key.attribute for key in KEYS.values()} == {field.name for field in dataclasses.fields(NodeConfig)} - {"given"}
+    attributes = {field.name for field in dataclasses.fields(NodeConfig)}
+    assert {key.attribute for key in KEYS.values()} == attributes - {"given"}
 
 
 def test_every_default_is_acceptable_to_its_own_key() -> None:
