@@ -10,9 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from broker.apis.alter_configs import AlterConfigsApi
 from broker.apis.create_topics import CreateTopicsApi
 from broker.apis.delete_topics import DeleteTopicsApi
 from broker.apis.describe_cluster import DescribeClusterApi
+from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.forwarding import ForwardedRequests
@@ -122,7 +124,7 @@ class BrokerParts:
         self._upkeep: list[asyncio.Task[None]] = []
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
-        loader, replicas = self.loader, self.replicas
+        config, loader, replicas = self.config, self.loader, self.replicas
         return Router(
             {
                 "Produce": ProduceApi(replicas).handle,
@@ -134,6 +136,8 @@ class BrokerParts:
                 "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
                 "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(controller, loader, self.forwarded).handle,
+                "AlterConfigs": AlterConfigsApi(controller, loader, self.forwarded).handle,
+                "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), lambda: loader.image).handle,
             }
         )
 

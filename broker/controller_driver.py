@@ -19,6 +19,8 @@ from metadata.codec import encode_record
 from metadata.controller.controller import Controller
 from metadata.controller.result import ControllerResult
 from metadata.requests import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
@@ -112,11 +114,13 @@ class ControllerDriver:
                 result = controller.create_topics(request, now_ms)
             case DeleteTopicsRequest():
                 result = controller.delete_topics(request, now_ms)
+            case AlterConfigsRequest():
+                result = controller.alter_configs(request, now_ms)
             case _:
                 raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
         offset = await self._commit(controller, result)
         response = result.response
-        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | AlterConfigsResponse):
             response = replace(response, metadata_offset=offset)
         return response
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc.aio
 
+from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker import grpc_quorum_codec as quorum
 from broker.grpc_errors import abort
@@ -78,6 +79,10 @@ class ControllerDoor(controller_pb2_grpc.ControllerServicer):
     async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = codec.delete_topics_from_pb(request)
         return await _answer(self._handle, body, codec.delete_topics_response_to_pb, context)
+
+    async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = admin.alter_configs_from_pb(request)
+        return await _answer(self._handle, body, admin.alter_configs_response_to_pb, context)
 
     async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         async def describe(_request: Any) -> Any:

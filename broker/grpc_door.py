@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker.grpc_errors import abort
 from broker.network.connection_quotas import ConnectionQuotas
@@ -25,7 +26,7 @@ from broker.replication.fetch_session import FetchSession
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
+from penstock.pb import broker_pb2_grpc, configs_pb2
 
 log = logging.getLogger(__name__)
 
@@ -184,10 +185,24 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
         body = await self._forwarded(codec.delete_topics_from_pb(request), request.timeout_ms, context)
         return await self._call("DeleteTopics", body, context, codec.delete_topics_response_to_pb)
 
+    async def AlterConfigs(self, request: configs_pb2.AlterConfigsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(admin.alter_configs_from_pb(request), request.timeout_ms, context)
+        return await self._call("AlterConfigs", body, context, admin.alter_configs_response_to_pb)
+
     async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
         if timeout_ms < 0:
             await abort(context, InvalidRequestError(f"timeout_ms is {timeout_ms}; it must not be negative"))
         return (body, timeout_ms)
+
+    async def DescribeConfigs(
+        self, request: configs_pb2.DescribeConfigsRequest, context: grpc.aio.ServicerContext
+    ) -> Any:
+        body = admin.describe_configs_from_pb(request)
+        return await self._call("DescribeConfigs", body, context, admin.describe_configs_to_pb)
+
+    async def DeleteRecords(self, request: pb.DeleteRecordsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = admin.delete_records_from_pb(request)
+        return await self._call("DeleteRecords", body, context, admin.delete_records_to_pb)
 
     async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
         return await self._call("DescribeCluster", DescribeClusterRequest(), context, codec.cluster_to_pb)

@@ -12,11 +12,13 @@ from typing import Any
 
 import grpc.aio
 
+from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker import grpc_quorum_codec as quorum
 from broker.grpc_errors import from_rpc_error
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
+    AlterConfigsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
@@ -113,6 +115,12 @@ class Peers:
             case DeleteTopicsRequest():
                 message = broker_pb2.DeleteTopicsRequest(names=request.names, timeout_ms=timeout_ms)
                 call, decode = stub.DeleteTopics, _DELETE
+            case AlterConfigsRequest():
+                call, message, decode = (
+                    stub.AlterConfigs,
+                    admin.alter_configs_to_pb(request, timeout_ms),
+                    _ALTER_CONFIGS,
+                )
             case DescribeQuorumRequest():
                 call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), codec.quorum_from_pb
             case _:
@@ -137,6 +145,7 @@ _ALTER_PARTITION: Callable[[Any], Any] = quorum.alter_partition_response_from_pb
 _REGISTER: Callable[[Any], Any] = quorum.register_response_from_pb
 _CREATE: Callable[[Any], Any] = codec.create_topics_response_from_pb
 _DELETE: Callable[[Any], Any] = codec.delete_topics_response_from_pb
+_ALTER_CONFIGS: Callable[[Any], Any] = admin.alter_configs_response_from_pb
 
 
 class GrpcFetchStream:

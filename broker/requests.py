@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
@@ -206,3 +207,69 @@ class QuorumView:
     high_watermark: int
     voters: tuple[QuorumReplicaView, ...]
     observers: tuple[QuorumReplicaView, ...]
+
+
+class ConfigSource(IntEnum):
+    """Where an effective value comes from; the codes are Kafka's."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsResource:
+    """`keys` is empty for all of them."""
+
+    resource_type: str
+    resource_name: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsRequest:
+    resources: tuple[DescribeConfigsResource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntryView:
+    key: str
+    value: str
+    source: ConfigSource
+    type: str
+    documentation: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsResult:
+    resource_type: str
+    resource_name: str
+    error: ApiError | None = None
+    configs: tuple[ConfigEntryView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigsResponse:
+    resources: tuple[DescribeConfigsResult, ...]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsPartition:
+    """Every record below `before_offset` goes; -1 is the high watermark."""
+
+    partition: TopicPartition
+    before_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    partitions: tuple[DeleteRecordsPartition, ...]
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class DeleteRecordsResult:
+    partition: TopicPartition
+    error: ApiError | None = None
+    low_watermark: int = NO_OFFSET
