@@ -6,9 +6,10 @@
      12      4  leader_epoch             /  checksum, so an append leaves the body alone. Length counts from byte 12.
      16      1  magic = 2                outside the checksum, because it says how to find the checksum
      17      4  crc                      CRC-32C of everything from byte 21 to the end of the batch
-     21      2  attributes               bits 0-2 codec, 3 log append time, 4 transactional, 5 control
+     21      2  attributes               bits 0-2 codec, 3 log append time, 4 transactional, 5 control, 6 delete horizon
      23      4  last_offset_delta
-     27      8  base_timestamp_ms
+     27      8  base_timestamp_ms        the delete horizon where bit 6 is set (KIP-534): from then on the cleaner may
+                                         take the tombstones out. Record times are relative to it in either case.
      35      8  max_timestamp_ms         the time of every record where bit 3 is set
      43      8  producer_id
      51      2  producer_epoch
@@ -66,6 +67,7 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -126,6 +128,11 @@ class BatchHeader(NamedTuple):
     def is_log_append_time(self) -> bool:
         """The broker's clock counts: every record has `max_timestamp_ms`, whatever its own delta says."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the tombstones in it may go; None where no cleaner has said so yet."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_BIT else None
 
 
 def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:

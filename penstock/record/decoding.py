@@ -69,11 +69,11 @@ def decode_records(data: bytes, at: int, end: int, count: int, last_offset_delta
         raise CorruptMessageError(f"a record reaches beyond its batch, near byte {at}") from error
     if at != end:
         raise CorruptMessageError(f"{end - at} bytes are left behind the last of {count} records")
-    records.offset_deltas = _joined_offsets(records.offset_chunks, last_offset_delta)
+    records.offset_deltas = joined_offsets(records.offset_chunks, last_offset_delta)
     return records
 
 
-def _joined_offsets(chunks: list[Sequence[int]], last_offset_delta: int) -> Sequence[int]:
+def joined_offsets(chunks: list[Sequence[int]], last_offset_delta: int) -> Sequence[int]:
     """One range where the deltas are dense, else one list; checked to ascend within the batch."""
     joined: Sequence[int] = chunks[0] if chunks else ()
     for chunk in chunks[1:]:
