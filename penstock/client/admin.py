@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
-from penstock.client.admin_types import OffsetInfo, TopicDescription
+from penstock.client.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.async_admin import AsyncAdmin
 from penstock.client.background import LoopThread, loop_thread
 from penstock.client.messages import ClusterInfo, QuorumInfo
@@ -48,6 +48,39 @@ class Admin:
         """A topic with its partitions and the configs that it overrides."""
         return self._run(self._admin.describe_topic(name))
 
+    def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes every record below the offset of each partition; -1 is everything that can be read now.
+
+        The low watermark of each partition: below it nothing is left on any live replica.
+        """
+        return self._run(self._admin.delete_records(before_offsets))
+
+    def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
+        """Every effective key of a topic, and where its value comes from."""
+        return self._run(self._admin.describe_topic_config(name))
+
+    def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        """Every key of a broker's own configuration, which is a file and changed there."""
+        return self._run(self._admin.describe_broker_config(node_id))
+
+    def alter_topic_config(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
+
+        Over when every broker in service has heard of it.
+        """
+        work = self._admin.alter_topic_config(
+            name, changes, append=append, subtract=subtract, validate_only=validate_only
+        )
+        self._run(work)
+
     def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too."""
         return self._run(self._admin.describe_cluster())
@@ -59,7 +92,8 @@ class Admin:
     def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
-        """Offsets at a time in ms, 'earliest' or 'latest'; a plain sequence of partitions means 'latest'."""
+        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
+        'latest'."""
         return self._run(self._admin.list_offsets(partitions))
 
     def close(self, timeout: float | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.messages import BrokerInfo, ClusterInfo, PartitionInfo, QuorumInfo, QuorumReplicaInfo
+from penstock.client.messages import BrokerInfo, ClusterInfo, ConfigEntry, PartitionInfo, QuorumInfo, QuorumReplicaInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class OffsetInfo:
 __all__ = [
     "BrokerInfo",
     "ClusterInfo",
+    "ConfigEntry",
     "OffsetInfo",
     "PartitionInfo",
     "QuorumInfo",

@@ -1,7 +1,8 @@
-"""AsyncAdmin: topics, the cluster, the quorum and offsets, for an event loop.
+"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum and offsets, for an event loop.
 
-A change goes to any broker and, where that one says NotController, to the one that it names. Creating and deleting wait
-until every broker in service has heard of it, within the time limit, so that the next command does not race the first.
+A change goes to any broker and, where that one says NotController, to the one that it names. Creating, deleting and
+configuring wait until every broker in service has heard of it, within the time limit, so that the next command does not
+race the first. Not here: configs.py, offsets.py and delete_records.py, which know how their questions are put.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from penstock.client.admin_types import OffsetInfo, TopicDescription
+from penstock.client import configs
+from penstock.client.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.config import AdminConfig, admin_config
+from penstock.client.configs import VISIBLE_POLL_MS, config_text
+from penstock.client.delete_records import delete_records
 from penstock.client.messages import ClusterInfo, NewTopic, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.client.offsets import list_offsets
 from penstock.client.options import parse_bootstrap
@@ -26,11 +30,9 @@ from penstock.errors import (
     UnknownServerError,
     UnknownTopicOrPartitionError,
 )
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_LEADER, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
 
-VISIBLE_POLL_MS = 20
-"""How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
-OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
 
 
 class AsyncAdmin:
@@ -66,7 +68,7 @@ class AsyncAdmin:
         """Creates a topic and waits until every partition has a leader that every broker knows."""
         await self.start()
         deadline_ms = self._deadline_ms()
-        topic = NewTopic(name, partitions, replication_factor, {k: _config_text(v) for k, v in (config or {}).items()})
+        topic = NewTopic(name, partitions, replication_factor, {k: config_text(v) for k, v in (config or {}).items()})
         outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
         return await self._wait_visible(name, outcome.topic_id, deadline_ms)
 
@@ -132,6 +134,44 @@ class AsyncAdmin:
             raise topic.error
         return _description(topic)
 
+    async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes every record below the offset of each partition; -1 is everything that can be read now.
+
+        The low watermark of each partition: below it nothing is left on any live replica.
+        """
+        await self.start()
+        wanted = {TopicPartition(*tp): offset for tp, offset in before_offsets.items()}
+        return await delete_records(self._cluster, wanted, self._config.default_api_timeout_ms)
+
+    # Configs
+
+    async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
+        """Every effective key of a topic, and where its value comes from."""
+        await self.start()
+        return await configs.describe_topic(self._cluster, name, self._deadline_ms())
+
+    async def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        """Every key of a broker's own configuration, which is a file and changed there."""
+        await self.start()
+        return await configs.describe_broker(self._cluster, node_id, self._deadline_ms())
+
+    async def alter_topic_config(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
+
+        Over when every broker in service has heard of it.
+        """
+        await self.start()
+        wanted = configs.config_changes(changes, append, subtract)
+        await configs.alter_topic(self._cluster, name, wanted, self._deadline_ms(), validate_only=validate_only)
+
     # Cluster and quorum
 
     async def describe_cluster(self) -> ClusterInfo:
@@ -149,7 +189,8 @@ class AsyncAdmin:
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
-        """Offsets at a time in ms, 'earliest' or 'latest'; a plain sequence of partitions means 'latest'."""
+        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
+        'latest'."""
         await self.start()
         specs: Mapping[TopicPartition, int | str]
         specs = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, "latest")
@@ -185,11 +226,6 @@ async def _first(answers: Any) -> TopicOutcome:
     return outcomes[0]
 
 
-def _config_text(value: Any) -> str:
-    """A config value as the wire has it: true and false in Kafka's spelling."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
     if topic.error is not None:
         if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):
@@ -206,6 +242,8 @@ def _description(topic: TopicInfo) -> TopicDescription:
 def _offset_spec(spec: int | str) -> int:
     if isinstance(spec, str):
         if spec not in OFFSET_SPECS:
-            raise ValueError(f"offset spec {spec!r} must be 'earliest', 'latest' or a time in ms since 1970")
+            raise ValueError(
+                f"offset spec {spec!r} must be 'earliest', 'latest', 'max-timestamp' or a time in ms since 1970"
+            )
         return OFFSET_SPECS[spec]
     return spec

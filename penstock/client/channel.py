@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
@@ -24,6 +24,11 @@ from penstock.client import wire
 from penstock.client.messages import (
     ClusterInfo,
     ClusterSnapshot,
+    ConfigAnswer,
+    ConfigChange,
+    ConfigResource,
+    DeleteRecordsPart,
+    DeleteRecordsResult,
     FetchAnswer,
     FetchCall,
     ListOffsetsPart,
@@ -44,6 +49,7 @@ from penstock.errors import (
     ResourceExhaustedError,
     UnknownServerError,
     UnsupportedVersionError,
+    error_for,
 )
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
@@ -64,6 +70,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
 )
+ANSWER_GRACE_MS = 1_000
+ERROR_CODE_KEY = "penstock-error-code"
+"""The trailing metadata in which a broker says the wire code of an error of a whole call."""
 PRODUCE_METHOD = "/penstock.v1.Broker/Produce"
 
 _BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
@@ -88,6 +97,9 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     """Our exception for gRPC's, naming who was asked."""
     status = error.code()
     details = error.details() or "no details"
+    for key, value in error.trailing_metadata() or ():
+        if key == ERROR_CODE_KEY:  # the broker's own word, about the request as a whole
+            return error_for(int(value), details)
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         cls = MessageTooLargeError
@@ -209,6 +221,26 @@ class Connection:
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
         request = wire.encode_delete_topics(names, timeout_ms)
         return wire.decode_topics(await self._unary(self._stub.DeleteTopics(request, timeout=timeout_ms / 1000)))
+
+    async def delete_records(
+        self, parts: Iterable[DeleteRecordsPart], timeout_ms: int
+    ) -> tuple[DeleteRecordsResult, ...]:
+        """The broker waits `timeout_ms` for the replicas, and answers after that for which ones it waited in vain."""
+        request = wire.encode_delete_records(parts, timeout_ms)
+        call = self._stub.DeleteRecords(request, timeout=(timeout_ms + ANSWER_GRACE_MS) / 1000)
+        return wire.decode_delete_records(await self._unary(call))
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Iterable[ConfigChange]], timeout_ms: int, validate_only: bool = False
+    ) -> ConfigAnswer:
+        request = wire.encode_alter_configs(changes, timeout_ms, validate_only)
+        call = self._stub.AlterConfigs(request, timeout=timeout_ms / 1000)
+        return wire.decode_alter_configs(await self._unary(call))
+
+    async def describe_configs(self, resources: Iterable[ConfigResource], timeout_ms: int) -> ConfigAnswer:
+        request = wire.encode_describe_configs(resources)
+        call = self._stub.DescribeConfigs(request, timeout=timeout_ms / 1000)
+        return wire.decode_describe_configs(await self._unary(call))
 
     async def describe_cluster(self, timeout_ms: int) -> ClusterInfo:
         call = self._stub.DescribeCluster(pb.DescribeClusterRequest(), timeout=timeout_ms / 1000)

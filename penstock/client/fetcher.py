@@ -11,12 +11,13 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from penstock.client.by_leader import check_partition
 from penstock.client.cluster import Cluster
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_buffer import FetchBuffer
 from penstock.client.fetch_link import FetchLink, Wanted
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
-from penstock.client.offsets import check_partition, list_offsets
+from penstock.client.offsets import list_offsets
 from penstock.client.positions import Deliver, Effect, FindLeader, LookUpReset, PartitionState, Positions, Report
 from penstock.errors import (
     ApiError,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
@@ -183,6 +184,80 @@ class TopicOutcome:
     error: ApiError | None
     partitions: int
     replication_factor: int
+
+
+class DeleteRecordsPart(NamedTuple):
+    """Every record of the partition below `before_offset` is to go."""
+
+    topic: str
+    partition: int
+    before_offset: int
+
+
+class DeleteRecordsResult(NamedTuple):
+    """The answer for one partition."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+    low_watermark: int
+
+
+class ConfigResource(NamedTuple):
+    """What a configuration belongs to: ("topic", its name) or ("broker", its id)."""
+
+    resource_type: str
+    resource_name: str
+
+
+class ConfigOperation(IntEnum):
+    """What is done to a key; the codes are Kafka's (KIP-339)."""
+
+    SET = 0
+    DELETE = 1  # back to the default
+    APPEND = 2  # to a list
+    SUBTRACT = 3  # from a list
+
+
+class ConfigChange(NamedTuple):
+    """One key of one resource."""
+
+    key: str
+    operation: ConfigOperation
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One effective key: its value as text, and where it comes from in Kafka's words."""
+
+    name: str
+    value: str
+    source: str
+    """DYNAMIC_TOPIC_CONFIG, STATIC_BROKER_CONFIG or DEFAULT_CONFIG."""
+    type: str
+    documentation: str
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "DEFAULT_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResult:
+    """The answer for one resource; `configs` is empty where it was changed, not described."""
+
+    resource: ConfigResource
+    error: ApiError | None
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigAnswer:
+    """One AlterConfigsResponse or DescribeConfigsResponse; `metadata_offset` is where a change was committed."""
+
+    results: tuple[ConfigResult, ...]
+    metadata_offset: int
 
 
 @dataclass(frozen=True, slots=True)

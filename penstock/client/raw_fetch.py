@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from penstock.client.by_leader import check_partition
 from penstock.client.channel import FetchStream
 from penstock.client.cluster import Cluster
 from penstock.client.config import ConsumerConfig
 from penstock.client.messages import FetchCall, FetchPart, FetchResult
-from penstock.client.offsets import check_partition
 from penstock.errors import (
     ApiError,
     CorruptMessageError,

@@ -5,12 +5,19 @@ One function per message and direction; no decision is taken here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.client.messages import (
     BrokerInfo,
     ClusterInfo,
     ClusterSnapshot,
+    ConfigAnswer,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResult,
+    DeleteRecordsPart,
+    DeleteRecordsResult,
     FetchAnswer,
     FetchCall,
     FetchResult,
@@ -28,7 +35,7 @@ from penstock.client.messages import (
 )
 from penstock.errors import ApiError, error_for
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2
+from penstock.pb import common_pb2, configs_pb2
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, Endpoint, EpochEndOffset, LeaderHint
 
 
@@ -197,6 +204,63 @@ def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -
         TopicOutcome(t.name, t.topic_id, decode_error(t.error), t.partitions, t.replication_factor)
         for t in response.topics
     )
+
+
+def encode_delete_records(parts: Iterable[DeleteRecordsPart], timeout_ms: int) -> pb.DeleteRecordsRequest:
+    request = pb.DeleteRecordsRequest(timeout_ms=timeout_ms)
+    for topic, partition, before_offset in parts:
+        request.partitions.add(topic=topic, partition=partition, before_offset=before_offset)
+    return request
+
+
+def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRecordsResult, ...]:
+    return tuple(
+        DeleteRecordsResult(r.topic, r.partition, decode_error(r.error), r.low_watermark) for r in response.partitions
+    )
+
+
+def encode_alter_configs(
+    changes: Mapping[ConfigResource, Iterable[ConfigChange]], timeout_ms: int, validate_only: bool
+) -> configs_pb2.AlterConfigsRequest:
+    request = configs_pb2.AlterConfigsRequest(timeout_ms=timeout_ms, validate_only=validate_only)
+    for (resource_type, resource_name), of_one in changes.items():
+        entry = request.resources.add(resource_type=resource_type, resource_name=resource_name)
+        for key, operation, value in of_one:
+            entry.changes.add(key=key, operation=f"CONFIG_OPERATION_{operation.name}", value=value)
+    return request
+
+
+def decode_alter_configs(response: configs_pb2.AlterConfigsResponse) -> ConfigAnswer:
+    results = tuple(
+        ConfigResult(ConfigResource(r.resource_type, r.resource_name), decode_error(r.error))
+        for r in response.resources
+    )
+    return ConfigAnswer(results, response.metadata_offset)
+
+
+def encode_describe_configs(resources: Iterable[ConfigResource]) -> configs_pb2.DescribeConfigsRequest:
+    request = configs_pb2.DescribeConfigsRequest()
+    for resource_type, resource_name in resources:
+        request.resources.add(resource_type=resource_type, resource_name=resource_name)
+    return request
+
+
+_CONFIG_SOURCES = {number: name.removeprefix("CONFIG_SOURCE_") for name, number in configs_pb2.ConfigSource.items()}
+
+
+def decode_describe_configs(response: configs_pb2.DescribeConfigsResponse) -> ConfigAnswer:
+    results = tuple(
+        ConfigResult(
+            ConfigResource(r.resource_type, r.resource_name),
+            decode_error(r.error),
+            tuple(
+                ConfigEntry(c.key, c.value, _CONFIG_SOURCES.get(c.source, "UNKNOWN"), c.type, c.documentation)
+                for c in r.configs
+            ),
+        )
+        for r in response.resources
+    )
+    return ConfigAnswer(results, response.metadata_offset)
 
 
 def decode_cluster(response: pb.DescribeClusterResponse) -> ClusterInfo:

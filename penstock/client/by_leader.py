@@ -1,0 +1,147 @@
+"""Asks the leader of each partition something, until every one has answered: what ListOffsets and DeleteRecords share.
+
+Questions are put together by leader; what fails with a retriable error is asked again after a metadata refresh, within
+the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from penstock.client.channel import Connection
+from penstock.client.cluster import Cluster
+from penstock.errors import (
+    ApiError,
+    InvalidTopicError,
+    LeaderNotAvailableError,
+    NetworkError,
+    RequestTimedOutError,
+    TimedOutError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import TopicPartition
+
+PARTITIONS_PER_CALL_MAX = 1_000
+"""Of one call; a leader is asked for more in several calls at the same time."""
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+class Question(NamedTuple, Generic[W]):
+    """What is asked about one partition, of the leader of this epoch."""
+
+    partition: TopicPartition
+    leader_epoch: int
+    wanted: W
+
+
+class Answer(NamedTuple, Generic[R]):
+    """What one leader says about one partition; `found` counts only without an error."""
+
+    partition: TopicPartition
+    error: ApiError | None
+    found: R
+
+
+LeaderCall = Callable[[Connection, Sequence[Question[W]], int], Awaitable[Sequence[Answer[R]]]]
+"""One call to one leader; the number is the time that is left, in ms."""
+
+
+async def ask_leaders(
+    cluster: Cluster, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], timeout_ms: int
+) -> dict[TopicPartition, R]:
+    """What the leader of each partition says about it."""
+    deadline_ms = cluster.clock.now_ms() + timeout_ms
+    for tp in wanted:
+        await check_partition(cluster, tp, timeout_ms)
+    found: dict[TopicPartition, R] = {}
+    attempt = 0
+    while True:
+        attempt += 1
+        missing = {tp: wanted[tp] for tp in wanted if tp not in found}
+        left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+        error = await _ask_once(cluster, missing, call, left_ms, found)
+        if error is None:
+            return found
+        wait_ms = cluster.backoff.wait_ms(attempt)
+        if cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            if isinstance(error, (NetworkError, RequestTimedOutError)):
+                raise TimedOutError(f"no answer within {timeout_ms} ms; the last error: {error}") from error
+            raise error
+        cluster.refresh_soon()
+        await asyncio.sleep(max(wait_ms, 1) / 1000)
+
+
+async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int) -> None:
+    """Learns the topic's metadata; UnknownTopicOrPartitionError when there is no such partition."""
+    if not tp.topic:
+        raise InvalidTopicError("the topic name is empty")
+    info = await cluster.topic(tp.topic, timeout_ms)
+    if tp.partition >= len(info.partitions):  # what is cached may be older than the partition
+        await cluster.refresh((tp.topic,))
+        info = await cluster.topic(tp.topic, timeout_ms)
+    if not 0 <= tp.partition < len(info.partitions):
+        raise UnknownTopicOrPartitionError(
+            f"topic {tp.topic!r} has partitions 0 to {len(info.partitions) - 1}, not {tp.partition}"
+        )
+
+
+async def _ask_once(
+    cluster: Cluster,
+    missing: Mapping[TopicPartition, W],
+    call: LeaderCall[W, R],
+    left_ms: int,
+    found: dict[TopicPartition, R],
+) -> ApiError | None:
+    """One round; answers go to `found`, the first retriable error is returned."""
+    by_node: dict[int, list[Question[W]]] = {}
+    failure: ApiError | None = None
+    for tp, what in missing.items():
+        leader = cluster.cache.leader(tp)
+        if leader is None:
+            failure = failure or LeaderNotAvailableError(f"{tp} has no leader now")
+            continue
+        by_node.setdefault(leader.node_id, []).append(Question(tp, leader.epoch, what))
+    calls = [
+        _ask(cluster, node, questions[at : at + PARTITIONS_PER_CALL_MAX], call, left_ms)
+        for node, questions in by_node.items()
+        for at in range(0, len(questions), PARTITIONS_PER_CALL_MAX)
+    ]
+    for answers in await asyncio.gather(*calls):
+        if isinstance(answers, ApiError):
+            failure = failure or answers
+            continue
+        for answer in answers:
+            error = _take(cluster, answer, found)
+            failure = failure or error
+    return failure
+
+
+async def _ask(
+    cluster: Cluster, node: int, questions: list[Question[W]], call: LeaderCall[W, R], left_ms: int
+) -> Sequence[Answer[R]] | ApiError:
+    try:
+        answers = await call(cluster.require_leader_endpoint(node), questions, left_ms)
+    except ApiError as error:
+        if not error.retriable:
+            raise
+        return error
+    if len(answers) != len(questions):
+        return UnknownServerError(f"node {node} answered for {len(answers)} of {len(questions)} partitions")
+    return answers
+
+
+def _take(cluster: Cluster, answer: Answer[R], found: dict[TopicPartition, R]) -> ApiError | None:
+    error = answer.error
+    if error is None:
+        found[answer.partition] = answer.found
+        return None
+    if not error.retriable:
+        raise error
+    if error.leader is not None:
+        cluster.cache.apply_hint(answer.partition, error.leader)
+    return error

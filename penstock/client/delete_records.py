@@ -1,0 +1,33 @@
+"""Deletes the records below an offset of each partition (KIP-107): asked of the leaders, until all have done so.
+
+'Everything' is made an offset before anything is deleted: a request that is repeated, because an answer was lost, must
+not delete what was written in the meantime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.client.by_leader import Answer, Question, ask_leaders
+from penstock.client.channel import Connection
+from penstock.client.cluster import Cluster
+from penstock.client.messages import DeleteRecordsPart
+from penstock.client.offsets import list_offsets
+from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
+
+
+async def delete_records(
+    cluster: Cluster, before_offsets: Mapping[TopicPartition, int], timeout_ms: int
+) -> dict[TopicPartition, int]:
+    """The low watermark of each partition afterwards; -1 as an offset is everything that can be read now."""
+    deadline_ms = cluster.clock.now_ms() + timeout_ms
+    everything = {tp: LATEST_TIMESTAMP for tp, offset in before_offsets.items() if offset == NO_OFFSET}
+    ends = await list_offsets(cluster, everything, timeout_ms) if everything else {}
+    wanted = {tp: ends[tp].offset if tp in ends else offset for tp, offset in before_offsets.items()}
+
+    async def ask(connection: Connection, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[int]]:
+        parts = [DeleteRecordsPart(*q.partition, q.wanted) for q in questions]
+        results = await connection.delete_records(parts, min(left_ms, cluster.config.request_timeout_ms))
+        return [Answer(TopicPartition(r.topic, r.partition), r.error, r.low_watermark) for r in results]
+
+    return await ask_leaders(cluster, wanted, ask, max(deadline_ms - cluster.clock.now_ms(), 1))
