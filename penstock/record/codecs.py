@@ -6,7 +6,12 @@ output is taken in steps (gzip); the buffer is the smaller of that bound and the
 `MessageTooLargeError`; a broken stream is `CorruptMessageError`.
 
 Framings are those of Kafka's Java clients: gzip; snappy in xerial's blocks (raw snappy is also read, as librdkafka
-writes it); lz4 frames with independent blocks (KIP-57: the Java reader refuses linked ones); zstd frames.
+writes it); lz4 frames with independent blocks (KIP-57: the Java reader refuses linked ones); zstd frames. Levels are
+Kafka's too (KIP-390).
+
+No codec keeps the interpreter's lock for long, so that a node can compress in a thread beside its loop: the libraries
+let go of it, but for the lz4 frame writer. Hence fast lz4 frames are put together here, from blocks, and the slow
+levels, which only the frame writer has, are fed to it in pieces.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from typing import Any, Final
 import cramjam
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
-from penstock.record.frames import lz4_output_bound, zstd_output_bound
+from penstock.record.frames import LZ4_STORED_BIT, lz4_output_bound, zstd_output_bound
 
 
 class Codec(IntEnum):
@@ -42,8 +47,17 @@ XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version 1, readable by version 1; then blocks: length int32, raw snappy."""
 XERIAL_BLOCK_BYTES = 32 * 1024
 """What Kafka's Java clients put into one block."""
+GZIP_LEVEL = zlib.Z_DEFAULT_COMPRESSION
 ZSTD_LEVEL = 3
-LZ4_LEVEL = 1
+LZ4_LEVEL = 9
+"""Kafka's default, and by Kafka's rule not the ninth level of the slow compressor but the fast one."""
+LZ4_MAX_LEVEL = 12
+"""What the slow compressor takes; Kafka's range goes to 17, and the library cuts it down just so."""
+LZ4_FRAME_HEADER = bytes.fromhex("04224d18 60 40 82")
+"""Magic; version 1, independent blocks, no checksums and sizes; blocks of 64 KiB; the check byte of these two."""
+LZ4_BLOCK_BYTES = 64 * 1024
+LZ4_END = bytes(4)
+_LZ4_BLOCK_LENGTH = Struct("<I")
 _BLOCK_LENGTH = Struct(">i")
 _OUTPUT_FULL = "failed to write whole buffer"
 """cramjam's words when the output buffer is full (a test pins them); any other failure is a broken stream."""
@@ -64,20 +78,21 @@ def codec_from_name(name: str) -> Codec:
     return codec
 
 
-def compress(codec: Codec, data: bytes | bytearray | memoryview) -> bytes:
-    """`data` in the codec's framing, at the level that Kafka's clients use unless told otherwise."""
+def compress(codec: Codec, data: bytes | bytearray | memoryview, level: int | None = None) -> bytes:
+    """`data` in the codec's framing, at the level that Kafka's clients use unless told otherwise.
+
+    Levels: gzip -1 (zlib's own choice, 6) or 1 to 9, lz4 1 to 17, zstd -131072 to 22; snappy has none.
+    """
     if codec == Codec.NONE:
         return bytes(data)
     if codec == Codec.GZIP:
-        packer = zlib.compressobj(wbits=GZIP_WBITS)
+        packer = zlib.compressobj(GZIP_LEVEL if level is None else level, wbits=GZIP_WBITS)
         return packer.compress(data) + packer.flush()
     if codec == Codec.SNAPPY:
         return _compress_xerial(data)
     if codec == Codec.LZ4:
-        frame = cramjam.lz4.Compressor(level=LZ4_LEVEL, content_checksum=False, block_linked=False)
-        frame.compress(bytes(data))
-        return bytes(frame.finish())
-    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL))
+        return _compress_lz4(data) if level in (None, LZ4_LEVEL) else _compress_lz4_slowly(data, level or LZ4_LEVEL)
+    return bytes(cramjam.zstd.compress(data, level=ZSTD_LEVEL if level is None else level))
 
 
 def decompress(codec: Codec, data: bytes | memoryview, max_bytes: int) -> bytes:
@@ -127,6 +142,29 @@ def _compress_xerial(data: bytes | bytearray | memoryview) -> bytes:
             block = bytes(cramjam.snappy.compress_raw(view[at : at + XERIAL_BLOCK_BYTES]))
             blocks += (_BLOCK_LENGTH.pack(len(block)), block)
     return b"".join(blocks)
+
+
+def _compress_lz4(data: bytes | bytearray | memoryview) -> bytes:
+    """A frame of blocks of the fast compressor; a block that would grow is stored."""
+    pieces = [LZ4_FRAME_HEADER]
+    with memoryview(data) as view:
+        for at in range(0, len(view), LZ4_BLOCK_BYTES):
+            block = view[at : at + LZ4_BLOCK_BYTES]
+            packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+            if len(packed) < len(block):
+                pieces += (_LZ4_BLOCK_LENGTH.pack(len(packed)), packed)
+            else:
+                pieces += (_LZ4_BLOCK_LENGTH.pack(len(block) | LZ4_STORED_BIT), bytes(block))
+    pieces.append(LZ4_END)
+    return b"".join(pieces)
+
+
+def _compress_lz4_slowly(data: bytes | bytearray | memoryview, level: int) -> bytes:
+    frame = cramjam.lz4.Compressor(level=min(level, LZ4_MAX_LEVEL), content_checksum=False, block_linked=False)
+    with memoryview(data) as view:
+        for at in range(0, len(view), LZ4_BLOCK_BYTES):
+            frame.compress(bytes(view[at : at + LZ4_BLOCK_BYTES]))
+    return bytes(frame.finish())
 
 
 def _decompress_snappy(data: bytes | memoryview, max_bytes: int) -> bytes:
