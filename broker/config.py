@@ -72,6 +72,9 @@ class NodeConfig:
     min_insync_replicas: int
     message_max_bytes: int
     compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
     log_message_timestamp_type: str
     log_message_timestamp_before_max_ms: int
     log_message_timestamp_after_max_ms: int
@@ -198,9 +201,11 @@ def _int_value(key: ConfigKey, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         of_what = f" of {key.unit}" if key.unit else ""
         raise ConfigError(f"{key.name} = {_shown(value)}: must be an integer{of_what}; {_int_remedy(key, value)}")
-    if not key.low <= value <= key.high:
+    if not key.low <= value <= key.high and value != key.besides:
+        also = "" if key.besides is None else f", or {key.besides}"
         raise ConfigError(
-            f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}{key.unit and ' ' + key.unit}"
+            f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}"
+            f"{key.unit and ' ' + key.unit}{also}"
         )
     return value
 

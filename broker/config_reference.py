@@ -68,7 +68,8 @@ def _default(key: ConfigKey) -> str:
 def _range(key: ConfigKey) -> str:
     if key.kind is Kind.INT:
         unit = f" {key.unit}" if key.unit else ""
-        return f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}"
+        also = "" if key.besides is None else f", or {key.besides}"
+        return (f"from {key.low}{unit}" if key.high >= INT32_MAX else f"{key.low} to {key.high}{unit}") + also
     if key.kind is Kind.DOUBLE:
         return f"{key.low} to {key.high}"
     if key.choices:

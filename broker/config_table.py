@@ -42,7 +42,8 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One row of the table. `low` and `high` bound an INT or a DOUBLE; `choices` a STRING or a LIST's items."""
+    """One row of the table. `low` and `high` bound an INT or a DOUBLE, and an INT may be `besides` too; `choices` are a
+    STRING's or a LIST's items."""
 
     name: str
     kind: Kind
@@ -52,6 +53,7 @@ class ConfigKey:
     high: int = INT32_MAX
     unit: str = ""
     choices: tuple[str, ...] = ()
+    besides: int | None = None
 
     @property
     def attribute(self) -> str:
@@ -132,9 +134,12 @@ TOPICS = (
     _string(
         "compression.type",
         "producer",
-        "Codec of stored batches: the producer's. Kafka's other values would recompress; not built yet.",
-        ("producer",),
+        "Codec of stored batches: the producer's, or one into which the leader brings them.",
+        ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     ),
+    ConfigKey("compression.gzip.level", Kind.INT, -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
+    _int("compression.lz4.level", 9, "With compression.type=lz4. As in Kafka, 9 is the fast compressor.", 1, 17),
+    _int("compression.zstd.level", 3, "With compression.type=zstd; above 9 is slow.", -131_072, 22),
     _string(
         "log.message.timestamp.type",
         "CreateTime",

@@ -44,6 +44,7 @@ class ConfigDefinition:
     minimum: int | float | None = None
     maximum: int | float | None = None
     choices: tuple[str, ...] = ()
+    besides: int | None = None  # one number outside the range that is accepted too, and means something else
 
     @property
     def range_text(self) -> str:
@@ -56,7 +57,8 @@ class ConfigDefinition:
             return f"one of {', '.join(self.choices)}"
         if self.kind is ConfigKind.STRING:
             return "any text"
-        return f"a number ({self.kind.value}) from {self.minimum} to {self.maximum}"
+        also = "" if self.besides is None else f", or {self.besides}"
+        return f"a number ({self.kind.value}) from {self.minimum} to {self.maximum}{also}"
 
     def parse(self, text: str) -> ConfigValue:
         """The typed value, or InvalidConfigError naming key, value and range."""
@@ -74,7 +76,7 @@ class ConfigDefinition:
         if isinstance(value, bool):
             return True
         low = self.minimum is None or value >= self.minimum
-        return low and (self.maximum is None or value <= self.maximum)
+        return value == self.besides or (low and (self.maximum is None or value <= self.maximum))
 
 
 def config_text(value: ConfigValue) -> str:

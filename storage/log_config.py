@@ -37,6 +37,9 @@ class LogConfig:
     message_timestamp_before_max_ms: int | None = None
     message_timestamp_after_max_ms: int | None = 60 * 60 * 1000
     compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     cleanup_policy: str = "delete"
     retention_ms: int = 7 * DAY_MS
     retention_bytes: int = -1
@@ -45,6 +48,8 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = DAY_MS
+    has_dense_offsets: bool = False
+    """No record is ever taken out of the middle: a leader that sends a gap is wrong. For the metadata log."""
 
     def __post_init__(self) -> None:
         if not MIN_SEGMENT_BYTES <= self.segment_bytes <= MAX_SEGMENT_BYTES:

@@ -122,7 +122,14 @@ def test_a_key_without_default_must_be_set(name: str) -> None:
         ("unclean_leader_election_enable", "yes", "write true or false"),
         ("auto_create_topics_enable", True, "create topics with `penstock topics create`"),
         ("flush_policy", "fsnc", "must be one of fsync, os; did you mean fsync?"),
-        ("compression_type", "zstd", "must be one of producer"),
+        (
+            "compression_type",
+            "zst",
+            "must be one of producer, uncompressed, gzip, snappy, lz4, zstd; did you mean zstd?",
+        ),
+        ("compression_gzip_level", 0, "must be from 1 to 9, or -1"),
+        ("compression_lz4_level", 18, "must be from 1 to 17"),
+        ("compression_zstd_level", 23, "must be from -131072 to 22"),
         (
             "log_cleaner_min_cleanable_ratio",
             1.5,

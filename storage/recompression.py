@@ -1,0 +1,104 @@
+"""Brings produced batches into the codec of their topic (`compression.type`). Pure.
+
+A body is unpacked and packed again as bytes; no record is parsed. Length, codec bits and checksum are new; offsets,
+times, producer fields and the other attributes are not touched, and a batch that has the codec already passes as it
+is. Callers have verified the checksum BEFORE, since the one that is computed here would hide any damage.
+
+What a small request can make of itself is bounded: no batch grows beyond what readers unpack, and the batches of one
+append together not beyond a budget. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in
+Kafka, for what is stored.
+
+`prepared` is for threads beside the loop (broker/produce_conversion.py), `in_topic_codec` for the log itself, which
+finds nothing to do where that was done, unless the topic's configuration has changed between.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import MessageTooLargeError
+from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, pack_batch, read_header
+from penstock.record.codecs import Codec, compress, decompress
+from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
+from storage.batch_validation import check_produced
+from storage.file_system import Bytes
+from storage.log_config import LogConfig
+
+MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
+"""What the batches of one append may unpack to: a larger one would be in the log, and no reader would take it."""
+
+Batches = list[tuple[int, BatchHeader]]
+
+_TARGETS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Bytes:
+    """What a produce request brought, checked like an append, in the topic's codec. Raises what the append would."""
+    return in_topic_codec(records, check_produced(records, config, now_ms), config, max_unpacked_bytes)[0]
+
+
+def in_topic_codec(
+    records: Bytes, batches: Batches, config: LogConfig, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+) -> tuple[Bytes, Batches]:
+    """Checked batches in the topic's codec; the very same objects where there is nothing to do."""
+    if config.compression_type == "producer" or not needs_conversion(batches, config):
+        return records, batches
+    target, level = target_of(config)
+    pieces: list[Bytes] = []
+    converted: Batches = []
+    at, left_bytes = 0, max_unpacked_bytes
+    for position, header in batches:
+        piece: Bytes = memoryview(records)[position : position + header.size_bytes]
+        if header.codec != target:
+            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, left_bytes)
+            left_bytes -= len(body)
+            attributes = header.attributes & ~CODEC_MASK | target
+            piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
+            header = read_header(piece)
+            _check_stored(header, config)
+        pieces.append(piece)
+        converted.append((at, header))
+        at += header.size_bytes
+    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), converted
+
+
+def needs_conversion(batches: Batches, config: LogConfig) -> bool:
+    """Whether a batch is not in the topic's codec."""
+    target, _ = target_of(config)
+    return any(header.codec != target for _, header in batches)
+
+
+def target_of(config: LogConfig) -> tuple[Codec, int | None]:
+    """The codec of a topic whose `compression.type` is not `producer`, and its level (KIP-390)."""
+    target = _TARGETS[config.compression_type]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return target, levels.get(target)
+
+
+def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int) -> bytes:
+    limit_bytes = left_bytes
+    if config.compression_type == "uncompressed":
+        limit_bytes = min(left_bytes, max(config.max_message_bytes - HEADER_BYTES, 0))
+    try:
+        return decompress(codec, memoryview(body), limit_bytes)
+    except MessageTooLargeError as error:
+        raise MessageTooLargeError(
+            f"{error}; it is unpacked because of compression.type={config.compression_type}, with max.message.bytes = "
+            f"{config.max_message_bytes} and {MAX_UNPACKED_BYTES} bytes for the batches of one append"
+        ) from error
+
+
+def _check_stored(header: BatchHeader, config: LogConfig) -> None:
+    if header.size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"a batch has {header.size_bytes} bytes with compression.type={config.compression_type}, which is larger "
+            f"than max.message.bytes = {config.max_message_bytes}"
+        )
