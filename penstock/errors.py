@@ -17,6 +17,10 @@ class PenstockError(Exception):
     """The base of every error raised here; its text names the key, file, topic or limit, and the remedy."""
 
 
+class CleaningAbortedError(PenstockError):
+    """The segments that were being cleaned have left the log or changed, or the cleaner was told to stop."""
+
+
 class InvariantViolation(PenstockError):
     """A bug that would lose or reorder data was caught before it did. Never retried, never swallowed."""
 

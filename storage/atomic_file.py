@@ -22,7 +22,19 @@ def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_director
     tmp = path + TMP_SUFFIX
     with contextlib.suppress(FileNotFoundError):
         fs.unlink(tmp)
-    fd = fs.open(tmp, create=True)
+    try:
+        _write(fs, tmp, content)
+        fs.rename(tmp, path)
+    except OSError:
+        with contextlib.suppress(OSError):  # on a full disk its blocks are worth something
+            fs.unlink(tmp)
+        raise
+    if sync_directory:
+        fs.fsync_dir(os.path.dirname(path))
+
+
+def _write(fs: FileSystem, path: str, content: bytes) -> None:
+    fd = fs.open(path, create=True)
     try:
         written = 0
         while written < len(content):
@@ -30,9 +42,6 @@ def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_director
         fs.fdatasync(fd)
     finally:
         fs.close(fd)
-    fs.rename(tmp, path)
-    if sync_directory:
-        fs.fsync_dir(os.path.dirname(path))
 
 
 def read_text(fs: FileSystem, path: str) -> str | None:

@@ -121,13 +121,16 @@ def place_as_leader(
 
 
 def check_fetched(
-    records: Bytes, log_end_offset: int, latest_epoch: int, allow_gaps: bool
+    records: Bytes, log_end_offset: int, latest_epoch: int, *, dense: bool
 ) -> list[tuple[int, BatchHeader]]:
-    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall."""
+    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall.
+
+    Unless `dense`, offsets may be missing: the leader has cleaned, now or under an earlier policy of the topic.
+    """
     batches = list(whole_batches(records))
     expected, epoch = log_end_offset, latest_epoch
     for position, header in batches:
-        if header.base_offset < expected or (header.base_offset > expected and not allow_gaps):
+        if header.base_offset < expected or (dense and header.base_offset > expected):
             raise CorruptMessageError(f"the leader sent offset {header.base_offset} where {expected} should follow")
         if header.leader_epoch < epoch:
             raise CorruptMessageError(

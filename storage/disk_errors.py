@@ -29,6 +29,22 @@ def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
     return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
 
 
+_SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+
+
+class FlushDeferredError(OSError):
+    """A flush could not begin for lack of room or descriptors; nothing was harmed, and it may be tried again."""
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """True when this error, or what caused it, is a lack of room or of descriptors: later the same will work."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _SHORTAGES:
+            return True
+        error = error.__cause__
+    return False
+
+
 def is_disk_full(error: BaseException | None) -> bool:
     """True when this error, or what caused it, is a full disk: the one disk error after which a log dir lives on."""
     while error is not None:

@@ -28,19 +28,25 @@ SWAP_SUFFIX = ".swap"
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
+OFFSET_GAPS = "offset-gaps"
+"""Empty; stands in a log out of whose middle records were taken, so that a gap in the offsets is no damage."""
 META_PROPERTIES = "meta.properties"
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 
 DELETE_DIRECTORY_SUFFIX = "-delete"
 STRAY_DIRECTORY_SUFFIX = "-stray"
+ROTTEN_DIRECTORY_SUFFIX = "-rotten"
 MAX_NAME_CHARACTERS = 255
 """NAME_MAX of every file system we meet; a topic name of 249 characters leaves no room for a uuid, so it is cut."""
 
 _PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
+_SET_ASIDE = re.compile(r"^.+-[0-9]+\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
+"""Kafka's unique part has 32 characters, ours 22."""
 _SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
 
 
@@ -70,9 +76,7 @@ def set_aside_directory(topic_partition: TopicPartition, suffix: str) -> str:
     return topic_partition.topic[: MAX_NAME_CHARACTERS - len(tail)] + tail
 
 
-def is_deleted_directory(name: str) -> bool:
-    return name.endswith(DELETE_DIRECTORY_SUFFIX) and "." in name
-
-
-def is_stray_directory(name: str) -> bool:
-    return name.endswith(STRAY_DIRECTORY_SUFFIX) and "." in name
+def set_aside_suffix(name: str) -> str | None:
+    """Why a directory was set aside, as the suffix says; None for every name that was not made for that."""
+    match = _SET_ASIDE.match(name)
+    return match["suffix"] if match else None

@@ -6,8 +6,9 @@ the loop, lets the recovery point advance. Every file is synced through a descri
 truncating or closing the log cannot pull one away.
 
 The order in `run` is the promise: what explains the records (their epochs) is durable BEFORE the records, the names of
-new files BEFORE the flush counts. An error is never retried: the kernel may have dropped the pages (ATC'20). When and
-where to run it is `group_commit.py`.
+new files BEFORE the flush counts. An error is never retried: the kernel may have dropped the pages (ATC'20). Only a
+lack of room or descriptors BEFORE any record was synced is no failure but `FlushDeferredError`: the small files are
+written anew each time. When and where to run it is `group_commit.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 from dataclasses import dataclass, field
 
 from storage.atomic_file import write_atomically
+from storage.disk_errors import FlushDeferredError, is_shortage
 from storage.epoch_cache import EpochCache, EpochSnapshot
 from storage.file_system import FileSystem
 from storage.segment import Segment
@@ -50,16 +52,23 @@ class PendingFlush:
     def run(self) -> None:
         """Block until everything is durable; OSError when the disk failed."""
         try:
-            if self.epochs is not None:
-                self.epoch_cache.persist(self.epochs)
-            for path, content in self.indexes:
-                write_atomically(self.fs, path, content, sync_directory=False)
+            self._write_small_files()
             for file in self.files:
                 self.fs.fdatasync(file.fd)
             for directory in self.directories:
                 self.fs.fsync_dir(directory)
         finally:
             self.abandon()
+
+    def _write_small_files(self) -> None:
+        try:
+            if self.epochs is not None:
+                self.epoch_cache.persist(self.epochs)
+            for path, content in self.indexes:
+                write_atomically(self.fs, path, content, sync_directory=False)
+        except OSError as error:
+            raise_deferred(error)
+            raise
 
     def abandon(self) -> None:
         """Give the descriptors back; a flush that was never run counts for nothing."""
@@ -114,8 +123,13 @@ class FlushTracker:
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncated(self) -> None:
-        self._unsaved_indexes = [s for s in self._unsaved_indexes if s in self._full()]
+        self.segments_left()
         self._directory_changes += 1
+
+    def segments_left(self) -> None:
+        """Segments have left the log: their indexes need not be written any more."""
+        full = self._full()
+        self._unsaved_indexes = [s for s in self._unsaved_indexes if s in full]
 
     def _full(self) -> list[Segment]:
         return list(self._segments)[:-1]
@@ -129,6 +143,7 @@ class FlushTracker:
             return None
         full = tuple(self._unsaved_indexes)
         saved = [s for s in self._segments if s.indexes.dirty] if closing else full
+        files = self._duplicates(dirty)
         return PendingFlush(
             fs=self._fs,
             end_offset=end_offset,
@@ -137,10 +152,22 @@ class FlushTracker:
             epochs=snapshot,
             full=full,
             indexes=tuple(content for segment in saved for content in segment.indexes.contents()),
-            files=tuple(DirtyFile(s.base_offset, s.size_bytes, self._fs.dup(s.fd())) for s in dirty),
+            files=files,
             directories=directories or ((self._directory,) if closing else ()),
             directory_changes=self._directory_changes,
         )
+
+    def _duplicates(self, dirty: list[Segment]) -> tuple[DirtyFile, ...]:
+        """A descriptor of its own for each file, or none at all."""
+        files: list[DirtyFile] = []
+        try:
+            files.extend(DirtyFile(s.base_offset, s.size_bytes, self._fs.dup(s.fd())) for s in dirty)
+        except OSError as error:
+            for file in files:
+                self._fs.close(file.fd)
+            raise_deferred(error)
+            raise
+        return tuple(files)
 
     def _dirty(self) -> list[Segment]:
         """Segments with bytes that are not durable, rolled ones included, oldest first."""
@@ -183,3 +210,9 @@ class FlushTracker:
 
     def __repr__(self) -> str:
         return f"FlushTracker({self._directory}, recovery point {self.recovery_point}, {self.flushes} flushes)"
+
+
+def raise_deferred(error: OSError) -> None:
+    """What a failure BEFORE the records are synced means: a shortage may be tried again, anything else is final."""
+    if is_shortage(error):
+        raise FlushDeferredError(error.errno, error.strerror) from error

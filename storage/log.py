@@ -2,12 +2,13 @@
 
     log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
 
-Used from one thread (the event loop); only `PendingFlush.run` may be elsewhere. Nothing here waits for a disk except a
-truncation, which must be durable before it counts. The promise of the whole package ends in `flushed_offset`: every
-record below it survives a power cut, because it moves only in `complete_flush`. With `flush.policy=os` it is the log
-end instead, which is LOSSY and opt-in; the recovery point is always the truth.
+Used from one thread (the event loop); only `PendingFlush.run`, `run_file_changes` and `delete_expired_files` may be
+elsewhere. Nothing here waits for a disk except a truncation, which must be durable before it counts. The promise of the
+whole package ends in `flushed_offset`: every record below it survives a power cut, because it moves only in
+`complete_flush`. With `flush.policy=os` it is the log end instead, which is LOSSY and opt-in; the recovery point is
+always the truth. A shortage (a full disk, no descriptors) refuses the operation and nothing more.
 
-Not here: the high watermark, ISR and acks (broker); what is to go (`advance_log_start` is told).
+Not here: the high watermark, ISR and acks (broker); what is to go (retention, cleaner).
 """
 
 from __future__ import annotations
@@ -15,15 +16,24 @@ from __future__ import annotations
 import os
 
 from penstock import epochs
-from penstock.errors import InvariantViolation, KafkaStorageError, OffsetOutOfRangeError, RecordListTooLargeError
+from penstock.errors import (
+    CleaningAbortedError,
+    InvariantViolation,
+    OffsetOutOfRangeError,
+    RecordListTooLargeError,
+)
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage import timestamp_lookup
+from storage.batch_check import BatchCheck
 from storage.batch_validation import Placed, check_fetched, check_produced, fetched_runs, place_as_leader
 from storage.disk_errors import storage_error
+from storage.file_changes import FileChanges, allow_gaps, may_have_gaps
 from storage.file_system import Bytes, FileSystem
 from storage.flush import FlushTracker, PendingFlush
+from storage.flush_schedule import FlushSchedule
 from storage.log_config import LogConfig
-from storage.log_types import AppendInfo, FetchData, LogOptions, LogStatistics
+from storage.log_health import LogHealth
+from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogOptions, LogStatistics
 from storage.partition_metadata import write_topic_id
 from storage.recovery import open_segments
 from storage.segment import Segment
@@ -49,13 +59,14 @@ class Log:
         self._segments = SegmentList(fs, directory, recovered.segments)
         self._epochs = recovered.epoch_cache
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
+        self._flush_schedule = FlushSchedule()
+        self._changes = FileChanges(fs, directory)
+        self.may_have_gaps = self._gaps_are_marked = may_have_gaps(fs, directory)
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
-        self._dirty_since_ms: int | None = None
-        self._failure: KafkaStorageError | None = None
-        self.closed = False
+        self._health = LogHealth(directory)
         self._appended_records = self._appended_bytes = self._read_bytes = 0
-        self._rolls = self._truncations = 0
+        self._rolls = self._truncations = self._replaced = self._removed = 0
         self._recovery_cut_bytes = recovered.cut_bytes
 
     @classmethod
@@ -117,7 +128,7 @@ class Log:
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """A leader's epoch begins, even if it will never have a record (KIP-279). Durable with the next flush."""
-        self._must_be_writable()
+        self._health.must_be_writable()
         self._epochs.assign(epoch, start_offset)
 
     def update_config(self, config: LogConfig) -> None:
@@ -130,7 +141,7 @@ class Log:
 
     def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
-        self._must_be_writable()
+        self._health.must_be_writable()
         batches = check_produced(records, self.config, now_ms)
         if len(records) > self.config.segment_bytes:
             raise RecordListTooLargeError(
@@ -145,50 +156,56 @@ class Log:
         return info
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
-        """Write the leader's batches as they are; they must continue this log."""
-        self._must_be_writable()
-        batches = check_fetched(records, self.log_end_offset, self.latest_epoch, self.config.is_compacted)
+        """Write the leader's batches as they are; they must continue this log, with gaps where the leader cleaned."""
+        self._health.must_be_writable()
+        dense = self.config.has_dense_offsets
+        batches = check_fetched(records, self.log_end_offset, self.latest_epoch, dense=dense)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
+        if info.last_offset + 1 - self.log_end_offset > sum(header.last_offset_delta + 1 for _, header in batches):
+            self._allow_gaps()
         room = self.config.segment_bytes - self._segments.active.size_bytes
         for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
             self._write(placed)
         return info
 
+    def _allow_gaps(self) -> None:
+        if not self._gaps_are_marked:
+            try:
+                allow_gaps(self._fs, self.directory)
+            except OSError as error:
+                raise self._health.refuse("append", error) from error
+            self.may_have_gaps = self._gaps_are_marked = True
+
     def _write(self, placed: Placed) -> None:
         path = self._segments.active.log_path
         try:
             if roll_is_due(self._segments.active, placed, self.config):
-                self.roll(placed.headers[0].base_offset)
+                self.roll()
             self._segments.active.append(placed.buffers, placed.size_bytes, placed.headers)
         except OSError as error:
-            failure = storage_error("append", path, error)
             if self._segments.active.broken:
-                self._failure = failure
-            raise failure from error
-        self.log_end_offset = placed.next_offset
+                raise self._health.fail("append", error, path) from error
+            raise storage_error("append", path, error) from error
         self._appended_bytes += placed.size_bytes
         for header in placed.headers:
             self._appended_records += header.record_count
             if header.leader_epoch > self._epochs.latest_epoch:
-                self._epochs.assign(header.leader_epoch, header.base_offset)
+                self._epochs.assign(header.leader_epoch, self.log_end_offset)  # where there is a gap: where it begins
+            self.log_end_offset = header.next_offset
 
-    def roll(self, base_offset: int | None = None) -> None:
-        """Begin a new segment; does nothing when the active one is empty.
+    def roll(self) -> None:
+        """Begin a new segment at the log end; does nothing when the active one is empty.
 
-        At most one creation is ever unsynced, so no crash can lose a segment between two others. Of a compacted topic,
-        where a gap in the offsets proves nothing, the full segment is synced first, for the same reason.
+        At most one creation is ever unsynced, so no crash can lose a segment between two others.
         """
         full = self._segments.active
         if not full.size_bytes:
             return
         try:
             self._flushing.sync_directories()
-            if self.config.is_compacted:
-                self._fs.fdatasync(full.fd())
         except OSError as error:
-            raise self._fail("flush", error) from error
-        base_offset = self.log_end_offset if base_offset is None else base_offset
-        self._segments.start_new(base_offset, self.config.index_interval_bytes)
+            raise self._health.fail("flush", error) from error
+        self._segments.start_new(self.log_end_offset, self.config.index_interval_bytes)
         self._flushing.rolled(full)
         self._rolls += 1
 
@@ -197,15 +214,19 @@ class Log:
     def read(
         self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
     ) -> FetchData:
-        """Whole batches from the one that holds `start_offset`, all below `max_offset`, out of one segment."""
-        self._must_be_open()
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`, out of one segment.
+
+        CorruptFileError when what was read has rotted on the disk.
+        """
+        self._health.must_be_open()
         end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise self._out_of_range(start_offset)
         records, next_offset = b"", start_offset
         if start_offset < end:
             try:
-                records, place = self._segments.read(start_offset, end, max_bytes, min_one_batch)
+                check = BatchCheck(self._epochs.entries, self.may_have_gaps)
+                records, place = self._segments.read(start_offset, end, (max_bytes, min_one_batch), check)
             except OSError as error:
                 raise storage_error("read", self.directory, error) from error
             next_offset = place.offset if records else start_offset
@@ -214,83 +235,73 @@ class Log:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
         """The first record at or after the time; None when there is none."""
-        self._must_be_open()
+        self._health.must_be_open()
         return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
         """The first record with the largest timestamp; None in an empty log."""
-        self._must_be_open()
+        self._health.must_be_open()
         return timestamp_lookup.largest(self._segments, self.log_start_offset)
 
     # Flushing
 
     def prepare_flush(self) -> PendingFlush | None:
         """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
-        if self.closed or self._failure is not None:
+        if self.closed or self._health.failure is not None:
             return None
         return self._flushing.prepare(self.log_end_offset)
 
     def complete_flush(self, pending: PendingFlush) -> int:
         """`pending.run` has returned: the flushed offset advances, unless the log was truncated meanwhile."""
         self._flushing.complete(pending)
-        self._dirty_since_ms = None
+        self._flush_schedule.flushed()
         return self.flushed_offset
 
     def flush(self) -> int:
         """Prepare, run and complete; blocks."""
-        self._must_be_writable()
-        return self._flush_now(self._flushing.prepare(self.log_end_offset))
+        self._health.must_be_writable()
+        return self._flush_now()
 
-    def _flush_now(self, pending: PendingFlush | None) -> int:
-        if pending is not None:
-            try:
+    def _flush_now(self, *, closing: bool = False) -> int:
+        try:
+            pending = self._flushing.prepare(self.log_end_offset, closing=closing)
+            if pending is not None:
                 pending.run()
-            except OSError as error:
-                raise self._fail("flush", error) from error
-            self.complete_flush(pending)
+                self.complete_flush(pending)
+        except OSError as error:
+            raise self._health.refuse("flush", error) from error
         return self.flushed_offset
 
     def fail_flush(self, error: OSError) -> None:
         """A flush that ran elsewhere has failed: nothing after the flushed offset can be promised any more."""
-        self._fail("flush", error)
+        self._health.fail("flush", error)
 
     def flush_is_due(self, now_ms: int) -> bool:
         """By flush.messages or flush.ms; asked regularly, with monotonic time, by the flush schedule."""
-        unflushed = self.log_end_offset - self.recovery_point
-        if not unflushed:
-            self._dirty_since_ms = None
-            return False
-        if self._dirty_since_ms is None:
-            self._dirty_since_ms = now_ms
-        config = self.config
-        if config.flush_messages is not None and unflushed >= config.flush_messages:
-            return True
-        return config.flush_ms is not None and now_ms - self._dirty_since_ms >= config.flush_ms
+        return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
 
     # Cutting
 
     def truncate_to(self, offset: int) -> None:
         """Cut away every batch that holds `offset` or comes after it; durable when it returns."""
-        self._must_be_writable()
+        self._health.must_be_writable()
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
             return
         if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        try:
-            self._truncate_to(offset)
-        except OSError as error:
-            raise self._fail("truncate", error) from error
-
-    def _truncate_to(self, offset: int) -> None:
         segment = self._segments.holding(offset)
         place = segment.place_of(offset)
         cut_at = min(place.offset, offset)
         self._before_truncation(cut_at)
-        while self._segments.active is not segment:
-            self._segments.drop_newest()
-        segment.truncate_to(place)
+        try:
+            segment = self._segments.drop_newest_behind(segment)
+            segment.truncate_to(place)
+            if self.may_have_gaps:
+                cut_at = segment.last_batch_end()
+        except OSError as error:
+            raise self._health.fail("truncate", error) from error
         self.log_end_offset = segment.next_offset = cut_at
         self.log_start_offset = min(self.log_start_offset, cut_at)
         self._epochs.truncate_from_end(cut_at)
@@ -298,79 +309,115 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop every record; the next one will have `offset`. Durable when it returns."""
-        self._must_be_writable()
+        self._health.must_be_writable()
+        self._before_truncation(0)
         try:
-            self._before_truncation(0)
             while len(self._segments):
                 self._segments.drop_newest()
             self._segments.start_new(offset, self.config.index_interval_bytes)
-            self.log_start_offset = self.log_end_offset = offset
-            self._epochs.clear()
-            self._after_truncation()
         except OSError as error:
-            raise self._fail("truncate", error) from error
+            raise self._health.fail("truncate", error) from error
+        self.log_start_offset = self.log_end_offset = offset
+        self._epochs.clear()
+        self._after_truncation()
 
     def _before_truncation(self, offset: int) -> None:
         """A crash in mid-truncation must not look like rot: the recovery point is lowered BEFORE any record goes."""
+        try:
+            self._changes.run()
+            self._lower_checkpoints(self.topic_partition, offset)
+        except OSError as error:
+            raise self._health.refuse("truncate", error) from error
         self._flushing.truncating(offset)
-        self._lower_checkpoints(self.topic_partition, offset)
 
     def _after_truncation(self) -> None:
         self._truncations += 1
         self._flushing.truncated()
-        self._flush_now(self._flushing.prepare(self.log_end_offset))
+        self._flush_now()
 
     def advance_log_start(self, offset: int) -> None:
         """Records below `offset` are deleted: not readable from now on; their segments go with retention."""
-        self._must_be_writable()
+        self._health.must_be_writable()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise self._out_of_range(offset)
         self.log_start_offset = offset
         self._epochs.truncate_from_start(offset)
-
-    def drop_oldest_segment(self) -> None:
-        """Delete the oldest full segment; the log start moves to the next one if it was in it."""
-        self._must_be_writable()
-        try:
-            self._segments.drop_oldest()
-        except OSError as error:
-            raise self._fail("delete a segment", error) from error
-        if self.log_start_offset < self._segments.oldest.base_offset:
-            self.advance_log_start(self._segments.oldest.base_offset)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
         start, end = self.log_start_offset, self.log_end_offset
         why = f"{self.topic_partition}: offset {offset} is not in {start}..{end}"
         return OffsetOutOfRangeError(why, log_start_offset=start, log_end_offset=end)
 
+    # Removing and replacing full segments: at once in memory, in the directory by `run_file_changes`
+
+    def remove_oldest(self, count: int) -> None:
+        """The `count` oldest full segments leave the log; the log start moves to what is left, if it was in them."""
+        self._health.must_be_writable()
+        removed = self._segments.take_oldest(count)
+        self._removed += len(removed)
+        self._changes.remove(removed)
+        self._flushing.segments_left()
+        if self.log_start_offset < self._segments.oldest.base_offset:
+            self.advance_log_start(self._segments.oldest.base_offset)
+
+    def cleanable_segments(self, below: int) -> tuple[Segment, ...]:
+        """The full segments that end at or below the offset and are flushed; oldest first."""
+        bound = min(below, self.recovery_point)
+        return tuple(s for s in self._segments if s.next_offset <= bound and s is not self._segments.active)
+
+    def replace_segments(self, cleaned: CleanedSegment, replaced: tuple[Segment, ...]) -> None:
+        """Readers see the cleaned segment in place of the others; CleaningAbortedError when those have changed."""
+        self._health.must_be_writable()
+        if not self._segments.has_run(replaced):
+            raise CleaningAbortedError(f"{self.directory}: the segments from {cleaned.base_offset} on have changed")
+        if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
+            raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
+        new = Segment(self._fs, self.directory, cleaned.base_offset, self.config.index_interval_bytes)
+        try:
+            new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
+        except OSError as error:
+            raise storage_error("open a cleaned segment", cleaned.path, error) from error
+        self.may_have_gaps = True
+        self._replaced += len(replaced)
+        self._segments.replace(replaced, new)
+        self._flushing.segments_left()
+        self._changes.replace(new, replaced)
+
+    @property
+    def has_file_changes(self) -> bool:
+        return len(self._changes) > 0
+
+    def run_file_changes(self) -> None:
+        """Carry out what removals and replacements left to do; blocks, in any thread.
+
+        OSError when the disk failed. After a shortage (`is_shortage`) it may be called again.
+        """
+        self._changes.run()
+
+    def delete_expired_files(self, now_ms: int) -> int:
+        """Unlink what was removed `file.delete.delay.ms` ago; blocks, in any thread. How many files went."""
+        return self._changes.delete_expired(now_ms, self.config.file_delete_delay_ms)
+
     # End of life
 
-    def _fail(self, action: str, error: OSError) -> KafkaStorageError:
-        """What is on the disk is not known any more: refuse everything but reads."""
-        self._failure = storage_error(action, self.directory, error)
-        return self._failure
-
-    def _must_be_open(self) -> None:
-        if self.closed:
-            raise KafkaStorageError(f"{self.directory}: the log is closed")
-
-    def _must_be_writable(self) -> None:
-        self._must_be_open()
-        if self._failure is not None:
-            raise self._failure
+    @property
+    def closed(self) -> bool:
+        return self._health.closed
 
     def close(self) -> None:
         """Flush everything and write the indexes, so that the next start has nothing to do."""
         if not self.closed:
             try:
-                if self._failure is None:
-                    self._flush_now(self._flushing.prepare(self.log_end_offset, closing=True))
+                if self._health.failure is None:
+                    self._changes.run()
+                    self._flush_now(closing=True)
             finally:
                 self.abandon()
 
     def abandon(self) -> None:
         """Close without a flush: the log dir failed, or the log is to be deleted."""
-        self.closed = True
+        self._health.closed = True
+        self._changes.cancel()
         self._epochs.close()
         self._segments.close()
 
@@ -391,7 +438,10 @@ class Log:
             truncations=self._truncations,
             index_rebuilds=sum(segment.indexes.rebuilds for segment in self._segments),
             recovery_cut_bytes=self._recovery_cut_bytes,
-            failed=self._failure is not None,
+            failed=self._health.failure is not None,
+            replaced_segments=self._replaced,
+            removed_segments=self._removed,
+            deleted_files=self._changes.deleted_files,
         )
 
     def __repr__(self) -> str:

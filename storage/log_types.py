@@ -52,6 +52,17 @@ class AppendInfo(NamedTuple):
         return cls(first.base_offset, last.last_offset, max_timestamp_ms, log_append_time_ms, records, size_bytes)
 
 
+class CleanedSegment(NamedTuple):
+    """What the cleaner made of consecutive full segments, written and synced in a `.log.cleaned` file."""
+
+    path: str
+    base_offset: int
+    """Invariant: that of the first segment it replaces; also the file's name."""
+    next_offset: int
+    """Invariant: that of the last segment it replaces: its last batch is kept, without records if need be."""
+    size_bytes: int
+
+
 class FetchData(NamedTuple):
     """What a read found. `records` are whole batches; the first may begin below the offset that was asked for."""
 
@@ -82,6 +93,10 @@ class LogStatistics:
     index_rebuilds: int
     recovery_cut_bytes: int
     failed: bool
+    replaced_segments: int = 0
+    removed_segments: int = 0
+    deleted_files: int = 0
+    """Files that wait to be unlinked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,8 @@ class OfflineLog:
 
     directory: str
     error: PenstockError
+    copies: tuple[str, ...] = ()
+    """Where else the same partition stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +119,6 @@ class LogManagerStatistics:
     log_dirs: int
     offline_log_dirs: int
     strays: int
+    rotten: int
+    deleted: int
+    """Directories of deleted logs that are not removed yet."""

@@ -3,7 +3,8 @@
 The *recovery point* R is an offset below which everything was flushed, as the last checkpoint of the log dir knew it
 (the truth may be further on). After a clean stop it is the log end, and only the end of the newest segment is looked
 at. Otherwise every batch is checked, from the segment on that holds the record before R: checksum, length, and that
-offsets follow on.
+offsets follow on: densely, unless records were taken out of the middle of this log (`file_changes.py`); and a segment
+begins where the one before ends, in every log.
 At the first bad byte, which stands where offset X should:
 
   X < R              ROT. It was on the disk once, so no crash explains it. CorruptFileError; nothing is touched. The
@@ -36,6 +37,7 @@ from penstock.types import EpochEntry
 from storage.batch_scan import read_header_at, scan_headers, verify
 from storage.checkpoint_file import read_epochs, write_epochs
 from storage.epoch_cache import EpochCache
+from storage.file_changes import may_have_gaps
 from storage.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
@@ -83,6 +85,7 @@ class _Recovery:
         self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, segments: list[Segment]
     ) -> None:
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
+        self._may_have_gaps = may_have_gaps(fs, directory)
         self._segments = segments
         self._cut_bytes = 0
         self._bound = last_known.recovery_point or 0
@@ -133,7 +136,7 @@ class _Recovery:
                     self._drop_newest()
                     break
             self._fs.fdatasync(segment.fd())
-            segment.adopt(place.position, place.offset)
+            segment.adopt(place.position, place.offset, checked=True)
             expected = place.offset
             at += 1
         self._fs.fsync_dir(self._directory)
@@ -144,7 +147,7 @@ class _Recovery:
         """Where the good part of the segment ends, and why there if it is not the end of the file."""
         segment.indexes.start_empty()
         place = Place(0, expected)
-        if self._breaks_off(segment.base_offset, expected):
+        if segment.base_offset != expected:
             why = f"the segment begins at offset {segment.base_offset}, but the one before ends at {expected}"
             return place, CorruptFileError(segment.log_path, 0, why)
         place = Place(0, segment.base_offset)
@@ -161,7 +164,7 @@ class _Recovery:
 
     def _breaks_off(self, offset: int, expected: int) -> bool:
         """Offsets are dense, but for what the cleaner took out."""
-        return offset < expected or (offset > expected and not self._config.is_compacted)
+        return offset < expected or (offset > expected and not self._may_have_gaps)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place`, which is in segment `at`; refuse when that would drop flushed records."""
@@ -232,10 +235,14 @@ class _Recovery:
         return self._from_log(entries, newest) if newest and not self._last_known.clean else entries
 
     def _from_log(self, entries: tuple[EpochEntry, ...], segments: list[Segment]) -> tuple[EpochEntry, ...]:
+        """An epoch whose first records were cleaned away begins where the one before ends: a follower that has other
+        records in the gap must cut them."""
         for segment in segments:
+            expected = segment.base_offset
             for _, header in scan_headers(segment.file(), 0):
                 if header.leader_epoch > (entries[-1].epoch if entries else -1):
-                    entries = epochs.assign(entries, header.leader_epoch, header.base_offset)
+                    entries = epochs.assign(entries, header.leader_epoch, expected)
+                expected = header.next_offset
         return entries
 
     def _fits(self, entries: tuple[EpochEntry, ...], log_start: int) -> bool:

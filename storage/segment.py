@@ -5,13 +5,17 @@ the work: positions of recent boundaries are remembered (a fetch at the tail ask
 and a high watermark always is one), anything older is found by the index and a short walk over headers.
 
 A write that fails or is short is taken back, so that the file ends where `size_bytes` says; if even that fails the
-segment is `broken` and the log must not go on. Not here: when to roll, fsync (`flush.py`), damage (`recovery.py`).
+segment is `broken` and the log must not go on. Bytes that this process neither wrote nor checked when it recovered the
+log may have rotted since: `unchecked` tells the reader to look at them, once.
+
+Not here: when to roll, fsync (`flush.py`), what a damaged batch is (`batch_check.py`, `recovery.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -37,11 +41,14 @@ class Segment:
     """One .log file. Used from one thread; a flush uses its own descriptor."""
 
     __slots__ = (
+        "_checked_to",
         "_fd",
         "_first_timestamp_ms",
         "_fs",
         "_known",
         "_known_before",
+        "_opened_bytes",
+        "_pinned",
         "base_offset",
         "broken",
         "indexes",
@@ -64,6 +71,8 @@ class Segment:
         """How much of the file is durable; -1: not even that it is empty."""
         self.broken = False
         self._fd = _CLOSED
+        self._pinned = False
+        self._checked_to = self._opened_bytes = 0
         self._first_timestamp_ms: int | None = None
         self._known: dict[int, int] = {}
         self._known_before: dict[int, int] = {}
@@ -73,10 +82,23 @@ class Segment:
         self._fd = self._fs.open(self.log_path, create=True)
         self.indexes.start_empty()
 
-    def adopt(self, size_bytes: int, next_offset: int) -> None:
+    def adopt(self, size_bytes: int, next_offset: int, *, checked: bool = False) -> None:
         """The file exists, holds this much, all of it durable, and `next_offset` comes after it."""
         self.size_bytes = self.synced_bytes = size_bytes
         self.next_offset = next_offset
+        self._opened_bytes, self._checked_to = size_bytes, size_bytes if checked else 0
+
+    def adopt_cleaned(self, path: str, size_bytes: int, next_offset: int) -> None:
+        """The records stand in a file that has another name until `settled`: its descriptor is kept open."""
+        self._fd = self._fs.open(path)
+        self._pinned = True
+        self.adopt(size_bytes, next_offset, checked=True)
+        self.indexes.distrust_files()
+
+    def settled(self) -> None:
+        """The file has its own name now, and so have its indexes."""
+        self.indexes.trust_files()
+        self._pinned = False
 
     def fd(self) -> int:
         if self._fd == _CLOSED:
@@ -123,18 +145,29 @@ class Segment:
 
     # Reading
 
-    def read(self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool) -> tuple[bytes, Place]:
-        """Whole batches from the one that holds `start_offset`, all below `end_offset`; and the place after them."""
+    def read(
+        self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool
+    ) -> tuple[bytes, Place, Place]:
+        """Whole batches from the one that holds `start_offset`, all below `end_offset`; where they begin and end."""
         begin = self.place_of(start_offset)
         end = self.place_of(end_offset)
         if begin.position >= end.position:
-            return b"", begin
+            return b"", begin, begin
         if end.position - begin.position > max_bytes:
             end = self._cut(begin, max_bytes, min_one_batch)
             if end.position == begin.position:
-                return b"", begin
+                return b"", begin, begin
             self._remember(end.offset, end.position)
-        return self.file().read(end.position - begin.position, begin.position), end
+        return self.file().read(end.position - begin.position, begin.position), begin, end
+
+    def unchecked(self, begin: Place, end: Place) -> bool:
+        """Whether some of what was read may have rotted unnoticed."""
+        return begin.position < self._opened_bytes and min(end.position, self._opened_bytes) > self._checked_to
+
+    def checked(self, begin: Place, end: Place) -> None:
+        """What was read is good; a reader that goes through the file makes the whole of it so."""
+        if begin.position <= self._checked_to:
+            self._checked_to = max(self._checked_to, end.position)
 
     def place_of(self, offset: int) -> Place:
         """Where the batch begins that holds `offset`, or the first one above it, or else the end of the file."""
@@ -178,6 +211,7 @@ class Segment:
         self._fs.truncate(self.fd(), place.position)
         self._known, self._known_before = {}, {}
         self.size_bytes, self.next_offset = place.position, place.offset
+        self._opened_bytes = min(self._opened_bytes, place.position)
         self.synced_bytes = -1
         if place.position == 0:
             self._first_timestamp_ms = None
@@ -185,8 +219,27 @@ class Segment:
         else:
             self.indexes.truncate_to(place.position, place.offset, self.file())
 
+    def renewed(self) -> Segment:
+        """The same file as another object, for a full segment that is cut: whoever looked at the old one knows."""
+        segment = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
+        segment.adopt(self.size_bytes, self.next_offset)
+        segment._checked_to = self._checked_to
+        segment.synced_bytes = self.synced_bytes
+        self.close()
+        return segment
+
+    def last_batch_end(self) -> int:
+        """The offset after the last batch in the file; below `next_offset` where the cleaner took the last ones out."""
+        file = self.file()
+        end = self.base_offset
+        for _, header in scan_headers(file, self.indexes.last_position(file)):
+            end = header.next_offset
+        return end
+
     def release(self) -> None:
         """Give back the descriptor and the memory of the indexes; the next use gets them again."""
+        if self._pinned:
+            return
         self.indexes.release()
         self._known, self._known_before = {}, {}
         self.close()

@@ -12,6 +12,7 @@ import logging
 
 from penstock.errors import CorruptFileError
 from storage.batch_scan import MAX_OFFSETS, LogFile, scan_headers
+from storage.file_changes import allow_gaps
 from storage.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -48,6 +49,7 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
     if parsed is None:
         return
     base_offset, next_offset = parsed[0], _next_offset(fs, f"{directory}/{name}", parsed[0])
+    allow_gaps(fs, directory)
     for other in fs.listdir(directory):
         found = parse_segment_file(other)
         if found is not None and base_offset < found[0] < next_offset:
@@ -56,6 +58,7 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
         for leftover in (file_stem(base_offset) + suffix, file_stem(base_offset) + suffix + SWAP_SUFFIX):
             if fs.exists(f"{directory}/{leftover}"):
                 fs.unlink(f"{directory}/{leftover}")
+    fs.fsync_dir(directory)  # what is replaced is gone for good BEFORE the marker is
     fs.rename(f"{directory}/{name}", f"{directory}/{target}")
     fs.fsync_dir(directory)
     _log.info("%s/%s: finished the swap of a cleaned segment", directory, target)

@@ -31,6 +31,7 @@ class SegmentIndexes:
 
     __slots__ = (
         "_bytes_since_entry",
+        "_files_are_stale",
         "_fs",
         "_loaded",
         "_max_timestamp_ms",
@@ -51,6 +52,7 @@ class SegmentIndexes:
         self.dirty = False
         """True while the files do not hold what memory holds."""
         self._loaded = False
+        self._files_are_stale = False
         self._clear()
 
     def _clear(self) -> None:
@@ -165,9 +167,18 @@ class SegmentIndexes:
         if why is not None:
             self.rebuild(file, why)
 
+    def distrust_files(self) -> None:
+        """The files that bear this name belong to a segment that is being replaced."""
+        self._files_are_stale = True
+
+    def trust_files(self) -> None:
+        self._files_are_stale = False
+
     def _read_files(self, file: LogFile) -> str | None:
         """Take what the files say; the reason when it cannot be true."""
         self._clear()
+        if self._files_are_stale:
+            return "the files are not written yet"
         try:
             offsets = OffsetIndex.parse(self._fs.read_file(self._stem + INDEX_SUFFIX), file.size_bytes)
             times = TimeIndex.parse(self._fs.read_file(self._stem + TIME_INDEX_SUFFIX))

@@ -1,16 +1,19 @@
-"""The segments of one log in order: which one holds an offset, reading across them, adding and dropping at the ends.
+"""The segments of one log in order: which one holds an offset, reading across them, adding, dropping and replacing.
 
-Only a few full segments keep a descriptor and their indexes in memory; the active one always does. Dropping is done so
-that no crash leaves a hole: newest first (truncation) or oldest first (retention), each gone for good before the next.
-Not here: when to roll or drop (`log.py`, retention).
+Only a few full segments keep a descriptor and their indexes in memory; the active one always does. Truncation drops the
+newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the other end or is replaced
+in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the next one begins, always:
+gaps, where there are any, are inside segments. Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from storage.batch_check import BatchCheck
 from storage.file_system import FileSystem
 from storage.segment import Place, Segment
 
@@ -59,17 +62,25 @@ class SegmentList:
         """The segment where the offset is, or would be."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
-    def read(self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool) -> tuple[bytes, Place]:
-        """Whole batches out of one segment; the next one when the cleaner left nothing of the first."""
+    def read(
+        self, start_offset: int, end_offset: int, limits: tuple[int, bool], check: BatchCheck
+    ) -> tuple[bytes, Place]:
+        """Whole batches out of one segment; the next one when the cleaner left nothing of the first.
+
+        `limits` are the most bytes, and whether one batch may exceed them. What may have rotted is checked.
+        """
         at = max(bisect_right(self._bases, start_offset) - 1, 0)
         while True:
             segment = self._segments[at]
-            records, place = segment.read(start_offset, end_offset, max_bytes, min_one_batch)
+            records, begin, end = segment.read(start_offset, end_offset, *limits)
+            if records and segment.unchecked(begin, end):
+                check.check(segment.log_path, records, begin, start_offset)
+                segment.checked(begin, end)
             if at == len(self._segments) - 1:
-                return records, place
+                return records, end
             self._keep_warm(segment)
-            if records or place.offset < segment.next_offset:
-                return records, place
+            if records or end.offset < segment.next_offset:
+                return records, end
             at += 1
 
     def _keep_warm(self, segment: Segment) -> None:
@@ -91,19 +102,44 @@ class SegmentList:
 
     def drop_newest(self) -> None:
         """Durable when it returns. The list may be empty then, for a moment."""
-        self._drop(-1)
-
-    def drop_oldest(self) -> None:
-        """Durable when it returns; never the active one."""
-        if len(self._segments) > 1:
-            self._drop(0)
-
-    def _drop(self, at: int) -> None:
-        segment = self._segments.pop(at)
-        self._bases.pop(at)
+        segment = self._segments.pop()
+        self._bases.pop()
         self._warm.pop(segment.base_offset, None)
         segment.delete()
         self._fs.fsync_dir(self._directory)
+
+    def drop_newest_behind(self, segment: Segment) -> Segment:
+        """Drop all that come after `segment`, which is the active one then; returns what to use in its place."""
+        if segment is self.active:
+            return segment
+        while self.active is not segment:
+            self.drop_newest()
+        self._warm.pop(segment.base_offset, None)
+        self._segments[-1] = segment.renewed()
+        return self.active
+
+    def take_oldest(self, count: int) -> list[Segment]:
+        """Up to `count` of the oldest, never the active one, leave the list; their files stay."""
+        taken = self._segments[: min(count, len(self._segments) - 1)]
+        self._replace(0, taken, [])
+        return taken
+
+    def has_run(self, segments: Sequence[Segment]) -> bool:
+        """Whether these are consecutive full segments of the list, the same objects as when they were looked at."""
+        if not segments or any(after.base_offset != before.next_offset for before, after in pairwise(segments)):
+            return False
+        return all(self.at_base(s.base_offset) is s and s is not self.active for s in segments)
+
+    def replace(self, segments: Sequence[Segment], new: Segment) -> None:
+        """`new` takes the place of the run of segments."""
+        self._replace(bisect_right(self._bases, segments[0].base_offset) - 1, segments, [new])
+
+    def _replace(self, at: int, old: Sequence[Segment], new: list[Segment]) -> None:
+        for segment in old:
+            self._warm.pop(segment.base_offset, None)
+            segment.close()
+        self._segments[at : at + len(old)] = new
+        self._bases[at : at + len(old)] = [segment.base_offset for segment in new]
 
     def close(self) -> None:
         for segment in self._segments:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from dataclasses import replace
+from random import Random
 
 import pytest
 
 from penstock.errors import (
+    CleaningAbortedError,
+    CorruptFileError,
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
@@ -20,10 +25,13 @@ from penstock.errors import (
 from penstock.record.batch import BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry, TimestampAndOffset
+from storage.batch_check import BatchCheck
 from storage.disk_errors import is_disk_full
 from storage.log import Log
 from storage.log_config import LogConfig
-from tests.support.losing_fs import LosingFileSystem
+from storage.log_types import CleanedSegment
+from storage.segment import Place, Segment
+from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
 
 BIG = LogConfig()
@@ -153,11 +161,36 @@ def test_follower_takes_a_batch_that_is_larger_than_its_segments(fs: LosingFileS
     ],
 )
 def test_follower_refuses_what_does_not_continue_its_log(fs: LosingFileSystem, records: bytes, why: str) -> None:
-    log = filled(fs, 2, epoch=2)
+    log = filled(fs, 2, replace(SMALL, has_dense_offsets=True), epoch=2)
 
     with pytest.raises(CorruptMessageError, match=why):
         log.append_as_follower(records)
     assert log.log_end_offset == 2
+
+
+def test_follower_takes_the_gaps_that_its_leader_has_cleaned_and_remembers_that_they_are_no_damage(
+    fs: LosingFileSystem,
+) -> None:
+    log = filled(fs, 2, epoch=2)
+    log.append_as_follower(batch(b"a", base_offset=7, leader_epoch=4))
+    log.append_as_follower(batch(b"b" * 500, base_offset=9, leader_epoch=4))
+    log.flush()
+    crashed = reopened(fs.after_crash(), 10)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 8]
+    assert log.epoch_entries == (EpochEntry(2, 0), EpochEntry(4, 2))
+    assert crashed.epoch_entries == log.epoch_entries
+    assert [offset for offset, _ in read_all(crashed)] == [0, 1, 7, 9]
+    assert read_all(log) == read_all(crashed)
+
+
+def test_truncation_into_a_gap_ends_the_log_where_its_last_batch_does(fs: LosingFileSystem) -> None:
+    log = filled(fs, 2)
+    log.append_as_follower(batch(b"a", base_offset=7, leader_epoch=0))
+    log.truncate_to(5)
+
+    assert log.log_end_offset == 2
+    assert reopened(fs.after_crash(), 2).log_end_offset == 2
 
 
 # Rolling
@@ -340,11 +373,139 @@ def test_a_flush_in_flight_counts_for_nothing_after_a_truncation(fs: LosingFileS
 def test_retention_can_take_segments_off(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
     log.flush()
-    log.drop_oldest_segment()
+    log.remove_oldest(1)
 
     assert log.log_start_offset == log.segments[0].base_offset == 7
     assert log.epoch_entries == (EpochEntry(0, 7),)
+    assert reopened(fs.after_crash(), 20).log_start_offset == 0
+    log.run_file_changes()
     assert reopened(fs.after_crash(), 20).log_start_offset == 7
+
+
+def test_files_of_removed_segments_stay_for_the_delay(fs: LosingFileSystem) -> None:
+    log = filled(fs, 20, replace(SMALL, file_delete_delay_ms=1000))
+    log.flush()
+    log.remove_oldest(100)
+    log.run_file_changes()
+    deleted = [path for path in fs.files() if path.endswith(".deleted")]
+
+    assert [segment.base_offset for segment in log.segments] == [14]
+    assert sum(path.endswith(".log.deleted") for path in deleted) == 2
+    assert (log.delete_expired_files(5000), log.delete_expired_files(5999)) == (0, 0)
+    assert log.delete_expired_files(6000) == len(deleted) == log.statistics().removed_segments * 3
+    assert not any(path.endswith(".deleted") for path in fs.files())
+
+
+@pytest.mark.parametrize("crash_at", range(1, 30))
+def test_removal_survives_a_crash_at_every_operation(crash_at: int) -> None:
+    fs = LosingFileSystem()
+    log = filled(fs, 30)
+    log.flush()
+    fs.crash_at = fs.operations + crash_at
+    with contextlib.suppress(Crashed):
+        log.remove_oldest(3)
+        log.run_file_changes()
+    for survivor in (fs.after_crash(), *(fs.after_crash(Random(n)) for n in range(5))):
+        found = read_all(reopened(survivor, 30))
+        assert [offset for offset, _ in found] == list(range(found[0][0], 30))
+
+
+def test_a_full_disk_defers_file_changes_and_they_go_on_later(fs: LosingFileSystem) -> None:
+    log = filled(fs, 20)
+    log.flush()
+    log.remove_oldest(2)
+    fs.fail_on["rename"] = errno.ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        log.run_file_changes()
+    fs.fail_on.clear()
+    assert log.has_file_changes
+    log.append_as_leader(batch(b"more"), 0, NOW_MS)
+    log.run_file_changes()
+
+    assert not log.has_file_changes
+    assert reopened(fs.clone(), 20).log_start_offset == 14
+
+
+# What has rotted on the disk
+
+
+def cold(fs: LosingFileSystem, count: int = 20) -> Log:
+    """A log that was closed in order and opened again: nothing of it was looked at yet."""
+    filled(fs, count).close()
+    return reopened(fs, count, clean=True)
+
+
+@pytest.mark.parametrize("position", [3, 15, 30, 65, 80])
+def test_what_has_rotted_since_the_last_start_is_noticed_when_it_is_read(fs: LosingFileSystem, position: int) -> None:
+    log = cold(fs)
+    fs.damage(log.segments[1].log_path, position, 4)
+
+    with pytest.raises(CorruptFileError, match=log.segments[1].log_path):
+        read_all(log, 10_000)
+
+
+def test_what_this_process_wrote_or_has_looked_at_is_not_looked_at_again(
+    fs: LosingFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks: list[int] = []
+    honest = BatchCheck.check
+
+    def counting(self: BatchCheck, path: str, records: bytes, begin: Place, start_offset: int) -> None:
+        checks.append(begin.offset)
+        honest(self, path, records, begin, start_offset)
+
+    monkeypatch.setattr(BatchCheck, "check", counting)
+    log = cold(fs)
+    first = read_all(log)
+    looked_at = len(checks)
+    log.append_as_leader(batch(b"new"), 0, NOW_MS)
+
+    assert read_all(log)[:-1] == first
+    assert len(checks) == looked_at > 0
+
+
+def test_cleaned_segment_takes_the_place_of_others_for_readers_at_once(fs: LosingFileSystem) -> None:
+    log = filled(fs, 20)
+    log.flush()
+    replaced = log.cleanable_segments(14)
+    kept = batch(b"kept", base_offset=13, leader_epoch=0)
+    cleaned = write_cleaned(fs, log, kept, replaced)
+    log.replace_segments(cleaned, replaced)
+
+    assert read_all(log)[:2] == [(13, b"kept"), (14, b"value-14")]
+    log.run_file_changes()
+    assert read_all(log)[:2] == [(13, b"kept"), (14, b"value-14")]
+    assert [offset for offset, _ in read_all(reopened(fs.after_crash(), 20))] == list(range(13, 20))
+    with pytest.raises(CleaningAbortedError):
+        log.replace_segments(cleaned, replaced)
+
+
+@pytest.mark.parametrize("crash_at", range(1, 40))
+def test_swap_survives_a_crash_at_every_operation(crash_at: int) -> None:
+    fs = LosingFileSystem()
+    log = filled(fs, 30)
+    log.flush()
+    before = read_all(log)
+    replaced = log.cleanable_segments(21)
+    kept = batch(b"kept", base_offset=20, leader_epoch=0)
+    cleaned = write_cleaned(fs, log, kept, replaced)
+    fs.crash_at = fs.operations + crash_at
+    with contextlib.suppress(Crashed):
+        log.replace_segments(cleaned, replaced)
+        log.run_file_changes()
+    for survivor in (fs.after_crash(), *(fs.after_crash(Random(n)) for n in range(8))):
+        found = read_all(reopened(survivor, 30))
+        assert found in (before, [(20, b"kept"), *before[21:]])
+        assert read_all(reopened(survivor.after_crash(), 30)) == found
+
+
+def write_cleaned(fs: LosingFileSystem, log: Log, content: bytes, replaced: tuple[Segment, ...]) -> CleanedSegment:
+    path = replaced[0].log_path + ".cleaned"
+    fd = fs.open(path, create=True)
+    fs.pwritev(fd, [content], 0)
+    fs.fdatasync(fd)
+    fs.close(fd)
+    return CleanedSegment(path, replaced[0].base_offset, replaced[-1].next_offset, len(content))
 
 
 # Epochs

@@ -1,0 +1,32 @@
+"""When a log is to be flushed although nobody waits for it: flush.messages and flush.ms. Pure.
+
+Only with `flush.policy=os` is there ever something due: with fsync, every ack has been flushed already. Asked
+regularly, with monotonic time. Not here: the flush (`flush.py`), the schedule itself (broker).
+"""
+
+from __future__ import annotations
+
+from storage.log_config import LogConfig
+
+
+class FlushSchedule:
+    """Since when one log has unflushed records."""
+
+    __slots__ = ("_dirty_since_ms",)
+
+    def __init__(self) -> None:
+        self._dirty_since_ms: int | None = None
+
+    def flushed(self) -> None:
+        self._dirty_since_ms = None
+
+    def is_due(self, unflushed: int, config: LogConfig, now_ms: int) -> bool:
+        """`unflushed` counts records; time runs from the first call that sees one."""
+        if not unflushed:
+            self._dirty_since_ms = None
+            return False
+        if self._dirty_since_ms is None:
+            self._dirty_since_ms = now_ms
+        if config.flush_messages is not None and unflushed >= config.flush_messages:
+            return True
+        return config.flush_ms is not None and now_ms - self._dirty_since_ms >= config.flush_ms
