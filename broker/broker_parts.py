@@ -34,6 +34,7 @@ from broker.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.handler_pool import HandlerPool
 from broker.network.request_channel import RequestChannel
+from broker.produce_conversion import ProduceConverter
 from broker.replication.alter_partition import AlterPartitionManager
 from broker.replication.fetch_session import FetchSession
 from broker.replication.fetcher_driver import FetcherConfig
@@ -104,10 +105,12 @@ class BrokerParts:
         self.handlers = HandlerPool(
             self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads, on_fatal
         )
+        self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
         self.door = BrokerDoor(
             self.channel,
             lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
             ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
+            self.converter.begin,
         )
         self.server = broker_server(config.listener("BROKER"), config.socket_request_max_bytes, self.door)
         self.lifecycle = BrokerLifecycle(
@@ -188,6 +191,7 @@ class BrokerParts:
         await self.server.serving(False)
         await self.lifecycle.stop()
         await self.server.stop()
+        self.converter.close()
         await self.handlers.stop()
         await self.forwarded.stop()
         await self.fetchers.stop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.replication.fetch_session import FetchSession
-from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
+from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest, ProduceRequest
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc, configs_pb2
@@ -77,8 +77,14 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
     """Serves `penstock.v1.Broker`."""
 
     def __init__(
-        self, channel: RequestChannel, new_session: Callable[[], FetchSession], quotas: ConnectionQuotas
+        self,
+        channel: RequestChannel,
+        new_session: Callable[[], FetchSession],
+        quotas: ConnectionQuotas,
+        convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
     ) -> None:
+        """`convert`: what a produce stream waits for, if anything, before its request queues."""
+        self._convert = convert
         self._channel = channel
         self._new_session = new_session
         self._quotas = quotas
@@ -134,7 +140,10 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
             while (message := await context.read()) is not grpc.aio.EOF:
                 began_ns = time.monotonic_ns()
                 body = kind.decode(message)
+                converting = self._convert(body) if kind is _PRODUCE else None
                 self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+                if converting is not None:
+                    await converting
                 await processor.submit(kind.api, body, session)
         finally:
             processor.input_ended()

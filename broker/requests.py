@@ -22,6 +22,8 @@ class ProduceRequest:
     acks: int
     timeout_ms: int
     partitions: list[tuple[TopicPartition, bytes]]
+    refused: dict[int, ApiError] = field(default_factory=dict)
+    """By the index in `partitions`: what produce_conversion.py found before the request queued."""
 
 
 @dataclass(slots=True)

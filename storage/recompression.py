@@ -4,18 +4,20 @@ A body is unpacked and packed again as bytes; no record is parsed. Length, codec
 times, producer fields and the other attributes are not touched, and a batch that has the codec already passes as it
 is. Callers have verified the checksum BEFORE, since the one that is computed here would hide any damage.
 
-What a small request can make of itself is bounded: no batch grows beyond what readers unpack, and the batches of one
-append together not beyond a budget. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in
-Kafka, for what is stored.
+What a small request can make of itself is bounded: what the compressed batches of one append unpack to has a budget,
+and no batch is stored that readers would not unpack. `max.message.bytes` holds for a batch as it came
+(batch_validation.py) and, as in Kafka, for what is stored.
 
-`prepared` is for threads beside the loop (broker/produce_conversion.py), `in_topic_codec` for the log itself, which
-finds nothing to do where that was done, unless the topic's configuration has changed between.
+`is_due` and `prepared` are for threads beside the loop (broker/produce_conversion.py), `in_topic_codec` is for the
+log itself, which finds nothing to do where that was done, unless the topic's configuration has changed between.
 """
 
 from __future__ import annotations
 
-from penstock.errors import MessageTooLargeError
-from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, pack_batch, read_header
+from typing import NamedTuple
+
+from penstock.errors import ApiError, MessageTooLargeError
+from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from storage.batch_validation import check_produced
@@ -23,7 +25,8 @@ from storage.file_system import Bytes
 from storage.log_config import LogConfig
 
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
-"""What the batches of one append may unpack to: a larger one would be in the log, and no reader would take it."""
+"""What the compressed batches of one append may unpack to together, and what any batch may have before it is packed:
+a larger one would be in the log, and no reader would take it."""
 
 Batches = list[tuple[int, BatchHeader]]
 
@@ -36,26 +39,35 @@ _TARGETS = {
 }
 
 
-def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Bytes:
+class Converted(NamedTuple):
+    """Batches in their topic's codec, and what had to be unpacked for that."""
+
+    records: Bytes
+    batches: Batches
+    unpacked_bytes: int
+
+
+def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Converted:
     """What a produce request brought, checked like an append, in the topic's codec. Raises what the append would."""
-    return in_topic_codec(records, check_produced(records, config, now_ms), config, max_unpacked_bytes)[0]
+    return in_topic_codec(records, check_produced(records, config, now_ms), config, max_unpacked_bytes)
 
 
 def in_topic_codec(
     records: Bytes, batches: Batches, config: LogConfig, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
-) -> tuple[Bytes, Batches]:
+) -> Converted:
     """Checked batches in the topic's codec; the very same objects where there is nothing to do."""
-    if config.compression_type == "producer" or not needs_conversion(batches, config):
-        return records, batches
+    if config.compression_type == "producer" or not _needs_conversion(batches, config):
+        return Converted(records, batches, 0)
     target, level = target_of(config)
+    view = memoryview(records)
     pieces: list[Bytes] = []
     converted: Batches = []
-    at, left_bytes = 0, max_unpacked_bytes
+    at = unpacked_bytes = 0
     for position, header in batches:
-        piece: Bytes = memoryview(records)[position : position + header.size_bytes]
+        piece: Bytes = view[position : position + header.size_bytes]
         if header.codec != target:
-            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, left_bytes)
-            left_bytes -= len(body)
+            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes)
+            unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
             attributes = header.attributes & ~CODEC_MASK | target
             piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
             header = read_header(piece)
@@ -63,11 +75,20 @@ def in_topic_codec(
         pieces.append(piece)
         converted.append((at, header))
         at += header.size_bytes
-    return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), converted
+    return Converted(pieces[0] if len(pieces) == 1 else b"".join(pieces), converted, unpacked_bytes)
 
 
-def needs_conversion(batches: Batches, config: LogConfig) -> bool:
-    """Whether a batch is not in the topic's codec."""
+def is_due(records: Bytes, config: LogConfig) -> bool:
+    """Whether `prepared` has something to convert; looks at headers only, and leaves what is wrong to the append."""
+    if config.compression_type == "producer":
+        return False
+    try:
+        return _needs_conversion(list(iter_headers(records)), config)
+    except ApiError:
+        return False
+
+
+def _needs_conversion(batches: Batches, config: LogConfig) -> bool:
     target, _ = target_of(config)
     return any(header.codec != target for _, header in batches)
 
@@ -84,15 +105,15 @@ def target_of(config: LogConfig) -> tuple[Codec, int | None]:
 
 
 def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int) -> bytes:
-    limit_bytes = left_bytes
+    limit_bytes = MAX_UNPACKED_BYTES if codec == Codec.NONE else left_bytes
     if config.compression_type == "uncompressed":
-        limit_bytes = min(left_bytes, max(config.max_message_bytes - HEADER_BYTES, 0))
+        limit_bytes = min(limit_bytes, max(config.max_message_bytes - HEADER_BYTES, 0))
     try:
         return decompress(codec, memoryview(body), limit_bytes)
     except MessageTooLargeError as error:
         raise MessageTooLargeError(
-            f"{error}; it is unpacked because of compression.type={config.compression_type}, with max.message.bytes = "
-            f"{config.max_message_bytes} and {MAX_UNPACKED_BYTES} bytes for the batches of one append"
+            f"{error}; it had to be unpacked for compression.type={config.compression_type}, and max.message.bytes is "
+            f"{config.max_message_bytes}"
         ) from error
 
 

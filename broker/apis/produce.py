@@ -55,7 +55,11 @@ class ProduceApi:
             result = PartitionProduceResult(key)
             results.append(result)
             try:
-                self._append(self._replicas.get(key), records, body.acks, result, len(results) - 1, delayed)
+                partition = self._replicas.get(key)
+                if len(results) - 1 in body.refused:
+                    partition.leader_state()  # not leading is the answer to any records
+                    raise body.refused[len(results) - 1]
+                self._append(partition, records, body.acks, result, len(results) - 1, delayed)
             except ApiError as error:
                 result.error = error
         body.partitions = []  # the records are in the log: do not hold them until the ack

@@ -28,8 +28,10 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec, compress
 from penstock.record.reader import read_records
 from storage.batch_validation import whole_batches
+from storage.file_system import Bytes
 from storage.log_config import LogConfig
-from storage.recompression import MAX_UNPACKED_BYTES, in_topic_codec, prepared
+from storage.recompression import MAX_UNPACKED_BYTES, in_topic_codec, is_due
+from storage.recompression import prepared as prepared_whole
 
 NOW_MS = 1_700_000_000_000
 TARGETS = {
@@ -48,6 +50,10 @@ def topic(compression_type: str, **more: int) -> LogConfig:
 
 def produced(codec: Codec, **options: object) -> bytes:
     return build_batch(VALUES, keys=VALUES, timestamps_ms=NOW_MS, codec=codec, **options)  # type: ignore[arg-type]
+
+
+def prepared(records: bytes, config: LogConfig, now_ms: int, *budget: int) -> Bytes:
+    return prepared_whole(records, config, now_ms, *budget).records
 
 
 def with_body(body: bytes, codec: int, count: int = 1) -> bytes:
@@ -99,10 +105,11 @@ def test_of_several_batches_only_the_others_are_converted() -> None:
     gzip, zstd = produced(Codec.GZIP), produced(Codec.ZSTD)
     records = gzip + zstd + gzip
 
-    after, batches = in_topic_codec(records, list(whole_batches(records)), topic("zstd"))
+    after, batches, unpacked_bytes = in_topic_codec(records, list(whole_batches(records)), topic("zstd"))
 
     assert [header.codec for _, header in batches] == [Codec.ZSTD] * 3
     assert batches == list(iter_headers(after))
+    assert unpacked_bytes == 2 * (len(produced(Codec.NONE)) - HEADER_BYTES)
     middle = batches[1][0]
     assert bytes(after[middle : middle + len(zstd)]) == zstd
     assert [r.value for r in read_records(after)] == VALUES * 3
@@ -117,6 +124,15 @@ def test_the_topics_level_is_used(target: str, low: int, high: int) -> None:
 
     assert len(small) < len(fast)
     assert read_records(small) == read_records(fast) == read_records(source)
+
+
+def test_only_what_is_in_another_codec_is_due() -> None:
+    gzip, zstd = produced(Codec.GZIP), produced(Codec.ZSTD)
+
+    assert is_due(gzip, topic("zstd")) and is_due(zstd + gzip, topic("zstd")) and is_due(zstd, topic("uncompressed"))
+    assert not is_due(zstd + zstd, topic("zstd")) and not is_due(gzip, topic("producer"))
+    for wrong in (b"", b"garbage" * 30, with_body(b"", 6)):
+        assert not is_due(wrong, topic("zstd")), "the append says what is wrong with it"
 
 
 def test_damage_is_found_before_a_new_checksum_would_hide_it() -> None:
