@@ -6,23 +6,33 @@ thread is free for it, at the end of the loop's turn, so that it covers as much 
 subscribers get the flushed offset, on the loop.
 
 A failed fsync is final (ATC'20): `on_failure(log_dir, error)` is called once for the log dir, no log in it is flushed
-again, and nobody who waits for one is told that it was. Not here: what a flush does (`flush.py`), acks (broker).
+again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room or descriptors is
+none of that (`FlushDeferredError`): it is tried again after a pause, and whoever waits goes on waiting.
+
+Not here: what a flush does (`flush.py`), acks (broker).
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from storage.disk_errors import FlushDeferredError
 from storage.flush import PendingFlush
 from storage.log import Log
 
+_log = logging.getLogger(__name__)
+
 FLUSH_THREADS = 4
 """Flushes that may wait for a disk at the same time; a journal serves concurrent ones with one commit."""
+
+DEFERRED_MS = 1_000
+"""Pause before a flush that found no room is tried again."""
 
 OnFlushed = Callable[[int], None]
 OnFailure = Callable[[str, OSError], None]
@@ -37,23 +47,31 @@ class GroupCommitStatistics:
     in_flight: int
     queued: int
     failed_log_dirs: tuple[str, ...]
+    deferred: int = 0
+    """Logs that wait for room on their disk now."""
+    deferrals: int = 0
 
 
 class GroupCommit:
     """Flushes logs on request. Everything but the blocking part runs on one event loop."""
 
-    def __init__(self, on_failure: OnFailure, threads: int = FLUSH_THREADS) -> None:
+    def __init__(self, on_failure: OnFailure, threads: int = FLUSH_THREADS, *, deferred_ms: int = DEFERRED_MS) -> None:
+        self.on_timed: Callable[[float], None] = lambda seconds: None
+        """Told how long each flush took, good or bad."""
         self._on_failure = on_failure
         self._threads = threads
+        self._deferred_ms = deferred_ms
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="flush")
         self._subscribers: dict[Log, list[OnFlushed]] = {}
         self._queue: deque[Log] = deque()
         self._queued: set[Log] = set()
         self._in_flight: dict[Log, asyncio.Future[None]] = {}
         self._failed: set[str] = set()
+        self._deferred: dict[Log, asyncio.TimerHandle] = {}
+        self._short_of_room: set[Log] = set()
         self._turn_is_scheduled = False
         self._closing = False
-        self._requests = self._flushes = 0
+        self._requests = self._flushes = self._deferrals = 0
 
     def subscribe(self, log: Log, callback: OnFlushed) -> None:
         """`callback(flushed_offset)` after every flush of the log."""
@@ -62,6 +80,10 @@ class GroupCommit:
     def unsubscribe(self, log: Log) -> None:
         """Forget the log's callbacks; for a log that is closed."""
         self._subscribers.pop(log, None)
+        self._short_of_room.discard(log)
+        timer = self._deferred.pop(log, None)
+        if timer is not None:
+            timer.cancel()
 
     def request(self, log: Log) -> None:
         """See that everything that is in the log now is flushed, by the log's flush policy."""
@@ -73,7 +95,7 @@ class GroupCommit:
 
     def flush(self, log: Log) -> None:
         """Like `request`, but to the disk whatever the flush policy: for flush.messages, flush.ms and the schedule."""
-        if self._closing or log in self._queued or log.log_dir in self._failed:
+        if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
         self._queue.append(log)
@@ -102,6 +124,9 @@ class GroupCommit:
             return
         try:
             pending = log.prepare_flush()
+        except FlushDeferredError as error:
+            self._defer(log, error)
+            return
         except OSError as error:
             self._fail(log, error)
             return
@@ -110,19 +135,38 @@ class GroupCommit:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().run_in_executor(self._executor, pending.run)
         self._in_flight[log] = future
-        future.add_done_callback(lambda done: self._done(log, pending, done))
+        started_s = asyncio.get_running_loop().time()
+        future.add_done_callback(lambda done: self._done(log, pending, done, started_s))
 
-    def _done(self, log: Log, pending: PendingFlush, done: asyncio.Future[None]) -> None:
+    def _done(self, log: Log, pending: PendingFlush, done: asyncio.Future[None], started_s: float) -> None:
         del self._in_flight[log]
         self._flushes += 1
+        self.on_timed(asyncio.get_running_loop().time() - started_s)
         if self._queue:
             self._schedule_turn()
         error = done.exception()
         if error is None:
+            self._short_of_room.discard(log)
             log.complete_flush(pending)
             self._tell(log)
+        elif isinstance(error, FlushDeferredError):
+            self._defer(log, error)
         elif not log.closed:  # a deleted log's files may be gone; nobody waits for it
             self._fail(log, error)
+
+    def _defer(self, log: Log, error: FlushDeferredError) -> None:
+        """No room: nothing was flushed and nothing is lost. Requests that come meanwhile are part of the next try."""
+        if log.closed or self._closing:
+            return
+        self._deferrals += 1
+        if log not in self._short_of_room:
+            self._short_of_room.add(log)
+            _log.error("%s: the flush waits for room: %s", log.directory, error)
+        self._deferred[log] = asyncio.get_running_loop().call_later(self._deferred_ms / 1000, self._try_again, log)
+
+    def _try_again(self, log: Log) -> None:
+        del self._deferred[log]
+        self.flush(log)
 
     def _tell(self, log: Log) -> None:
         if log.closed or log.log_dir in self._failed:
@@ -147,6 +191,9 @@ class GroupCommit:
                 await asyncio.wait(self._in_flight.values())
             await asyncio.sleep(0)
         self._closing = True
+        for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
+            timer.cancel()
+        self._deferred.clear()
         self._executor.shutdown(wait=True)
 
     def statistics(self) -> GroupCommitStatistics:
@@ -156,6 +203,8 @@ class GroupCommit:
             in_flight=len(self._in_flight),
             queued=len(self._queue),
             failed_log_dirs=tuple(sorted(self._failed)),
+            deferred=len(self._deferred),
+            deferrals=self._deferrals,
         )
 
     def __repr__(self) -> str:

@@ -6,6 +6,8 @@ import asyncio
 import errno
 import threading
 
+import pytest
+
 from penstock.types import TopicPartition
 from storage.group_commit import GroupCommit
 from storage.log import Log
@@ -188,6 +190,67 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
         assert log.flushed_offset == 1
         assert fs.operations == before
         assert group_commit.statistics().failed_log_dirs == ("/d",)
+
+    asyncio.run(run())
+
+
+class FullFileSystem(LosingFileSystem):
+    """There is no room for a new file until the test makes some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.code = 0
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        if create and self.code:
+            raise OSError(self.code, "no room", path)
+        return super().open(path, create=create)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(code: int) -> None:
+    async def run() -> None:
+        fs, waiter = FullFileSystem(), Waiter()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit.subscribe(log, waiter)
+        took: list[float] = []
+        tried_often = asyncio.Event()
+
+        def timed(seconds: float) -> None:
+            took.append(seconds)
+            if len(took) == 3:
+                tried_often.set()
+
+        group_commit.on_timed = timed
+        log.append_as_leader(batch(b"x"), 1, NOW_MS)  # a new epoch, whose file is written before the record is flushed
+        fs.code = code
+        group_commit.request(log)
+        await asyncio.wait_for(tried_often.wait(), 10)
+        assert (waiter.told, log.flushed_offset) == ([], 1)
+        assert group_commit.statistics().deferrals >= 2
+        fs.code = 0
+        await waiter.until(2)
+
+        found = group_commit.statistics()
+        assert (found.deferred, found.failed_log_dirs, log.flushed_offset) == (0, (), 2)
+        assert len(took) == found.flushes >= 4
+        await group_commit.close()
+
+    asyncio.run(run())
+
+
+def test_close_does_not_wait_for_room() -> None:
+    async def run() -> None:
+        fs = FullFileSystem()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure, deferred_ms=3_600_000)
+        log.append_as_leader(batch(b"x"), 1, NOW_MS)
+        fs.code = errno.ENOSPC
+        group_commit.request(log)
+        await asyncio.wait_for(group_commit.close(), 10)
+
+        assert (group_commit.statistics().deferred, log.flushed_offset) == (0, 1)
 
     asyncio.run(run())
 
