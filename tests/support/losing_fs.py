@@ -308,6 +308,10 @@ class LosingFileSystem:
         del file.data[size:]
         file.sync()
 
+    def durable(self, path: str) -> bytes:
+        """What a power cut would leave of a file."""
+        return self._file(path).durable
+
     def files(self, path: str = "") -> list[str]:
         """Every file below a path."""
         found: list[str] = []
