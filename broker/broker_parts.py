@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from broker.apis.alter_configs import AlterConfigsApi
 from broker.apis.create_topics import CreateTopicsApi
@@ -29,6 +29,7 @@ from broker.grpc_door import BrokerDoor
 from broker.grpc_peers import Peers
 from broker.grpc_servers import broker_server
 from broker.lifecycle import BrokerLifecycle
+from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
 from broker.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.network.connection_quotas import ConnectionQuotas
@@ -40,20 +41,18 @@ from broker.replication.fetch_session import FetchSession
 from broker.replication.fetcher_driver import FetcherConfig
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.replica_manager import ReplicaManager
+from broker.scheduler import Scheduler
 from metadata.requests import RegisterBrokerRequest
 from penstock.clock import Clock
 from penstock.errors import KafkaStorageError
 from penstock.types import new_uuid
+from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
 FETCH_BACKOFF_MS = 200
-FLUSH_CHECK_MS = 1_000
-"""How often flush.messages and flush.ms are looked at (Kafka: log.flush.scheduler.interval.ms)."""
-ISR_CHECK_INTERVALS_PER_LAG = 2
-"""The ISR is looked at twice in `replica.lag.time.max.ms`, as Kafka does."""
 
 
 class BrokerParts:
@@ -122,9 +121,10 @@ class BrokerParts:
             self._caught_up,
         )
         self.replicas.on_replica_lost = self.lifecycle.leave_isrs
+        self.scheduler = Scheduler(clock, on_fatal)
+        self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, OsFileSystem())
+        self.upkeep.schedule(config)
         self._on_fatal = on_fatal
-        self._clock = clock
-        self._upkeep: list[asyncio.Task[None]] = []
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
         config, loader, replicas = self.config, self.loader, self.replicas
@@ -158,7 +158,7 @@ class BrokerParts:
         )
 
     def _registered(self, broker_epoch: int) -> None:
-        self.replicas.broker_epoch = broker_epoch
+        self.replicas.registered(broker_epoch)
 
     def _caught_up(self) -> None:
         self.publisher.caught_up(self.loader.image)
@@ -174,11 +174,7 @@ class BrokerParts:
         self.handlers.start()
         self.alter_partition.start()
         await self.server.start()
-        config = self.config
-        self._every(config.replica_lag_time_max_ms // ISR_CHECK_INTERVALS_PER_LAG, self._check_isrs)
-        self._every(FLUSH_CHECK_MS, self._flush_due)
-        self._every(config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
-        self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
+        self.scheduler.start()
         self.lifecycle.start().add_done_callback(self._task_done)
 
     async def stop(self, *, in_order: bool = True) -> None:
@@ -196,47 +192,12 @@ class BrokerParts:
         await self.forwarded.stop()
         await self.fetchers.stop()
         await self.alter_partition.stop()
-        for task in self._upkeep:
-            task.cancel()
-        await asyncio.gather(*self._upkeep, return_exceptions=True)
+        await self.scheduler.stop()
         await self.group_commit.close()
         try:
-            await self._checkpoint_high_watermarks()
+            await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())
         except (OSError, KafkaStorageError) as error:  # a full disk: the rest of the stop must not miss its turn
             log.error("the high watermarks were not written: %s", error)
-
-    # -- on schedule -------------------------------------------------------------------------------------------------
-
-    async def _check_isrs(self) -> None:
-        self.replicas.check_isrs()
-
-    async def _flush_due(self) -> None:
-        """flush.messages and flush.ms: only with flush.policy=os is there ever something due."""
-        now_ms = self._clock.now_ms()
-        for partition in self.replicas.partitions():
-            if partition.offline is None and partition.log.flush_is_due(now_ms):
-                self.group_commit.flush(partition.log)
-
-    async def _checkpoint_high_watermarks(self) -> None:
-        await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())
-
-    async def _checkpoint_recovery_points(self) -> None:
-        await asyncio.to_thread(self.log_manager.checkpoint_recovery_points)
-
-    def _every(self, interval_ms: int, job: Callable[[], Awaitable[None]]) -> None:
-        """Run a job on schedule. A disk error in a checkpoint is logged: it costs recovery time, not data."""
-
-        async def run() -> None:
-            while True:
-                await asyncio.sleep(max(1, interval_ms) / 1000)
-                try:
-                    await job()
-                except (OSError, KafkaStorageError) as error:
-                    log.error("%s failed: %s", getattr(job, "__name__", job), error)
-
-        task = asyncio.create_task(run())
-        task.add_done_callback(self._task_done)
-        self._upkeep.append(task)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

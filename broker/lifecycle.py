@@ -4,14 +4,18 @@
                                                                                  └─ want_shut_down ─► should_shut_down
 
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration. A heartbeat that
-the controller does not recognise leads to a new registration with the same incarnation. A broker that lost a replica to
-its disk asks to be fenced once: that takes it out of every ISR that has another member, the leaders of its partitions
-move, and it comes back into those that it can still follow. The controller needs to know nothing of disks for that.
+the controller does not recognise leads to a new registration with the same incarnation.
+
+A broker that lost a replica to its disk registers as its own successor: that takes it out of every ISR that has another
+member, the leaders of its partitions move, and it comes back into those ISRs that it can still follow. The new broker
+epoch is what makes this safe: what a leader remembers of its fetches is of the old one, and lets the lost replica into
+no ISR again (KIP-903). The controller needs to know nothing of disks for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +30,7 @@ from penstock.errors import (
     InconsistentClusterIdError,
     StaleBrokerEpochError,
 )
-from penstock.types import NO_OFFSET
+from penstock.types import NO_OFFSET, new_uuid
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +60,8 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._may_unfence = False
-        self._want_fence = False
+        self._replica_is_lost = False
+        self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
@@ -65,15 +70,17 @@ class BrokerLifecycle:
         return self._task
 
     def leave_isrs(self) -> None:
-        """A replica here is lost: with the next heartbeat, leave every ISR, and come back where that is deserved."""
-        self._want_fence = True
+        """A replica here is lost: leave every ISR, and come back where that is deserved."""
+        self._replica_is_lost = True
+        self._wake.set()
 
     async def _run(self) -> None:
         await self._register()
         while True:
+            if self._replica_is_lost:
+                await self._register_as_successor()
             try:
-                want_fence, self._want_fence = self._want_fence, False
-                answer = await self._heartbeat(want_fence=want_fence)
+                answer = await self._heartbeat()
                 if answer.is_fenced:
                     self.unfenced.clear()
                 elif not self.unfenced.is_set():
@@ -87,9 +94,22 @@ class BrokerLifecycle:
                 await self._register()
                 continue
             except ApiError as error:
-                self._want_fence = self._want_fence or want_fence
                 log.warning("heartbeat: %s", error)
-            await asyncio.sleep(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+            await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _register_as_successor(self) -> None:
+        """With the epoch of the registration before, as after a clean stop: the process that it is of is this one."""
+        log.warning("a replica is lost: broker %d registers anew", self._registration.broker_id)
+        self._registration = replace(
+            self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
+        )
+        await self._register()
 
     async def _register(self) -> None:
         while True:
@@ -104,20 +124,20 @@ class BrokerLifecycle:
                 log.info("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
+        self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)
         if not self._may_unfence:
             self._on_caught_up()
             self._may_unfence = True
 
-    async def _heartbeat(self, *, want_fence: bool = False, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+    async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         answer = await self._channel.call(
             BrokerHeartbeatRequest(
                 self._registration.cluster_id,
                 self._registration.broker_id,
                 self.broker_epoch,
                 self._loader.image.offset if self._may_unfence else NO_OFFSET,
-                want_fence=want_fence,
                 want_shut_down=want_shut_down,
             ),
             self._heartbeat_interval_ms * 4,

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from broker.config import NodeConfig
-from broker.replication.replica_manager import ReplicaManager, TopicSettings
+from broker.replication.assignment import TopicSettings
+from broker.replication.replica_manager import ReplicaManager
 from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
@@ -59,6 +60,8 @@ class MetadataPublisher:
             found = image.topic(name)
             if found is not None:
                 self._apply_topic(image, found, found.partitions)
+        if delta.changed_brokers:
+            self._replicas.revive_lost()  # AFTER all roles of this image: they may be judged by its registrations now
 
     def _apply_topic(self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int]) -> None:
         settings = self._settings(image, topic.name)
@@ -69,7 +72,7 @@ class MetadataPublisher:
                 leader = image.brokers.get(state.leader_id)
                 hint = LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint if leader else None)
                 self._replicas.apply(key, topic.topic_id, state, settings, hint)
-            elif self._replicas.find(key) is not None:
+            elif self._replicas.hosts(key):
                 self._replicas.remove(key, topic.topic_id)
 
     def _delete_topic(self, topic: TopicImage) -> None:

@@ -7,34 +7,25 @@ in partition.py and leader_state.py; sending AlterPartition is alter_partition.p
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.leader_state import ProposedIsr
+from broker.replication.lost_replicas import LostReplicas, Verdict
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
-from penstock.types import NO_LEADER, LeaderHint, TopicPartition
-from storage.disk_errors import is_disk_full
+from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
+from storage.disk_errors import is_shortage
 from storage.group_commit import GroupCommit
-from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """What a topic's configuration means to its partitions."""
-
-    log: LogConfig
-    min_insync_replicas: int
-    flush_policy: FlushPolicy = "fsync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +57,6 @@ class ReplicaManager:
         self, broker_id: int, log_manager: LogManager, group_commit: GroupCommit, clock: Clock, lag_time_ms_max: int
     ) -> None:
         self.broker_id = broker_id
-        self.broker_epoch = -1
         self.clock = clock
         self.proposals: IsrProposals | None = None
         self.fetchers: FetcherManager | None = None
@@ -79,8 +69,22 @@ class ReplicaManager:
         self._group_commit = group_commit
         self._lag_time_ms_max = lag_time_ms_max
         self._partitions: dict[TopicPartition, Partition] = {}
+        self._assignments: dict[TopicPartition, Assignment] = {}
         self._high_watermarks = log_manager.high_watermarks()
+        self.lost = LostReplicas(broker_id)
+        for key, offline in log_manager.offline_logs.items():
+            self.lost.found(key, offline.error)
         self._retired_shrinks = self._retired_expands = 0
+
+    @property
+    def broker_epoch(self) -> int:
+        """That of this broker's registration, as the controller answered it."""
+        return self.lost.broker_epoch
+
+    def registered(self, broker_epoch: int) -> None:
+        """The controller has answered a registration."""
+        self.lost.broker_epoch = broker_epoch
+        self.revive_lost()
 
     def find(self, partition: TopicPartition) -> Partition | None:
         return self._partitions.get(partition)
@@ -106,30 +110,26 @@ class ReplicaManager:
         hint: LeaderHint,
     ) -> None:
         """This broker hosts `key` now, in the role that `state` says."""
-        partition = self._partitions.get(key) or self._host(key, topic_id, settings, state.partition_epoch == 0)
+        assignment = self._assignments[key] = Assignment(topic_id, state, settings, hint)
+        if key in self.lost:
+            self._revive(key)
+            return
+        partition = self._partitions.get(key)
         if partition is None:
-            return
-        partition.log.flush_policy = settings.flush_policy
-        if partition.log.config != settings.log:
-            partition.log.update_config(settings.log)
-        partition.min_insync_replicas = min(settings.min_insync_replicas, len(state.replicas))
-        if partition.offline is not None:
-            return
-        try:
-            if state.leader_id == self.broker_id:
-                self._lead(partition, state)
-            else:
-                self._follow(partition, state, hint)
-        except (OSError, KafkaStorageError) as error:
-            self.partition_failed(partition, error)
+            try:
+                partition = self._host(key, assignment, is_new=state.partition_epoch == 0)
+            except (ApiError, OSError) as error:
+                log.error("%s cannot be hosted: %s", key, error)
+                self.lost.not_created(key, error, is_new=state.partition_epoch == 0)
+                if self.broker_id in state.isr:
+                    self._leave_isrs(state)
+                return
+        self._take_role(partition, assignment)
 
-    def _host(self, key: TopicPartition, topic_id: str, settings: TopicSettings, is_new: bool) -> Partition | None:
-        try:
-            partition_log = self._log_manager.get_or_create(key, topic_id, settings.log, is_new=is_new)
-        except (ApiError, OSError) as error:
-            log.error("%s cannot be hosted: %s", key, error)
-            self.on_replica_lost()
-            return None
+    def _host(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
+        """A partition over the log that is there, or over a new one; raises what the log manager raises."""
+        settings = assignment.settings
+        partition_log = self._log_manager.get_or_create(key, assignment.topic_id, settings.log, is_new=is_new)
         partition = Partition(
             self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
         )
@@ -138,6 +138,20 @@ class ReplicaManager:
         self._partitions[key] = partition
         self._group_commit.subscribe(partition_log, partition.flushed)
         return partition
+
+    def _take_role(self, partition: Partition, assignment: Assignment) -> None:
+        _, state, settings, hint = assignment
+        partition.log.flush_policy = settings.flush_policy
+        if partition.log.config != settings.log:
+            partition.log.update_config(settings.log)
+        partition.min_insync_replicas = min(settings.min_insync_replicas, len(state.replicas))
+        try:
+            if state.leader_id == self.broker_id:
+                self._lead(partition, state)
+            else:
+                self._follow(partition, state, hint)
+        except (OSError, KafkaStorageError) as error:
+            self.partition_failed(partition, error)
 
     def _lead(self, partition: Partition, state: PartitionRegistration) -> None:
         self._stop_fetching(partition)
@@ -178,22 +192,75 @@ class ReplicaManager:
         partition = self._partitions.get(key)
         if partition is not None and partition.log.topic_id != topic_id:
             return
+        self.lost.forget(key)
+        self._assignments.pop(key, None)
         if partition is not None:
-            del self._partitions[key]
-            self._stop_fetching(partition)
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
-            self._group_commit.unsubscribe(partition.log)
+            self._dismiss(partition)
         found = self._log_manager.get(key)
         if found is not None and found.topic_id not in ("", topic_id):
             return  # the log of another topic that had this name: no record says that it goes
         try:
-            directory = self._log_manager.set_aside_for_deletion(key)
+            self._log_manager.set_aside_for_deletion(key)  # its files go later, by the job delete-logs
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
             log.error("%s was deleted, but not from its disk: %s", key, error)
+
+    def _dismiss(self, partition: Partition) -> None:
+        self._partitions.pop(partition.topic_partition, None)
+        self._stop_fetching(partition)
+        self._group_commit.unsubscribe(partition.log)
+
+    def hosts(self, key: TopicPartition) -> bool:
+        """Whether this broker serves the partition, or would if it could."""
+        return key in self._partitions or key in self.lost
+
+    # -- replicas that are lost --------------------------------------------------------------------------------------
+
+    def revive_lost(self) -> None:
+        """Take every lost replica into service that may be by now; called on schedule and after a registration."""
+        for key in self.lost.partitions:
+            self._revive(key)
+
+    def _revive(self, key: TopicPartition) -> None:
+        """See lost_replicas.py for when a damaged log may be given up."""
+        lost, assignment = self.lost.get(key), self._assignments.get(key)
+        if lost is None or assignment is None:
             return
-        if directory is not None:
-            removal = asyncio.get_running_loop().run_in_executor(None, self._log_manager.remove_deleted, directory)
-            removal.add_done_callback(_log_failed_removal)
+        verdict = self.lost.verdict(key, assignment.state)
+        if verdict is Verdict.WAIT:
+            self._say(key, f"{lost.why}; {self.lost.obstacle(key, assignment.state)}")
+            return
+        try:
+            if verdict is Verdict.REBUILD:
+                self._give_up_log(key, assignment)
+            partition = self._host(key, assignment, is_new=lost.starts_empty)
+        except (ApiError, OSError) as error:
+            self._say(key, f"it cannot be hosted yet: {error}")
+            return
+        self.lost.forget(key)
+        self._take_role(partition, assignment)
+
+    def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
+        path = self._log_manager.set_aside_rotten(key)
+        partition = self._partitions.get(key)
+        if partition is not None:
+            self._dismiss(partition)
+        self._high_watermarks.pop(key, None)
+        self.lost.set_aside(key)
+        leader_id = assignment.state.leader_id
+        log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
+
+    def _say(self, key: TopicPartition, what: str) -> None:
+        """Once, until it is something else."""
+        lost = self.lost.get(key)
+        if lost is not None and lost.said != what:
+            lost.said = what
+            log.error("%s is offline here, %s", key, what)
+
+    def _leave_isrs(self, state: PartitionRegistration) -> None:
+        """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
+        if len(state.replicas) > 1:
+            self.on_replica_lost()
 
     def count_bytes_out(self, size_bytes: int, is_replica: bool) -> None:
         """A fetch was answered with so many record bytes."""
@@ -206,6 +273,13 @@ class ReplicaManager:
 
     def request_flush(self, partition: Partition) -> None:
         self._group_commit.request(partition.log)
+
+    def flush_due(self) -> None:
+        """flush.messages and flush.ms: only with flush.policy=os is there ever something due; called on schedule."""
+        now_ms = self.clock.now_ms()
+        for partition in self._partitions.values():
+            if partition.offline is None and partition.log.flush_is_due(now_ms):
+                self._group_commit.flush(partition.log)
 
     def check_isrs(self) -> None:
         """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused; called on
@@ -221,6 +295,7 @@ class ReplicaManager:
     def brokers_changed(self, registered_epochs: dict[int, int], active_brokers: frozenset[int]) -> None:
         """Who is registered, and who of them is in service, as the metadata has it now."""
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
+        self.lost.registered_epoch = registered_epochs.get(self.broker_id, NO_EPOCH)
         for partition in self._partitions.values():
             self._reconsider(partition)
 
@@ -253,11 +328,12 @@ class ReplicaManager:
             self.proposals.propose(partition, proposed)
 
     def disk_error(self, partition: Partition, error: Exception) -> None:
-        """What a failed read or append means: a full disk refuses writes and no more; damage takes one replica offline;
-        anything else is the log dir's failure, for a disk that failed once is not trusted again (ATC'20)."""
+        """What a failed read or append means: a shortage (a full disk, no descriptors) refuses one operation and no
+        more; damage takes one replica offline; anything else is the log dir's failure, for a disk that failed once is
+        not trusted again (ATC'20)."""
         cause = error if isinstance(error, OSError) else error.__cause__
-        if isinstance(cause, OSError) and is_disk_full(cause):
-            log.error("%s: the disk is full: %s", partition, error)
+        if is_shortage(error):
+            log.error("%s: refused for now: %s", partition, error)
         elif isinstance(error, CorruptFileError):
             self._log_manager.fail_log(partition.topic_partition, error)
             self.partition_failed(partition, error)
@@ -270,7 +346,8 @@ class ReplicaManager:
         log.error("%s goes offline: %s", partition, error)
         self._stop_fetching(partition)
         partition.stop(error if isinstance(error, ApiError) else KafkaStorageError(f"{partition}: {error}"))
-        self.on_replica_lost()
+        self.lost.found(partition.topic_partition, error)
+        self._leave_isrs(partition.state)
 
     def directory_failed(self, directory: str, error: Exception) -> None:
         """A log dir failed: every partition in it goes offline, and the dir is not used again."""
@@ -295,7 +372,7 @@ class ReplicaManager:
             leaders=len(leading),
             under_replicated=sum(p.is_under_replicated for p in hosted),
             under_min_isr=sum(p.is_under_min_isr for p in hosted),
-            offline=sum(p.offline is not None for p in hosted),
+            offline=len(self.lost),
             isr_shrinks=self._retired_shrinks + sum(state.isr_shrinks for state in leading),
             isr_expands=self._retired_expands + sum(state.isr_expands for state in leading),
             bytes_in=self.bytes_in,
@@ -307,9 +384,3 @@ class ReplicaManager:
 
     def __repr__(self) -> str:
         return f"ReplicaManager(broker {self.broker_id}, {len(self._partitions)} partitions)"
-
-
-def _log_failed_removal(removal: asyncio.Future[None]) -> None:
-    """The rest of a deleted directory is removed at the next start."""
-    if not removal.cancelled() and (error := removal.exception()) is not None:
-        log.error("a deleted log's files could not be removed: %s", error)

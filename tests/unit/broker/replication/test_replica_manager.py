@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from broker.replication.leader_state import ProposedIsr
+from broker.replication.assignment import TopicSettings
+from broker.replication.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager, TopicSettings
+from broker.replication.replica_manager import ReplicaManager
+from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
-from penstock.types import OffsetAndEpoch, TopicPartition
+from penstock.types import TopicPartition
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
 from storage.meta_properties import format_directory
-from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 LEADER, LEADER_EPOCH = 1, 5
 EPOCHS = {1: 101, 2: 102, 3: 103}
@@ -45,7 +48,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
     group_commit = GroupCommit(lambda log_dir, error: None)
     manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
-    manager.broker_epoch = EPOCHS[LEADER]
+    manager.registered(EPOCHS[LEADER])
     manager.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
@@ -55,7 +58,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
 
 
 def fetches_everything(partition: Partition, replica_id: int) -> None:
-    partition.note_follower_fetch(replica_id, EPOCHS[replica_id], OffsetAndEpoch(0, -1), LEADER_EPOCH, now_ms=1)
+    partition.note_follower_fetch(replica_id, EPOCHS[replica_id], ReplicaPosition(0, -1), LEADER_EPOCH, now_ms=1)
 
 
 def test_a_follower_that_caught_up_while_fenced_joins_when_it_is_unfenced(tmp_path: Path) -> None:
@@ -114,5 +117,129 @@ def test_a_replica_that_its_disk_lost_is_told_so_that_others_may_lead(tmp_path: 
             manager.on_replica_lost = lambda: lost.append(None)
             manager.disk_error(partition, CorruptFileError("t-0/00.log", 0, "rot"))
             assert partition.offline is not None and lost == [None]
+
+    asyncio.run(scenario())
+
+
+ROT = CorruptFileError("t-0/00.log", 0, "rot")
+NEXT_EPOCH = 201
+
+
+def damage(manager: ReplicaManager, partition: Partition) -> Path:
+    """Some records, and then rot that somebody reads; the directory of the log."""
+    partition.log.append_as_leader(batch(b"v1", b"v2"), LEADER_EPOCH, 1_700_000_000_000)
+    manager.disk_error(partition, ROT)
+    return Path(partition.log.directory)
+
+
+def registers_anew(manager: ReplicaManager, epoch: int = NEXT_EPOCH) -> None:
+    manager.brokers_changed({**EPOCHS, LEADER: epoch}, frozenset({1, 2}))
+    manager.registered(epoch)
+
+
+def led_by_2(partition_epoch: int, isr: tuple[int, ...] = (2,)) -> PartitionRegistration:
+    return state(2, LEADER_EPOCH + 1, partition_epoch, isr=isr)
+
+
+def apply(manager: ReplicaManager, registration: PartitionRegistration) -> None:
+    manager.apply(PARTITION, TOPIC_ID, registration, SETTINGS, NOBODY)
+
+
+def test_a_damaged_replica_is_made_anew_once_another_leads_and_the_registration_is_newer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            directory = damage(manager, partition)
+            apply(manager, led_by_2(1))
+            assert manager.get(PARTITION) is partition and manager.statistics().offline == 1
+            registers_anew(manager)
+            anew = manager.get(PARTITION)
+            assert anew is not partition and anew.offline is None
+            assert (anew.log.log_end_offset, anew.high_watermark, anew.state.leader_id) == (0, 0, 2)
+            assert manager.statistics().offline == 0 and manager.lost.statistics().rebuilt == 1
+            (aside,) = (path for path in directory.parent.iterdir() if path.name.endswith("-rotten"))
+            assert any(path.stat().st_size for path in aside.glob("*.log"))
+
+    asyncio.run(scenario())
+
+
+def test_a_damaged_replica_in_the_isr_stays_offline_and_keeps_its_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            directory = damage(manager, partition)
+            registers_anew(manager)
+            for partition_epoch in (1, 2, 3):
+                apply(manager, state(LEADER, LEADER_EPOCH + partition_epoch, partition_epoch, isr=(LEADER,)))
+            manager.revive_lost()
+            assert manager.get(PARTITION) is partition and partition.offline is not None
+            assert directory.exists()
+            said = [record.message for record in caplog.records if "the only replica in sync" in record.message]
+            assert len(said) == 1 and "t-0/00.log" in said[0] and "penstock log recover" in said[0]
+
+    asyncio.run(scenario())
+
+
+def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_self: LogManager, _key: TopicPartition) -> str:
+        raise KafkaStorageError("full")
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            damage(manager, partition)
+            apply(manager, led_by_2(1))
+            with monkeypatch.context() as context:
+                context.setattr(LogManager, "set_aside_rotten", refused)
+                registers_anew(manager)
+                assert manager.get(PARTITION) is partition
+            manager.revive_lost()
+            assert manager.get(PARTITION) is not partition and manager.get(PARTITION).offline is None
+
+    asyncio.run(scenario())
+
+
+def test_a_replica_that_found_no_room_leaves_the_isr_and_is_created_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = TopicPartition("full", 0)
+
+    def full(*_args: object, **_options: object) -> None:
+        raise KafkaStorageError("full") from OSError(errno.ENOSPC, "full")
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, _, _):
+            lost: list[None] = []
+            manager.on_replica_lost = lambda: lost.append(None)
+            with monkeypatch.context() as context:
+                context.setattr(LogManager, "get_or_create", full)
+                manager.apply(other, "other-id", state(2, 0, 0, isr=(1, 2, 3)), SETTINGS, NOBODY)
+                manager.revive_lost()
+            assert manager.find(other) is None and manager.hosts(other) and lost == [None]
+            manager.revive_lost()
+            assert manager.get(other).state.leader_id == 2 and not len(manager.lost)
+
+    asyncio.run(scenario())
+
+
+def test_a_lost_replica_of_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            directory = damage(manager, partition)
+            manager.remove(PARTITION, TOPIC_ID)
+            assert not manager.hosts(PARTITION) and not directory.exists()
+
+    asyncio.run(scenario())
+
+
+def test_the_only_replica_of_a_partition_costs_the_others_no_new_registration(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            lost: list[None] = []
+            manager.on_replica_lost = lambda: lost.append(None)
+            apply(manager, state(LEADER, LEADER_EPOCH, 1, isr=(LEADER,), replicas=(LEADER,)))
+            damage(manager, partition)
+            assert partition.offline is not None and lost == []
 
     asyncio.run(scenario())

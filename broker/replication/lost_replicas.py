@@ -1,0 +1,147 @@
+"""Replicas that this broker should serve and cannot: why, and when each of them may be made anew.
+
+    damaged       its log has rotted. Set aside and fetched whole from the leader, once that can lose nothing
+    out of use    its log dir failed, or somebody must look at it. Stays until the node is started again
+    without log   none could be created, for lack of room or descriptors. Tried again
+
+Pure. A replica that begins with nothing must not be taken for the one that had everything (KIP-903), so a damaged one
+is made anew only when all of this holds:
+
+- this broker has registered since the damage was found, so that what leaders know of its earlier fetches, which were of
+  another broker epoch, lets it into no ISR. That registration also took it out of every ISR that has another member;
+- the metadata that says the rest is not older than that registration;
+- this broker is not in the ISR: the last member stays in it, for nobody else is known to hold every acked record;
+- another broker leads: there is somebody to fetch from.
+
+From then on it counts as in sync only after it has fetched up to the high watermark, as any follower. Not here: doing
+it (replica_manager.py), registering (`broker/lifecycle.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from metadata.registrations import PartitionRegistration
+from penstock.errors import CorruptFileError
+from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
+
+
+class Loss(Enum):
+    """What ails a replica."""
+
+    DAMAGED = "damaged"
+    OUT_OF_USE = "out of use"
+    WITHOUT_LOG = "without log"
+
+
+class Verdict(Enum):
+    """What to do about it now."""
+
+    WAIT = "wait"
+    REBUILD = "set the log aside, and begin with an empty one"
+    HOST = "try again to create the log"
+
+
+@dataclass(slots=True)
+class LostReplica:
+    """One of them."""
+
+    loss: Loss
+    why: Exception
+    broker_epoch: int  # of this broker when the loss was found
+    starts_empty: bool = False  # nothing that was acked is missing: new in the cluster, or set aside before
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LostReplicasStatistics:
+    """How many there are now, and how many logs were set aside for a new one since the start."""
+
+    damaged: int
+    out_of_use: int
+    without_log: int
+    rebuilt: int
+
+
+class LostReplicas:
+    """The lost replicas of one broker, which keeps the two epochs: what the controller answered last, and what the
+    metadata shows."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = NO_EPOCH
+        self.registered_epoch = NO_EPOCH
+        self._lost: dict[TopicPartition, LostReplica] = {}
+        self._rebuilt = 0
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._lost
+
+    def __len__(self) -> int:
+        return len(self._lost)
+
+    def get(self, key: TopicPartition) -> LostReplica | None:
+        return self._lost.get(key)
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        return tuple(self._lost)
+
+    def found(self, key: TopicPartition, why: Exception) -> None:
+        """Its log is damaged, or cannot be used, as was found now."""
+        self._lost[key] = LostReplica(_loss_of(why), why, self.broker_epoch)
+
+    def not_created(self, key: TopicPartition, why: Exception, *, is_new: bool) -> None:
+        """It has no log; `is_new`: nor had one before, in the whole cluster."""
+        self._lost[key] = LostReplica(Loss.WITHOUT_LOG, why, self.broker_epoch, is_new)
+
+    def set_aside(self, key: TopicPartition) -> None:
+        """Its damaged log is out of the way."""
+        lost = self._lost[key]
+        lost.loss, lost.starts_empty = Loss.WITHOUT_LOG, True
+        self._rebuilt += 1
+
+    def forget(self, key: TopicPartition) -> None:
+        """It is served again, or has not to be."""
+        self._lost.pop(key, None)
+
+    def verdict(self, key: TopicPartition, state: PartitionRegistration) -> Verdict:
+        """What may be done now; `state` is the newest word of the metadata on the partition."""
+        if self._lost[key].loss is Loss.WITHOUT_LOG:
+            return Verdict.HOST
+        return Verdict.WAIT if self.obstacle(key, state) else Verdict.REBUILD
+
+    def obstacle(self, key: TopicPartition, state: PartitionRegistration) -> str:
+        """What is in the way of a new log, with the remedy where a person must do something; "" when nothing is."""
+        lost = self._lost[key]
+        if lost.loss is Loss.OUT_OF_USE:
+            return "it stays so until the disk is in order and this node was started again"
+        if self.registered_epoch != self.broker_epoch or self.broker_epoch <= lost.broker_epoch:
+            return "this broker registers anew first"
+        if self.broker_id in state.isr:
+            return (
+                "this is the only replica in sync, and no other is known to have every acked record: restore the file, "
+                "or keep what `penstock log recover` can save of it, or delete the topic"
+            )
+        if state.leader_id in (NO_LEADER, self.broker_id):
+            return "there is no other leader to fetch it from"
+        return ""
+
+    def statistics(self) -> LostReplicasStatistics:
+        losses = [lost.loss for lost in tuple(self._lost.values())]
+        return LostReplicasStatistics(
+            losses.count(Loss.DAMAGED), losses.count(Loss.OUT_OF_USE), losses.count(Loss.WITHOUT_LOG), self._rebuilt
+        )
+
+    def __repr__(self) -> str:
+        return f"LostReplicas({', '.join(f'{key}: {lost.loss.value}' for key, lost in self._lost.items()) or 'none'})"
+
+
+def _loss_of(why: BaseException | None) -> Loss:
+    """By the error, or what caused it."""
+    while why is not None:
+        if isinstance(why, CorruptFileError):
+            return Loss.DAMAGED
+        why = why.__cause__
+    return Loss.OUT_OF_USE
