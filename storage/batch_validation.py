@@ -16,6 +16,7 @@ from penstock.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     MessageTooLargeError,
+    RecordListTooLargeError,
 )
 from penstock.record.batch import (
     PLACEMENT_BYTES,
@@ -59,6 +60,10 @@ def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple[int, BatchHeader]]:
     """The batches of a produce request, after every check of the leader."""
+    if len(records) > config.segment_bytes:
+        raise RecordListTooLargeError(
+            f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
+        )
     batches = list(whole_batches(records))
     for position, header in batches:
         if header.size_bytes > config.max_message_bytes:
@@ -140,6 +145,11 @@ def check_fetched(
             raise CorruptMessageError(f"the checksum of the leader's batch at offset {header.base_offset} is wrong")
         expected, epoch = header.next_offset, header.leader_epoch
     return batches
+
+
+def has_gap(batches: list[tuple[int, BatchHeader]], log_end_offset: int) -> bool:
+    """Whether offsets are missing before or between the batches, which begin at or above the log end."""
+    return batches[-1][1].next_offset - log_end_offset > sum(header.last_offset_delta + 1 for _, header in batches)
 
 
 def fetched_runs(

@@ -32,11 +32,11 @@ from storage.file_names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    OFFSET_GAPS,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
 )
 from storage.file_system import FileSystem
+from storage.offset_gaps import allow_gaps
 from storage.segment import Segment
 from storage.segment_indexes import SegmentIndexes
 
@@ -74,7 +74,7 @@ class FileChanges:
             self._deleted[path + DELETED_SUFFIX] = None
 
     def replace(self, new: Segment, replaced: Sequence[Segment]) -> None:
-        """`new`, whose records stand in its .cleaned file, has taken the place of the segments."""
+        """`new`, whose records stand in its .cleaned file, has taken the place of the consecutive segments."""
         swap, cleaned = new.log_path + SWAP_SUFFIX, new.log_path + CLEANED_SUFFIX
         others = [segment.stem for segment in replaced if segment.base_offset != new.base_offset]
         indexes = SegmentIndexes(self._fs, new.stem, new.base_offset, new.indexes.interval_bytes)
@@ -147,16 +147,3 @@ class FileChanges:
 
     def __repr__(self) -> str:
         return f"FileChanges({self._directory}, {len(self._steps)} steps queued, {len(self._deleted)} files to unlink)"
-
-
-def may_have_gaps(fs: FileSystem, directory: str) -> bool:
-    """Whether records were ever taken out of the middle of this log."""
-    return fs.exists(f"{directory}/{OFFSET_GAPS}")
-
-
-def allow_gaps(fs: FileSystem, directory: str) -> None:
-    """From now on, durably, a gap in the offsets is no damage."""
-    path = f"{directory}/{OFFSET_GAPS}"
-    if not fs.exists(path):
-        fs.close(fs.open(path, create=True))
-        fs.fsync_dir(directory)

@@ -16,24 +16,20 @@ from __future__ import annotations
 import os
 
 from penstock import epochs
-from penstock.errors import (
-    CleaningAbortedError,
-    InvariantViolation,
-    OffsetOutOfRangeError,
-    RecordListTooLargeError,
-)
+from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage import timestamp_lookup
 from storage.batch_check import BatchCheck
-from storage.batch_validation import Placed, check_fetched, check_produced, fetched_runs, place_as_leader
+from storage.batch_validation import Placed, check_fetched, check_produced, fetched_runs, has_gap, place_as_leader
 from storage.disk_errors import storage_error
-from storage.file_changes import FileChanges, allow_gaps, may_have_gaps
+from storage.file_changes import FileChanges
 from storage.file_system import Bytes, FileSystem
 from storage.flush import FlushTracker, PendingFlush
 from storage.flush_schedule import FlushSchedule
 from storage.log_config import LogConfig
 from storage.log_health import LogHealth
-from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogOptions, LogStatistics
+from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
+from storage.offset_gaps import OffsetGaps
 from storage.partition_metadata import write_topic_id
 from storage.recovery import open_segments
 from storage.segment import Segment
@@ -61,30 +57,24 @@ class Log:
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()
         self._changes = FileChanges(fs, directory)
-        self.may_have_gaps = self._gaps_are_marked = may_have_gaps(fs, directory)
+        self._gaps = OffsetGaps(fs, directory)
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
         self._health = LogHealth(directory)
-        self._appended_records = self._appended_bytes = self._read_bytes = 0
-        self._rolls = self._truncations = self._replaced = self._removed = 0
-        self._recovery_cut_bytes = recovered.cut_bytes
+        self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
 
     @classmethod
     def create(
         cls, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
     ) -> Log:
         """A new, empty log in a new directory; durable with its first flush."""
-        try:
+        with LogHealth(directory).refusing("create the log"):
             fs.mkdir(directory)
             if options.topic_id:
                 write_topic_id(fs, directory, options.topic_id)
             log = cls(fs, directory, topic_partition, config, options)
-        except OSError as error:
-            raise storage_error("create the log", directory, error) from error
         log._flushing.directory_created()
         return log
-
-    # What is in it
 
     @property
     def log_dir(self) -> str:
@@ -143,10 +133,6 @@ class Log:
         """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
         self._health.must_be_writable()
         batches = check_produced(records, self.config, now_ms)
-        if len(records) > self.config.segment_bytes:
-            raise RecordListTooLargeError(
-                f"{len(records)} bytes do not fit into a segment of segment.bytes = {self.config.segment_bytes}"
-            )
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
@@ -161,20 +147,13 @@ class Log:
         dense = self.config.has_dense_offsets
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch, dense=dense)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
-        if info.last_offset + 1 - self.log_end_offset > sum(header.last_offset_delta + 1 for _, header in batches):
-            self._allow_gaps()
+        if has_gap(batches, self.log_end_offset):
+            with self._health.refusing("append"):
+                self._gaps.mark()
         room = self.config.segment_bytes - self._segments.active.size_bytes
         for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
             self._write(placed)
         return info
-
-    def _allow_gaps(self) -> None:
-        if not self._gaps_are_marked:
-            try:
-                allow_gaps(self._fs, self.directory)
-            except OSError as error:
-                raise self._health.refuse("append", error) from error
-            self.may_have_gaps = self._gaps_are_marked = True
 
     def _write(self, placed: Placed) -> None:
         path = self._segments.active.log_path
@@ -186,9 +165,9 @@ class Log:
             if self._segments.active.broken:
                 raise self._health.fail("append", error, path) from error
             raise storage_error("append", path, error) from error
-        self._appended_bytes += placed.size_bytes
+        self._counters.appended_bytes += placed.size_bytes
         for header in placed.headers:
-            self._appended_records += header.record_count
+            self._counters.appended_records += header.record_count
             if header.leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.leader_epoch, self.log_end_offset)  # where there is a gap: where it begins
             self.log_end_offset = header.next_offset
@@ -201,23 +180,18 @@ class Log:
         full = self._segments.active
         if not full.size_bytes:
             return
-        try:
+        with self._health.failing("flush"):
             self._flushing.sync_directories()
-        except OSError as error:
-            raise self._health.fail("flush", error) from error
         self._segments.start_new(self.log_end_offset, self.config.index_interval_bytes)
         self._flushing.rolled(full)
-        self._rolls += 1
+        self._counters.rolls += 1
 
     # Reading
 
     def read(
         self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
     ) -> FetchData:
-        """Whole batches from the one that holds `start_offset`, all below `max_offset`, out of one segment.
-
-        CorruptFileError when what was read has rotted on the disk.
-        """
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`; CorruptFileError for rot."""
         self._health.must_be_open()
         end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
@@ -225,12 +199,12 @@ class Log:
         records, next_offset = b"", start_offset
         if start_offset < end:
             try:
-                check = BatchCheck(self._epochs.entries, self.may_have_gaps)
+                check = BatchCheck(self._epochs.entries, self._gaps.allowed)
                 records, place = self._segments.read(start_offset, end, (max_bytes, min_one_batch), check)
             except OSError as error:
                 raise storage_error("read", self.directory, error) from error
             next_offset = place.offset if records else start_offset
-        self._read_bytes += len(records)
+        self._counters.read_bytes += len(records)
         return FetchData(records, next_offset, self.log_start_offset, self.log_end_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
@@ -263,13 +237,11 @@ class Log:
         return self._flush_now()
 
     def _flush_now(self, *, closing: bool = False) -> int:
-        try:
+        with self._health.refusing("flush"):
             pending = self._flushing.prepare(self.log_end_offset, closing=closing)
             if pending is not None:
                 pending.run()
                 self.complete_flush(pending)
-        except OSError as error:
-            raise self._health.refuse("flush", error) from error
         return self.flushed_offset
 
     def fail_flush(self, error: OSError) -> None:
@@ -277,7 +249,7 @@ class Log:
         self._health.fail("flush", error)
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """By flush.messages or flush.ms; asked regularly, with monotonic time, by the flush schedule."""
+        """By flush.messages or flush.ms; asked regularly, with monotonic time."""
         return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
 
     # Cutting
@@ -294,15 +266,12 @@ class Log:
         segment = self._segments.holding(offset)
         place = segment.place_of(offset)
         cut_at = min(place.offset, offset)
-        self._before_truncation(cut_at)
-        try:
-            segment = self._segments.drop_newest_behind(segment)
-            segment.truncate_to(place)
-            if self.may_have_gaps:
-                cut_at = segment.last_batch_end()
-        except OSError as error:
-            raise self._health.fail("truncate", error) from error
-        self.log_end_offset = segment.next_offset = cut_at
+        self._before_truncation(segment.base_offset if self._gaps.allowed else cut_at)
+        with self._health.failing("truncate"):
+            self._segments.truncate_to(segment, place)
+            if self._gaps.allowed:
+                cut_at = self._segments.active.last_batch_end()
+        self.log_end_offset = self._segments.active.next_offset = cut_at
         self.log_start_offset = min(self.log_start_offset, cut_at)
         self._epochs.truncate_from_end(cut_at)
         self._after_truncation()
@@ -311,27 +280,23 @@ class Log:
         """Drop every record; the next one will have `offset`. Durable when it returns."""
         self._health.must_be_writable()
         self._before_truncation(0)
-        try:
+        with self._health.failing("truncate"):
             while len(self._segments):
                 self._segments.drop_newest()
             self._segments.start_new(offset, self.config.index_interval_bytes)
-        except OSError as error:
-            raise self._health.fail("truncate", error) from error
         self.log_start_offset = self.log_end_offset = offset
         self._epochs.clear()
         self._after_truncation()
 
     def _before_truncation(self, offset: int) -> None:
         """A crash in mid-truncation must not look like rot: the recovery point is lowered BEFORE any record goes."""
-        try:
+        with self._health.refusing("truncate"):
             self._changes.run()
             self._lower_checkpoints(self.topic_partition, offset)
-        except OSError as error:
-            raise self._health.refuse("truncate", error) from error
         self._flushing.truncating(offset)
 
     def _after_truncation(self) -> None:
-        self._truncations += 1
+        self._counters.truncations += 1
         self._flushing.truncated()
         self._flush_now()
 
@@ -354,7 +319,7 @@ class Log:
         """The `count` oldest full segments leave the log; the log start moves to what is left, if it was in them."""
         self._health.must_be_writable()
         removed = self._segments.take_oldest(count)
-        self._removed += len(removed)
+        self._counters.removed_segments += len(removed)
         self._changes.remove(removed)
         self._flushing.segments_left()
         if self.log_start_offset < self._segments.oldest.base_offset:
@@ -368,18 +333,10 @@ class Log:
     def replace_segments(self, cleaned: CleanedSegment, replaced: tuple[Segment, ...]) -> None:
         """Readers see the cleaned segment in place of the others; CleaningAbortedError when those have changed."""
         self._health.must_be_writable()
-        if not self._segments.has_run(replaced):
-            raise CleaningAbortedError(f"{self.directory}: the segments from {cleaned.base_offset} on have changed")
-        if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
-            raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
-        new = Segment(self._fs, self.directory, cleaned.base_offset, self.config.index_interval_bytes)
-        try:
-            new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
-        except OSError as error:
-            raise storage_error("open a cleaned segment", cleaned.path, error) from error
-        self.may_have_gaps = True
-        self._replaced += len(replaced)
-        self._segments.replace(replaced, new)
+        with self._health.refusing("open a cleaned segment"):
+            new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
+        self._gaps.allowed = True
+        self._counters.replaced_segments += len(replaced)
         self._flushing.segments_left()
         self._changes.replace(new, replaced)
 
@@ -430,18 +387,11 @@ class Log:
             log_end_offset=self.log_end_offset,
             flushed_offset=self.flushed_offset,
             recovery_point=self.recovery_point,
-            appended_records=self._appended_records,
-            appended_bytes=self._appended_bytes,
-            read_bytes=self._read_bytes,
             flushes=self._flushing.flushes,
-            rolls=self._rolls,
-            truncations=self._truncations,
             index_rebuilds=sum(segment.indexes.rebuilds for segment in self._segments),
-            recovery_cut_bytes=self._recovery_cut_bytes,
-            failed=self._health.failure is not None,
-            replaced_segments=self._replaced,
-            removed_segments=self._removed,
             deleted_files=self._changes.deleted_files,
+            failed=self._health.failure is not None,
+            **self._counters.as_fields(),
         )
 
     def __repr__(self) -> str:

@@ -6,6 +6,9 @@ that everything but reads is refused from then on (ATC'20). Not here: what becom
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from penstock.errors import KafkaStorageError
 from storage.disk_errors import is_shortage, storage_error
 
@@ -29,6 +32,22 @@ class LogHealth:
     def refuse(self, action: str, error: OSError) -> KafkaStorageError:
         """A shortage refuses this one operation, anything else all that come after it. The error to raise."""
         return storage_error(action, self.path, error) if is_shortage(error) else self.fail(action, error)
+
+    @contextmanager
+    def failing(self, action: str) -> Iterator[None]:
+        """An error of the disk inside is final for the log; raised as the typed error."""
+        try:
+            yield
+        except OSError as error:
+            raise self.fail(action, error) from error
+
+    @contextmanager
+    def refusing(self, action: str) -> Iterator[None]:
+        """A shortage inside only refuses the operation; raised as the typed error."""
+        try:
+            yield
+        except OSError as error:
+            raise self.refuse(action, error) from error
 
     def must_be_open(self) -> None:
         if self.closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
@@ -73,6 +73,24 @@ class FetchData(NamedTuple):
     log_end_offset: int
 
 
+@dataclass(slots=True)
+class LogCounters:
+    """What one log has done since it was opened."""
+
+    recovery_cut_bytes: int = 0
+    appended_records: int = 0
+    appended_bytes: int = 0
+    read_bytes: int = 0
+    rolls: int = 0
+    truncations: int = 0
+    removed_segments: int = 0
+    replaced_segments: int = 0
+
+    def as_fields(self) -> dict[str, int]:
+        """For `LogStatistics`, which has the same names."""
+        return asdict(self)
+
+
 @dataclass(frozen=True, slots=True)
 class LogStatistics:
     """A snapshot of one log."""
@@ -90,13 +108,13 @@ class LogStatistics:
     flushes: int
     rolls: int
     truncations: int
+    removed_segments: int
+    replaced_segments: int
+    deleted_files: int
+    """Files that wait to be unlinked."""
     index_rebuilds: int
     recovery_cut_bytes: int
     failed: bool
-    replaced_segments: int = 0
-    removed_segments: int = 0
-    deleted_files: int = 0
-    """Files that wait to be unlinked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The *recovery point* R is an offset below which everything was flushed, as the last checkpoint of the log dir knew it
 (the truth may be further on). After a clean stop it is the log end, and only the end of the newest segment is looked
 at. Otherwise every batch is checked, from the segment on that holds the record before R: checksum, length, and that
-offsets follow on: densely, unless records were taken out of the middle of this log (`file_changes.py`); and a segment
+offsets follow on: densely, unless records were taken out of the middle of this log (`offset_gaps.py`); and a segment
 begins where the one before ends, in every log.
 At the first bad byte, which stands where offset X should:
 
@@ -37,10 +37,10 @@ from penstock.types import EpochEntry
 from storage.batch_scan import read_header_at, scan_headers, verify
 from storage.checkpoint_file import read_epochs, write_epochs
 from storage.epoch_cache import EpochCache
-from storage.file_changes import may_have_gaps
 from storage.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
+from storage.offset_gaps import may_have_gaps
 from storage.segment import Place, Segment
 from storage.segment_files import find_segments, tidy
 

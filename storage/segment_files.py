@@ -12,7 +12,6 @@ import logging
 
 from penstock.errors import CorruptFileError
 from storage.batch_scan import MAX_OFFSETS, LogFile, scan_headers
-from storage.file_changes import allow_gaps
 from storage.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -25,6 +24,7 @@ from storage.file_names import (
     parse_segment_file,
 )
 from storage.file_system import FileSystem
+from storage.offset_gaps import allow_gaps
 from storage.segment import Segment
 
 _log = logging.getLogger(__name__)

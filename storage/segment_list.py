@@ -13,8 +13,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from penstock.errors import CleaningAbortedError, InvariantViolation
 from storage.batch_check import BatchCheck
 from storage.file_system import FileSystem
+from storage.log_types import CleanedSegment
 from storage.segment import Place, Segment
 
 WARM_SEGMENTS = 8
@@ -108,15 +110,14 @@ class SegmentList:
         segment.delete()
         self._fs.fsync_dir(self._directory)
 
-    def drop_newest_behind(self, segment: Segment) -> Segment:
-        """Drop all that come after `segment`, which is the active one then; returns what to use in its place."""
-        if segment is self.active:
-            return segment
-        while self.active is not segment:
-            self.drop_newest()
-        self._warm.pop(segment.base_offset, None)
-        self._segments[-1] = segment.renewed()
-        return self.active
+    def truncate_to(self, segment: Segment, place: Place) -> None:
+        """Cut `segment`, which is the active one then, at a boundary; drop all that come after it."""
+        if segment is not self.active:
+            while self.active is not segment:
+                self.drop_newest()
+            self._warm.pop(segment.base_offset, None)
+            self._segments[-1] = segment.renewed()
+        self.active.truncate_to(place)
 
     def take_oldest(self, count: int) -> list[Segment]:
         """Up to `count` of the oldest, never the active one, leave the list; their files stay."""
@@ -124,15 +125,18 @@ class SegmentList:
         self._replace(0, taken, [])
         return taken
 
-    def has_run(self, segments: Sequence[Segment]) -> bool:
-        """Whether these are consecutive full segments of the list, the same objects as when they were looked at."""
-        if not segments or any(after.base_offset != before.next_offset for before, after in pairwise(segments)):
-            return False
-        return all(self.at_base(s.base_offset) is s and s is not self.active for s in segments)
-
-    def replace(self, segments: Sequence[Segment], new: Segment) -> None:
-        """`new` takes the place of the run of segments."""
-        self._replace(bisect_right(self._bases, segments[0].base_offset) - 1, segments, [new])
+    def replace(self, cleaned: CleanedSegment, replaced: Sequence[Segment], interval_bytes: int) -> Segment:
+        """The cleaned segment takes the place of consecutive full segments; CleaningAbortedError when those are not
+        what they were when the cleaner looked at them."""
+        adjacent = all(after.base_offset == before.next_offset for before, after in pairwise(replaced))
+        if not (adjacent and all(self.at_base(s.base_offset) is s and s is not self.active for s in replaced)):
+            raise CleaningAbortedError(f"{self._directory}: the segments from {cleaned.base_offset} on have changed")
+        if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
+            raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
+        new = Segment(self._fs, self._directory, cleaned.base_offset, interval_bytes)
+        new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
+        self._replace(bisect_right(self._bases, new.base_offset) - 1, replaced, [new])
+        return new
 
     def _replace(self, at: int, old: Sequence[Segment], new: list[Segment]) -> None:
         for segment in old:
