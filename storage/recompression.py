@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.errors import ApiError, MessageTooLargeError
+from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -75,6 +75,11 @@ def in_topic_codec(
         pieces.append(piece)
         converted.append((at, header))
         at += header.size_bytes
+    if at > config.segment_bytes:
+        raise RecordListTooLargeError(
+            f"{at} bytes, with compression.type={config.compression_type}, do not fit into a segment of "
+            f"segment.bytes = {config.segment_bytes}"
+        )
     return Converted(pieces[0] if len(pieces) == 1 else b"".join(pieces), converted, unpacked_bytes)
 
 

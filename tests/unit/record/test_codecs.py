@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 from contextlib import suppress
 
@@ -10,7 +11,15 @@ import cramjam
 import pytest
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
-from penstock.record.codecs import XERIAL_HEADER, Codec, codec_from_id, codec_from_name, compress, decompress
+from penstock.record.codecs import (
+    LZ4_FRAME_HEADER,
+    XERIAL_HEADER,
+    Codec,
+    codec_from_id,
+    codec_from_name,
+    compress,
+    decompress,
+)
 from penstock.record.frames import lz4_output_bound, zstd_output_bound
 
 PACKING = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -97,6 +106,39 @@ def test_lz4_blocks_are_independent_because_java_refuses_linked_ones() -> None:
     flags = compress(Codec.LZ4, DATA)[4]
 
     assert flags & 0x20
+
+
+def test_an_lz4_frame_has_the_header_that_java_writes_and_ends_as_it_should() -> None:
+    packed = compress(Codec.LZ4, DATA)
+
+    assert packed.startswith(bytes.fromhex("04224d18 60 40 82")) and packed.endswith(bytes(4))
+    assert compress(Codec.LZ4, b"") == bytes.fromhex("04224d18 60 40 82 00000000")
+    assert bytes(cramjam.lz4.decompress(packed)) == DATA
+
+
+def test_lz4_blocks_that_would_grow_are_stored() -> None:
+    noise = random.Random(5).randbytes(200_000)
+
+    packed = compress(Codec.LZ4, noise)
+
+    assert len(packed) == len(LZ4_FRAME_HEADER) + len(noise) + 4 * 4 + 4
+    assert decompress(Codec.LZ4, packed, len(noise)) == noise == bytes(cramjam.lz4.decompress(packed))
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"),
+    [(Codec.GZIP, [-1, 1, 9]), (Codec.LZ4, [1, 2, 3, 9, 12, 17]), (Codec.ZSTD, [-131_072, -1, 1, 3, 22])],
+)
+@pytest.mark.parametrize("data", [b"", DATA])
+def test_every_level_of_kafkas_range_packs_what_comes_out_again(codec: Codec, levels: list[int], data: bytes) -> None:
+    packed = [compress(codec, data, level) for level in levels]
+
+    assert {decompress(codec, one, len(data)) for one in packed} == {data}
+
+
+@pytest.mark.parametrize(("codec", "level"), [(Codec.GZIP, -1), (Codec.GZIP, 6), (Codec.LZ4, 9), (Codec.ZSTD, 3)])
+def test_the_default_level_is_kafkas(codec: Codec, level: int) -> None:
+    assert compress(codec, DATA) == compress(codec, DATA, level)
 
 
 def test_lz4_with_linked_blocks_checks_and_content_size_is_read() -> None:

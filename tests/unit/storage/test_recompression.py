@@ -12,6 +12,7 @@ from penstock.errors import (
     InvalidRecordError,
     MessageTooLargeError,
     PenstockError,
+    RecordListTooLargeError,
     UnsupportedCompressionTypeError,
 )
 from penstock.record.batch import (
@@ -213,3 +214,10 @@ def test_max_message_bytes_holds_for_the_batch_as_it_is_stored() -> None:
     assert len(zstd) < len(snappy)
     with pytest.raises(MessageTooLargeError, match=f"a batch has {len(snappy)} bytes with compression.type=snappy"):
         prepared(zstd, topic("snappy", max_message_bytes=len(snappy) - 1), NOW_MS)
+
+
+def test_what_is_stored_must_fit_a_segment() -> None:
+    gzip, plain = produced(Codec.GZIP), produced(Codec.NONE)
+
+    with pytest.raises(RecordListTooLargeError, match=f"{2 * len(plain)} bytes, with compression.type=uncompressed"):
+        prepared(gzip * 2, topic("uncompressed", segment_bytes=2 * len(plain) - 1), NOW_MS)
