@@ -14,7 +14,7 @@ from broker.config import NodeConfig, load_config
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.types import new_uuid
 from storage.file_system import FileSystem, OsFileSystem
-from storage.meta_properties import MetaProperties, format_directory, read_meta_properties
+from storage.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
 _CLUSTER_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 
@@ -47,7 +47,7 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[li
     known = {directory: properties for directory, properties in found.items() if properties is not None}
     chosen = cluster_id or next((properties.cluster_id for properties in known.values()), new_uuid())
     for directory in new:
-        _require_empty(fs, directory)
+        require_empty(fs, directory)
     for directory, properties in known.items():
         _require_ours(config, directory, properties, chosen)
     if not new:
@@ -59,6 +59,8 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[li
             f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
             "or empty all log dirs and start with a new node.id"
         )
+    # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
+    new.sort(key=lambda directory: directory != config.metadata_log_dir)
     for directory in new:
         format_directory(fs, directory, chosen, config.node_id)
     return new, chosen
@@ -69,19 +71,6 @@ def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties |
         directory: read_meta_properties(fs, directory) if fs.exists(directory) else None
         for directory in config.log_dirs
     }
-
-
-def _require_empty(fs: FileSystem, directory: str) -> None:
-    if not fs.exists(directory):
-        return
-    if not fs.is_directory(directory):
-        raise MetaPropertiesError(f"{directory} is a file; a log dir is a directory")
-    inside = sorted(set(fs.listdir(directory)) - {".lock", "lost+found"})
-    if inside:
-        raise MetaPropertiesError(
-            f"{directory} is not empty (it holds {inside[0]}) and is not a log dir; it was left alone: give an empty "
-            "directory"
-        )
 
 
 def _require_ours(config: NodeConfig, directory: str, properties: MetaProperties, cluster_id: str) -> None:

@@ -6,7 +6,6 @@ same directory. raft knows neither; it asks for the protocols in `raft/protocols
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +17,19 @@ from storage.atomic_file import read_text, write_atomically
 from storage.file_system import FileSystem
 from storage.log import Log
 from storage.log_config import LogConfig
+from storage.sealed_text import seal_json, unseal_json
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
-METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
+METADATA_LOG_CONFIG = LogConfig(
+    max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, has_dense_offsets=True
+)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
+_FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
 
 
 class MetadataLog:
@@ -71,7 +74,11 @@ class MetadataLog:
 
 
 class QuorumStateFile:
-    """`raft.protocols.QuorumStateStore`: Kafka's quorum-state, one JSON object, replaced atomically and fsynced."""
+    """`raft.protocols.QuorumStateStore`: Kafka's quorum-state, one sealed JSON object, replaced atomically and fsynced.
+
+    A vote that a flipped bit has changed would be given twice; so a damaged file is refused. One without a checksum is
+    of an older release.
+    """
 
     def __init__(self, directory: str, fs: FileSystem) -> None:
         self._path = str(Path(directory) / QUORUM_STATE_FILE)
@@ -81,19 +88,15 @@ class QuorumStateFile:
         text = read_text(self._fs, self._path)
         if text is None:
             return None
-        try:
-            found = json.loads(text)
-            if found["data_version"] != DATA_VERSION:
-                raise CorruptFileError(self._path, 0, f"data_version {found['data_version']} is not {DATA_VERSION}")
-            return ElectionState(int(found["leaderEpoch"]), int(found["leaderId"]), int(found["votedId"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptFileError(self._path, 0, f"not a quorum state: {error}") from error
+        found, sealed = unseal_json(self._path, text)
+        numbers = [found.get(name) for name in _FIELDS]
+        if not all(type(number) is int for number in numbers) or (not sealed and set(found) != set(_FIELDS)):
+            raise CorruptFileError(self._path, 0, "not a quorum state: restore it, or give this voter a new place")
+        epoch, leader_id, voted_id, version = (int(str(number)) for number in numbers)
+        if version != DATA_VERSION:
+            raise CorruptFileError(self._path, 0, f"data_version {version} is not {DATA_VERSION}")
+        return ElectionState(epoch, leader_id, voted_id)
 
     def save(self, state: ElectionState) -> None:
-        content = {
-            "leaderId": state.leader_id,
-            "leaderEpoch": state.epoch,
-            "votedId": state.voted_id,
-            "data_version": DATA_VERSION,
-        }
-        write_atomically(self._fs, self._path, json.dumps(content).encode())
+        numbers = (state.epoch, state.leader_id, state.voted_id, DATA_VERSION)
+        write_atomically(self._fs, self._path, seal_json(dict(zip(_FIELDS, numbers, strict=True))))

@@ -1,14 +1,18 @@
-"""Kafka's text checkpoints: a version line, a count line, then one line for each entry.
+"""Kafka's text checkpoints, sealed: a version line, a count line, one line for each entry, and the checksum.
 
-    0                          version
-    2                          count of the lines that follow
-    orders 0 4711              topic, partition, offset      (the three checkpoints of a log dir)
+    1                          version
+    2                          count of the entries
+    orders 0 4711              topic, partition, offset      (the checkpoints of a log dir)
     orders 1 12
+    crc32c 0a1b2c3d            CRC-32C of every byte before this line (sealed_text.py)
 or, in a partition's leader-epoch-checkpoint:
     3 4711                     epoch, start offset
 
-Written atomically. The count makes a cut file recognisable; there is no checksum, as Kafka has none, so what can be
-checked against the log is checked by whoever reads it (`recovery.py`). Not here: what the offsets mean.
+Version 0 is Kafka's own and ours of before: the same without the last line. It is read, never written. A flipped bit in
+the version line cannot make one out of the other: a version 0 file that ends with a seal is damaged.
+
+Written atomically. Not here: what the offsets mean, and what it means that a checkpoint is damaged (`log_directory.py`,
+`recovery.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +24,10 @@ from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
 from storage.atomic_file import read_text, write_atomically
 from storage.file_system import FileSystem
+from storage.sealed_text import is_sealed, seal, unseal
 
-VERSION = 0
+VERSION = 1
+UNSEALED_VERSION = 0
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
@@ -33,8 +39,8 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
 
 
 def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    rows = (f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in offsets.items())
-    write_atomically(fs, path, f"{VERSION}\n{len(offsets)}\n{''.join(rows)}".encode())
+    rows = "".join(f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in offsets.items())
+    write_atomically(fs, path, seal(f"{VERSION}\n{len(offsets)}\n{rows}"))
 
 
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:
@@ -50,23 +56,18 @@ def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:
 
 
 def write_epochs(fs: FileSystem, path: str, entries: Sequence[EpochEntry], *, sync_directory: bool = True) -> None:
-    rows = (f"{entry.epoch} {entry.start_offset}\n" for entry in entries)
-    content = f"{VERSION}\n{len(entries)}\n{''.join(rows)}".encode()
-    write_atomically(fs, path, content, sync_directory=sync_directory)
+    rows = "".join(f"{entry.epoch} {entry.start_offset}\n" for entry in entries)
+    write_atomically(fs, path, seal(f"{VERSION}\n{len(entries)}\n{rows}"), sync_directory=sync_directory)
 
 
 def _read_rows(fs: FileSystem, path: str, width: int) -> list[list[str]] | None:
     text = read_text(fs, path)
     if text is None:
         return None
-    if not text.endswith("\n"):
-        raise CorruptFileError(path, len(text), "the last line is cut")
-    lines = text.split("\n")[:-1]
+    lines = _content(path, text).split("\n")[:-1]
     if len(lines) < 2:
         raise CorruptFileError(path, len(text), "no version and count lines")
-    version, count = _number(path, lines[0]), _number(path, lines[1])
-    if version != VERSION:
-        raise CorruptFileError(path, 0, f"version {version}, expected {VERSION}")
+    count = _number(path, lines[1])
     rows = [line.split(" ") for line in lines[2:]]
     if count != len(rows):
         raise CorruptFileError(path, len(text), f"{len(rows)} entries where {count} are announced")
@@ -74,6 +75,20 @@ def _read_rows(fs: FileSystem, path: str, width: int) -> list[list[str]] | None:
         if len(row) != width or not all(row):
             raise CorruptFileError(path, 0, f"an entry is {' '.join(row)!r}")
     return rows
+
+
+def _content(path: str, text: str) -> str:
+    """The lines without the seal, which must be there from version 1 on and not before."""
+    if not text.endswith("\n"):
+        raise CorruptFileError(path, len(text), "the last line is cut")
+    version = _number(path, text.partition("\n")[0])
+    if version == VERSION:
+        return unseal(path, text)
+    if version != UNSEALED_VERSION:
+        raise CorruptFileError(path, 0, f"version {version}, expected {VERSION}")
+    if is_sealed(text):
+        raise CorruptFileError(path, 0, f"version {version} has no checksum, but there is one")
+    return text
 
 
 def _number(path: str, text: str) -> int:

@@ -4,20 +4,22 @@
     replication-offset-checkpoint      high watermarks
     log-start-offset-checkpoint        log starts that are not the beginning of a segment
 
-A recovery point in the file is a claim that may only be too low. A truncation therefore lowers it BEFORE any record
-goes, else the next start would take the missing records for rot. The checkpoint job may run in another thread; the lock
-here keeps it and a truncation apart. Not here: the logs (`log_manager.py`), meta.properties.
+Every line is a claim that may only be too low. A truncation therefore lowers them BEFORE any record goes, else the next
+start would take the missing records for rot. A checkpoint that is missing or damaged claims nothing, and costs time:
+every record is checked, records below a log start that was inside a segment can be read again until retention takes
+them, high watermarks rise with the first fetches.
+
+The checkpoint job may run in another thread; the lock here keeps it and a truncation apart. Not here: the logs
+(`log_manager.py`), meta.properties.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 
-from penstock.errors import CorruptFileError, MetaPropertiesError
+from penstock.errors import MetaPropertiesError
 from penstock.types import TopicPartition
-from storage.checkpoint_file import read_offsets, write_offsets
 from storage.clean_shutdown import take_marker, write_marker
 from storage.file_names import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -27,9 +29,10 @@ from storage.file_names import (
     parse_partition_directory,
 )
 from storage.file_system import FileSystem
+from storage.offset_checkpoint import OffsetCheckpoint
 from storage.recovery import LastKnown
 
-_log = logging.getLogger(__name__)
+Offsets = Mapping[TopicPartition, int]
 
 
 class LogDirectory:
@@ -43,90 +46,92 @@ class LogDirectory:
             self._lock_fd = fs.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
             raise MetaPropertiesError(f"{path} is in use by another process (it holds {path}/{LOCK})") from error
-        self._mutex = threading.Lock()
-        self.marker_epoch = take_marker(fs, path)
-        """The broker epoch of the clean stop before this start; None after any other stop."""
-        self._recovery_points = self._read(RECOVERY_POINT_CHECKPOINT)
-        self.high_watermarks = self._read(HIGH_WATERMARK_CHECKPOINT) or {}
-        self._log_starts = self._read(LOG_START_CHECKPOINT) or {}
-        if self._recovery_points is None and not any(map(parse_partition_directory, fs.listdir(path))):
-            self._recovery_points = {}
-            write_offsets(fs, self._file(RECOVERY_POINT_CHECKPOINT), {})
-
-    def _file(self, name: str) -> str:
-        return f"{self.path}/{name}"
-
-    def _read(self, name: str) -> dict[TopicPartition, int] | None:
         try:
-            return read_offsets(self._fs, self._file(name))
-        except CorruptFileError as damage:
-            _log.warning("%s; going on without it", damage)
-            return None
+            self._mutex = threading.Lock()
+            self.clean_stop = take_marker(fs, path)
+            """What the marker of a clean stop before this start said; None after any other stop."""
+            self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
+            self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
+            self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
+            if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
+                self._recovery_points.replace({})
+        except BaseException:
+            fs.close(self._lock_fd)
+            raise
+
+    def _checkpoint(self, name: str) -> OffsetCheckpoint:
+        return OffsetCheckpoint(self._fs, f"{self.path}/{name}")
 
     @property
     def was_clean(self) -> bool:
-        return self.marker_epoch is not None
+        return self.clean_stop is not None
+
+    @property
+    def high_watermarks(self) -> Offsets:
+        return self._high_watermarks.offsets
 
     def last_known(self, topic_partition: TopicPartition) -> LastKnown:
         """A log without a line in a good checkpoint is younger than the checkpoint: nothing of it need be flushed."""
         points = self._recovery_points
         return LastKnown(
             clean=self.was_clean,
-            recovery_point=None if points is None else points.get(topic_partition, 0),
-            log_start_offset=self._log_starts.get(topic_partition, 0),
+            recovery_point=points.offsets.get(topic_partition, 0) if points.is_good else None,
+            log_start_offset=self._log_starts.offsets.get(topic_partition, 0),
         )
 
-    def checkpoint_recovery_points(
-        self, read: Callable[[], Mapping[TopicPartition, int]], offline: Collection[TopicPartition]
-    ) -> None:
+    def checkpoint_recovery_points(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         """Write the recovery points that `read` returns; it is called while no truncation can come between.
 
         Logs that are `offline` keep theirs: without it, the next start would take their rot for a torn tail. Where it
         is not known, because there is no good checkpoint, there must be none until they are repaired or set aside.
         """
         with self._mutex:
-            if offline and self._recovery_points is None:
-                return
-            points = {tp: (self._recovery_points or {}).get(tp, 0) for tp in offline} | dict(read())
-            if points != self._recovery_points:
-                write_offsets(self._fs, self._file(RECOVERY_POINT_CHECKPOINT), points)
-                self._recovery_points = points
+            points = self._recovery_points
+            if points.is_good or not offline:
+                points.replace({tp: points.offsets.get(tp, 0) for tp in offline} | dict(read()))
 
-    def checkpoint_log_starts(
-        self, read: Callable[[], Mapping[TopicPartition, int]], offline: Collection[TopicPartition]
-    ) -> None:
+    def checkpoint_recovery_point(self, topic_partition: TopicPartition, offset: int) -> None:
+        """The log goes offline, and no later checkpoint will say how far it was flushed."""
         with self._mutex:
-            starts = {tp: offset for tp, offset in self._log_starts.items() if tp in offline} | dict(read())
-            if starts != self._log_starts:
-                write_offsets(self._fs, self._file(LOG_START_CHECKPOINT), starts)
-                self._log_starts = starts
+            if self._recovery_points.is_good:
+                self._recovery_points.replace({**self._recovery_points.offsets, topic_partition: offset})
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+    def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         with self._mutex:
-            if high_watermarks != self.high_watermarks:
-                write_offsets(self._fs, self._file(HIGH_WATERMARK_CHECKPOINT), high_watermarks)
-                self.high_watermarks = dict(high_watermarks)
+            self._write_keeping(self._log_starts, offline, read())
+
+    def checkpoint_high_watermarks(self, high_watermarks: Offsets, offline: Collection[TopicPartition]) -> None:
+        with self._mutex:
+            self._write_keeping(self._high_watermarks, offline, high_watermarks)
+
+    @staticmethod
+    def _write_keeping(checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], offsets: Offsets) -> None:
+        lines = {tp: offset for tp, offset in checkpoint.offsets.items() if tp in kept} | dict(offsets)
+        if lines or checkpoint.offsets:
+            checkpoint.replace(lines)
 
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
         """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew."""
         with self._mutex:
-            points = self._recovery_points
-            if points is not None and points.get(topic_partition, 0) > offset:
-                lowered = {**points, topic_partition: offset}
-                write_offsets(self._fs, self._file(RECOVERY_POINT_CHECKPOINT), lowered)
-                self._recovery_points = lowered
-            if self._log_starts.get(topic_partition, 0) > offset:
-                starts = {**self._log_starts, topic_partition: offset}
-                write_offsets(self._fs, self._file(LOG_START_CHECKPOINT), starts)
-                self._log_starts = starts
+            for checkpoint in self._checkpoints():
+                checkpoint.lower(topic_partition, offset)
 
-    def close(self, *, clean: bool, broker_epoch: int) -> None:
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Make durable that no checkpoint has a line for the log: it was set aside."""
+        with self._mutex:
+            for checkpoint in self._checkpoints():
+                checkpoint.forget(topic_partition)
+
+    def _checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
+        return self._recovery_points, self._high_watermarks, self._log_starts
+
+    def close(self, *, clean: bool, broker_epoch: int, directory_ids: Collection[str] = ()) -> None:
         """Let the dir go; with `clean`, everything in it was flushed and checkpointed BEFORE."""
         try:
             if clean:
-                write_marker(self._fs, self.path, broker_epoch)
+                write_marker(self._fs, self.path, broker_epoch, directory_ids)
         finally:
             self._fs.close(self._lock_fd)
 
     def __repr__(self) -> str:
-        return f"LogDirectory({self.path}, marker epoch {self.marker_epoch})"
+        return f"LogDirectory({self.path}, {self.clean_stop or 'not stopped in order'})"

@@ -4,6 +4,7 @@
     cluster.id=ZHvSRhLiTqGYt7CWsTqnaA
     node.id=1
     directory.id=7PC9ms0-Q_u3kKqQvVvr8A       its own, random: a copied dir is recognised (KIP-858)
+    crc32c 0a1b2c3d                           checksum of the lines before (sealed_text.py); who edits by hand drops it
 
 Written once, by `penstock node format`; only read afterwards. A dir that is not empty is never formatted. Every refusal
 is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the lock (`log_directory.py`).
@@ -11,19 +12,25 @@ is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from penstock.types import new_uuid
 from storage.atomic_file import read_text, write_atomically
-from storage.file_names import LOCK, META_PROPERTIES
+from storage.file_names import LOCK, META_PROPERTIES, TMP_SUFFIX
 from storage.file_system import FileSystem
+from storage.sealed_text import SEAL, is_sealed, seal, unseal
 
 VERSION = 1
-_IGNORED = {LOCK, "lost+found"}
-"""May stand in a dir that counts as empty."""
+_IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
+"""May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
+_DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
+"""Reading the file failed below the file system: the dir is offline, and the node lives on what is left."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,7 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -
             f"anew, empty it by hand"
         )
     _make(fs, path)
-    if set(fs.listdir(path)) - _IGNORED:
-        raise MetaPropertiesError(
-            f"{path} is not empty and is not a log dir; it was left alone: give an empty directory"
-        )
+    require_empty(fs, path)
     properties = MetaProperties(cluster_id, node_id, new_uuid())
     try:
         write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
@@ -56,11 +60,23 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -
     return properties
 
 
+def require_empty(fs: FileSystem, path: str) -> None:
+    """MetaPropertiesError when the directory, if there is one, holds anything: then it is not ours to format."""
+    if not fs.exists(path):
+        return
+    if not fs.is_directory(path):
+        raise MetaPropertiesError(f"{path} is a file; a log dir is a directory")
+    inside = sorted(set(fs.listdir(path)) - _IGNORED)
+    if inside:
+        raise MetaPropertiesError(
+            f"{path} is not empty (it holds {inside[0]}) and is not a log dir; it was left alone: give an empty "
+            "directory"
+        )
+
+
 def _make(fs: FileSystem, path: str) -> None:
     """The directory and its parents, each durable."""
     if fs.exists(path):
-        if not fs.is_directory(path):
-            raise MetaPropertiesError(f"{path} is a file; a log dir is a directory")
         return
     parent = os.path.dirname(path)
     if parent and parent != path:
@@ -73,10 +89,10 @@ def _make(fs: FileSystem, path: str) -> None:
 
 
 def _content(properties: MetaProperties) -> bytes:
-    return (
+    return seal(
         f"version={VERSION}\ncluster.id={properties.cluster_id}\nnode.id={properties.node_id}\n"
         f"directory.id={properties.directory_id}\n"
-    ).encode()
+    )
 
 
 def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
@@ -88,27 +104,53 @@ def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
         raise MetaPropertiesError(f"{file} cannot be read: {error}") from error
     if text is None:
         return None
-    pairs = dict(line.partition("=")[::2] for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return _parse(file, text)
+
+
+def _parse(file: str, text: str) -> MetaProperties:
+    pairs = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line and not line.startswith("#"))
     version = pairs.get("version", "")
     if version.isdigit() and int(version) > VERSION:
         raise MetaPropertiesError(f"{file} has version {version}, this release knows {VERSION}: use a newer release")
     missing = [key for key in ("version", "cluster.id", "node.id", "directory.id") if not pairs.get(key)]
-    if missing or not text.endswith("\n") or not version.isdigit() or not pairs["node.id"].isdigit():
-        what = f"{missing[0]} is missing" if missing else "it is cut short or a number is not one"
-        raise MetaPropertiesError(f"{file} is damaged: {what}; restore it from another log dir or from a backup")
-    return MetaProperties(pairs["cluster.id"], int(pairs["node.id"]), pairs["directory.id"])
+    if missing:
+        raise _damaged(file, f"{missing[0]} is missing")
+    if not text.endswith("\n") or not version.isdigit() or not pairs["node.id"].isdigit():
+        raise _damaged(file, "it is cut short or a number is not one")
+    ids = pairs["cluster.id"], pairs["directory.id"]
+    if not all(map(_ID.fullmatch, ids)):
+        raise _damaged(file, "an id has characters that no id has")
+    if is_sealed(text):
+        try:
+            unseal(file, text)
+        except CorruptFileError as error:
+            raise _damaged(file, f"its checksum is wrong (who edits it by hand drops the line {SEAL})") from error
+    return MetaProperties(ids[0], int(pairs["node.id"]), ids[1])
 
 
-def verify_log_dirs(fs: FileSystem, paths: Sequence[str], cluster_id: str | None, node_id: int) -> list[MetaProperties]:
-    """What each dir says, in order, when all of them are this node's and belong together."""
+def _damaged(file: str, what: str) -> MetaPropertiesError:
+    return MetaPropertiesError(f"{file} is damaged: {what}; restore it from another log dir or from a backup")
+
+
+def verify_log_dirs(
+    fs: FileSystem, paths: Sequence[str], cluster_id: str | None, node_id: int
+) -> tuple[dict[str, MetaProperties], dict[str, OSError]]:
+    """What each dir says, when all of them are this node's and belong together; and the dirs whose disk failed."""
+    found: dict[str, MetaProperties] = {}
+    failed: dict[str, OSError] = {}
     seen: dict[str, str] = {}
-    found = []
     for path in paths:
-        properties = read_meta_properties(fs, path)
+        try:
+            properties = read_meta_properties(fs, path)
+        except MetaPropertiesError as error:
+            if not (isinstance(error.__cause__, OSError) and error.__cause__.errno in _DISK_FAILED):
+                raise
+            failed[path] = error.__cause__
+            continue
         if properties is None:
             raise MetaPropertiesError(
                 f"{path} is not formatted; format it with: penstock node format --config FILE (a log dir that held "
-                f"data and has lost its meta.properties needs that file back instead)"
+                f"data needs its disk mounted, or, if it has lost its meta.properties, that file back)"
             )
         cluster_id = cluster_id or properties.cluster_id
         if properties.cluster_id != cluster_id:
@@ -120,5 +162,5 @@ def verify_log_dirs(fs: FileSystem, paths: Sequence[str], cluster_id: str | None
                 f"{path} is a copy of {seen[properties.directory_id]}: both have directory.id {properties.directory_id}"
             )
         seen[properties.directory_id] = path
-        found.append(properties)
-    return found
+        found[path] = properties
+    return found, failed

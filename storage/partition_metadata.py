@@ -1,10 +1,12 @@
 """partition.metadata: which topic, by id, the records in a partition's directory belong to (KIP-516).
 
-    version: 0
+    version: 1
     topic_id: ZHvSRhLiTqGYt7CWsTqnaA
+    crc32c 0a1b2c3d                          checksum of the lines before (sealed_text.py)
 
 A topic that was deleted and created again has the same name and another id; only the id keeps old records from coming
-back as the new topic's.
+back as the new topic's. For the same reason a flipped bit in it must be seen: the log would be taken for another
+topic's, be set aside, and an empty one would stand in its place. Version 0 is Kafka's, without a checksum; it is read.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from penstock.errors import CorruptFileError
 from storage.atomic_file import read_text, write_atomically
 from storage.file_names import PARTITION_METADATA
 from storage.file_system import FileSystem
+from storage.sealed_text import seal, unseal
 
-_CONTENT = re.compile(r"version: 0\ntopic_id: (?P<id>[A-Za-z0-9_-]{22})\n?")
+VERSION = 1
+_CONTENT = re.compile(r"version: (?P<version>0|1)\ntopic_id: (?P<id>[A-Za-z0-9_-]{22})\n?")
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> str | None:
@@ -25,13 +29,14 @@ def read_topic_id(fs: FileSystem, directory: str) -> str | None:
     text = read_text(fs, path)
     if text is None:
         return None
-    match = _CONTENT.fullmatch(text)
+    sealed = text.startswith(f"version: {VERSION}\n")
+    match = _CONTENT.fullmatch(unseal(path, text) if sealed else text)
     if match is None:
-        raise CorruptFileError(path, 0, f"not 'version: 0' and 'topic_id: …' but {text[:80]!r}")
+        raise CorruptFileError(path, 0, f"not 'version: {VERSION}' and 'topic_id: …' but {text[:80]!r}")
     return match["id"]
 
 
 def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
     """Write the file; its name becomes durable with the first flush, which comes before the first ack."""
-    content = f"version: 0\ntopic_id: {topic_id}\n".encode()
+    content = seal(f"version: {VERSION}\ntopic_id: {topic_id}\n")
     write_atomically(fs, f"{directory}/{PARTITION_METADATA}", content, sync_directory=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from itertools import product
 
 import pytest
 
@@ -12,10 +13,10 @@ from storage.atomic_file import write_atomically
 from storage.checkpoint_file import read_epochs, read_offsets, write_epochs, write_offsets
 from storage.epoch_cache import EpochCache
 from storage.file_names import (
-    is_deleted_directory,
     parse_partition_directory,
     parse_segment_file,
     set_aside_directory,
+    set_aside_suffix,
 )
 from tests.support.losing_fs import Crashed, LosingFileSystem
 
@@ -45,21 +46,48 @@ def test_at_every_crash_point_the_old_content_or_the_new_is_there() -> None:
         assert found in ((b"new content",) if done else (b"old", b"new content"))
 
 
-def test_offset_checkpoint_is_kafkas_text(fs: LosingFileSystem) -> None:
+def test_offset_checkpoint_is_kafkas_text_with_a_checksum(fs: LosingFileSystem) -> None:
     offsets = {TopicPartition("orders", 0): 4711, TopicPartition("orders.eu", 12): 0}
     write_offsets(fs, "/c", offsets)
 
-    assert fs.read_file("/c") == b"0\n2\norders 0 4711\norders.eu 12 0\n"
+    assert fs.read_file("/c") == b"1\n2\norders 0 4711\norders.eu 12 0\ncrc32c 95913238\n"
     assert read_offsets(fs, "/c") == offsets
     assert read_offsets(fs, "/missing") is None
 
 
-def test_epoch_checkpoint_is_kafkas_text(fs: LosingFileSystem) -> None:
+def test_epoch_checkpoint_is_kafkas_text_with_a_checksum(fs: LosingFileSystem) -> None:
     entries = (EpochEntry(0, 0), EpochEntry(3, 4711))
     write_epochs(fs, "/e", entries)
 
-    assert fs.read_file("/e") == b"0\n2\n0 0\n3 4711\n"
+    assert fs.read_file("/e") == b"1\n2\n0 0\n3 4711\ncrc32c 66444a26\n"
     assert read_epochs(fs, "/e") == entries
+
+
+def test_checkpoints_of_kafka_and_of_before_are_read(fs: LosingFileSystem) -> None:
+    put(fs, "/c", b"0\n1\ncrc32c 0 4711\n")
+    put(fs, "/e", b"0\n2\n0 0\n3 4711\n")
+
+    assert read_offsets(fs, "/c") == {TopicPartition("crc32c", 0): 4711}
+    assert read_epochs(fs, "/e") == (EpochEntry(0, 0), EpochEntry(3, 4711))
+
+
+def test_any_flipped_bit_and_any_cut_of_a_checkpoint_is_seen(fs: LosingFileSystem) -> None:
+    write_offsets(fs, "/c", {TopicPartition("orders", 0): 4711, TopicPartition("crc32c", 12): 0})
+    write_epochs(fs, "/e", (EpochEntry(0, 0), EpochEntry(3, 4711)))
+    cases = 0
+    for path, read in (("/c", read_offsets), ("/e", read_epochs)):
+        content = fs.read_file(path)
+        damaged = [content[:size] for size in range(len(content))]
+        for at, bit in product(range(len(content)), range(8)):
+            damaged.append(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+        for raw in damaged:
+            fs.cut(path, 0)
+            put(fs, path, raw)
+            with pytest.raises(CorruptFileError, match=path):
+                read(fs, path)
+            cases += 1
+
+    assert cases == 9 * (fs.size("/c") + fs.size("/e"))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +96,9 @@ def test_epoch_checkpoint_is_kafkas_text(fs: LosingFileSystem) -> None:
         b"",
         b"0\n",
         b"1\n0\n",
+        b"2\n0\n",
+        b"1\n0\ncrc32c 00000000\n",
+        b"0\n1\norders 0 1\ncrc32c 00000000\n",
         b"0\n1\n",
         b"0\n0\norders 0 1\n",
         b"0\n1\norders 0 1",
@@ -132,5 +163,5 @@ def test_a_name_that_is_set_aside_fits_and_is_no_partition() -> None:
     name = set_aside_directory(TopicPartition("t" * 249, 2_000_000_000), "-delete")
 
     assert len(name) <= 255
-    assert is_deleted_directory(name)
+    assert set_aside_suffix(name) == "-delete"
     assert parse_partition_directory(name) is None

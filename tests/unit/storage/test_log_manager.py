@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 
 import pytest
 
@@ -14,6 +15,7 @@ from storage.checkpoint_file import read_offsets
 from storage.file_system import OsFileSystem
 from storage.log_manager import LogManager, LogManagerConfig
 from storage.meta_properties import format_directory, read_meta_properties
+from storage.sealed_text import seal
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
@@ -39,9 +41,9 @@ def some_log(manager: LogManager, tp: TopicPartition = TP, count: int = 20) -> N
 def test_formatting_writes_meta_properties_once(fs: LosingFileSystem) -> None:
     properties = format_directory(fs, "/data/one", CLUSTER_ID, 7)
 
-    assert fs.read_file("/data/one/meta.properties").decode() == (
-        f"version=1\ncluster.id={CLUSTER_ID}\nnode.id=7\ndirectory.id={properties.directory_id}\n"
-    )
+    lines = fs.read_file("/data/one/meta.properties").decode()
+    content = f"version=1\ncluster.id={CLUSTER_ID}\nnode.id=7\ndirectory.id={properties.directory_id}\n"
+    assert re.fullmatch(rf"{content}crc32c [0-9a-f]{{8}}\n", lines)
     assert read_meta_properties(fs.after_crash(), "/data/one") == properties
     with pytest.raises(MetaPropertiesError, match="formatted already, for node 7"):
         format_directory(fs, "/data/one", CLUSTER_ID, 7)
@@ -133,7 +135,8 @@ def test_a_clean_stop_is_recognised_once_and_has_the_broker_epoch(fs: LosingFile
     assert (manager.was_clean_shutdown, manager.previous_broker_epoch) == (False, -1)
     some_log(manager)
     manager.close(True, broker_epoch=0)
-    assert json.loads(fs.read_file("/a/.kafka_cleanshutdown")) == {"version": 0, "brokerEpoch": 0}
+    marker = json.loads(fs.read_file("/a/.kafka_cleanshutdown"))
+    assert (marker["version"], marker["brokerEpoch"], len(marker["directoryIds"])) == (1, 0, 2)
     fs = fs.after_crash()
 
     manager = open_manager(fs, TWO)
@@ -185,8 +188,8 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
     manager.checkpoint_log_starts()
     fs = fs.after_crash()
 
-    assert fs.read_file("/d/recovery-point-offset-checkpoint") == b"0\n1\norders 0 20\n"
-    assert fs.read_file("/d/replication-offset-checkpoint") == b"0\n1\norders 0 12\n"
+    assert fs.read_file("/d/recovery-point-offset-checkpoint") == seal("1\n1\norders 0 20\n")
+    assert fs.read_file("/d/replication-offset-checkpoint") == seal("1\n1\norders 0 12\n")
     manager = open_manager(fs)
     assert manager.high_watermarks() == {TP: 12}
     assert manager.logs()[0].log_start_offset == 3
@@ -224,7 +227,7 @@ def test_new_logs_go_to_the_dir_with_the_fewest(fs: LosingFileSystem) -> None:
     assert [log.log_dir for log in logs] == ["/a", "/b", "/a", "/b"]
     assert manager.get(TopicPartition("t", 2)) is logs[2]
     assert manager.get(TopicPartition("t", 9)) is None
-    assert fs.read_file("/a/t-0/partition.metadata") == f"version: 0\ntopic_id: {TOPIC_ID}\n".encode()
+    assert fs.read_file("/a/t-0/partition.metadata") == seal(f"version: 1\ntopic_id: {TOPIC_ID}\n")
 
 
 def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> None:
@@ -256,7 +259,7 @@ def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> Non
     assert manager.logs()[0].topic_id == OTHER_ID
 
 
-def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(fs: LosingFileSystem) -> None:
+def test_a_deletion_that_was_interrupted_is_finished_after_the_next_start(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
     path = manager.set_aside_for_deletion(TP)
@@ -264,8 +267,9 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start(fs: Losin
     fs = fs.after_crash()
     manager = open_manager(fs)
 
-    assert not fs.exists(path)
     assert manager.logs() == ()
+    assert manager.delete_due(0) == 1
+    assert not fs.exists(path)
 
 
 def test_one_rotten_log_is_offline_and_the_others_go_on(fs: LosingFileSystem) -> None:
@@ -310,7 +314,7 @@ def test_a_partition_in_two_dirs_is_offline(fs: LosingFileSystem) -> None:
     manager.close()
     fs.mkdir("/b/orders-0")
 
-    assert "the same partition stands in /a/orders-0" in str(open_manager(fs, TWO).offline_logs[TP].error)
+    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(open_manager(fs, TWO).offline_logs[TP].error)
 
 
 def test_a_failed_log_dir_takes_only_its_logs(fs: LosingFileSystem) -> None:

@@ -1,0 +1,101 @@
+"""Writes and reads the checkpoints of all log dirs: which log's line goes into which dir's file.
+
+The methods that write may run in any thread, beside the loop that changes the logs; what they read of a log are single
+numbers, and each of them may only be too low. A dir that cannot be written does not keep the others from it.
+
+Not here: schedules (broker), the files (`log_directory.py`), what must be lowered before a truncation (`log.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from penstock.errors import KafkaStorageError
+from penstock.types import TopicPartition
+from storage.disk_errors import storage_error
+from storage.log import Log
+from storage.log_directory import LogDirectory, Offsets
+from storage.log_types import OfflineLog
+
+
+class LogCheckpoints:
+    """See the module. The mappings are the log manager's own, and live."""
+
+    def __init__(
+        self,
+        directories: Mapping[str, LogDirectory],
+        logs: Mapping[TopicPartition, Log],
+        offline: Mapping[TopicPartition, OfflineLog],
+    ) -> None:
+        self._directories, self._logs, self._offline = directories, logs, offline
+
+    def write_recovery_points(self) -> None:
+        self._for_each_directory(self.write_recovery_points_of)
+
+    def write_recovery_points_of(self, directory: LogDirectory) -> None:
+        directory.checkpoint_recovery_points(
+            lambda: {log.topic_partition: log.recovery_point for log in self._logs_in(directory)},
+            self._offline_in(directory),
+        )
+
+    def write_log_starts(self) -> None:
+        self._for_each_directory(self.write_log_starts_of)
+
+    def write_log_starts_of(self, directory: LogDirectory) -> None:
+        """Those that the next start would not find by itself: inside a segment, or before the removal of older ones is
+        on the disk."""
+        directory.checkpoint_log_starts(
+            lambda: {
+                log.topic_partition: log.log_start_offset
+                for log in self._logs_in(directory)
+                if log.has_file_changes or log.log_start_offset > log.segments[0].base_offset
+            },
+            self._offline_in(directory),
+        )
+
+    def write_high_watermarks(self, high_watermarks: Offsets) -> None:
+        """A log that is not in the mapping keeps the one it has."""
+
+        def write(directory: LogDirectory) -> None:
+            known = dict(directory.high_watermarks) | dict(high_watermarks)
+            mine = {log.topic_partition for log in self._logs_in(directory)}
+            lines = {tp: offset for tp, offset in known.items() if tp in mine}
+            directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
+
+        self._for_each_directory(write)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """The last ones that were written, none above its log's end."""
+        return {
+            tp: min(offset, self._logs[tp].log_end_offset)
+            for directory in self._directories.values()
+            for tp, offset in directory.high_watermarks.items()
+            if tp in self._logs and self._logs[tp].log_dir == directory.path
+        }
+
+    def _logs_in(self, directory: LogDirectory) -> list[Log]:
+        return [log for log in tuple(self._logs.values()) if log.log_dir == directory.path]
+
+    def _offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
+        offline = tuple(self._offline.items())
+        return {
+            tp
+            for tp, log in offline
+            if any(os.path.dirname(path) == directory.path for path in (log.directory, *log.copies))
+        }
+
+    def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
+        failures: list[KafkaStorageError] = []
+        for directory in tuple(self._directories.values()):
+            try:
+                write(directory)
+            except OSError as error:
+                failure = storage_error("write a checkpoint", directory.path, error)
+                failure.__cause__ = error
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
+    def __repr__(self) -> str:
+        return f"LogCheckpoints({', '.join(self._directories)})"

@@ -1,0 +1,57 @@
+"""How the logs of a node are opened: the log manager's settings, and what it reports while it loads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.types import TopicPartition
+from storage.log_config import FlushPolicy, LogConfig
+
+_log = logging.getLogger(__name__)
+
+RECOVERY_THREADS = 2
+"""Kafka's default of num.recovery.threads.per.data.dir since 4.0."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far the loading of one log dir is."""
+
+    log_dir: str
+    done: int
+    total: int
+    """How many logs there are in the dir."""
+    size_bytes: int
+    """How large those are that are done."""
+    was_clean: bool
+    """False: every one of them is checked from its recovery point on."""
+
+
+def log_progress(progress: LoadProgress) -> None:
+    """The default: a line in the node's log."""
+    _log.info(
+        "%s: %d of %d logs opened%s, %.1f MiB",
+        progress.log_dir,
+        progress.done,
+        progress.total,
+        "" if progress.was_clean else " and checked",
+        progress.size_bytes / 2**20,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerConfig:
+    """Whose log dirs they must be, and how logs are opened."""
+
+    node_id: int
+    cluster_id: str | None = None
+    """None: whatever the dirs agree on."""
+    log_config: LogConfig = field(default_factory=LogConfig)
+    flush_policy: FlushPolicy = "fsync"
+    config_for: Callable[[TopicPartition], LogConfig] | None = None
+    """The config of a log that is found at start, where it is known already."""
+    recovery_threads: int = RECOVERY_THREADS
+    """num.recovery.threads.per.data.dir; with 1, everything happens in the caller's thread, in order."""
+    progress: Callable[[LoadProgress], None] = log_progress

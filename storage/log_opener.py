@@ -1,0 +1,96 @@
+"""Opens the logs that stand in a log dir, and creates new ones, as one node's configuration wants them.
+
+A creation that fails, on a full disk say, leaves nothing; what it could not take back is a log without records, which
+the next creation (or the next start) takes as it is. Used by the loader's threads too: nothing here changes after it
+was made. Not here: which logs there are, and what an error means for the others (`log_loading.py`, `log_manager.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
+from penstock.types import TopicPartition
+from storage.disk_errors import storage_error
+from storage.file_names import partition_directory
+from storage.file_system import FileSystem, remove_tree
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_directory import LogDirectory
+from storage.log_manager_config import LogManagerConfig
+from storage.log_types import LogOptions
+from storage.partition_metadata import read_topic_id, write_topic_id
+from storage.recovery import LastKnown
+
+
+class LogOpener:
+    """See the module."""
+
+    def __init__(self, fs: FileSystem, config: LogManagerConfig) -> None:
+        self._fs, self._config = fs, config
+
+    def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
+        """The log that is in the dir; CorruptFileError or OSError when it cannot be used."""
+        if config is None:
+            config_for = self._config.config_for
+            config = config_for(topic_partition) if config_for is not None else self._config.log_config
+        path = self.path(directory, topic_partition)
+        last_known = directory.last_known(topic_partition)
+        topic_id = self._topic_id(path, last_known)
+        return Log(self._fs, path, topic_partition, config, self._options(directory, topic_id, last_known))
+
+    def path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
+        return f"{directory.path}/{partition_directory(topic_partition)}"
+
+    def _topic_id(self, path: str, last_known: LastKnown) -> str:
+        """Empty when a crash came before the first flush of the log: then it holds nothing that was acked."""
+        try:
+            return read_topic_id(self._fs, path) or ""
+        except CorruptFileError:
+            if last_known.recovery_point != 0:
+                raise
+            return ""
+
+    def _options(self, directory: LogDirectory, topic_id: str, last_known: LastKnown) -> LogOptions:
+        return LogOptions(
+            topic_id=topic_id,
+            flush_policy=self._config.flush_policy,
+            last_known=last_known,
+            lower_checkpoints=directory.lower_checkpoints,
+        )
+
+    def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:
+        """A new, empty log in the dir; KafkaStorageError when that cannot be."""
+        path = self.path(directory, topic_partition)
+        try:
+            directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name
+            if self._fs.exists(path):
+                log = self.open(directory, topic_partition, config)
+                self.ensure_topic_id(log, topic_id)
+                return log
+        except OSError as error:
+            raise storage_error("create a log", path, error) from error
+        try:
+            return Log.create(self._fs, path, topic_partition, config, self._options(directory, topic_id, LastKnown()))
+        except KafkaStorageError:
+            with contextlib.suppress(OSError):
+                remove_tree(self._fs, path)
+            raise
+
+    def ensure_topic_id(self, log: Log, topic_id: str) -> None:
+        """The log is that of the topic; one that never got so far as to have an id gets it."""
+        if log.topic_id == topic_id:
+            return
+        if log.topic_id or log.size_bytes:
+            raise InconsistentTopicIdError(
+                f"{log.directory} holds topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
+            )
+        try:
+            write_topic_id(self._fs, log.directory, topic_id)
+            self._fs.fsync_dir(log.directory)
+        except OSError as error:
+            raise storage_error("write the topic id", log.directory, error) from error
+        log.topic_id = topic_id
+
+    def __repr__(self) -> str:
+        return f"LogOpener({self._config.flush_policy})"
