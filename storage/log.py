@@ -20,7 +20,7 @@ from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage import timestamp_lookup
 from storage.batch_check import BatchCheck
-from storage.batch_validation import Placed, check_fetched, check_produced, fetched_runs, has_gap, place_as_leader
+from storage.batch_validation import Placed, check_fetched, fetched_runs, has_gap, place_as_leader
 from storage.disk_errors import storage_error
 from storage.file_changes import FileChanges
 from storage.file_system import Bytes, FileSystem
@@ -31,6 +31,7 @@ from storage.log_health import LogHealth
 from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.offset_gaps import OffsetGaps
 from storage.partition_metadata import write_topic_id
+from storage.recompression import prepared
 from storage.recovery import open_segments
 from storage.segment import Segment
 from storage.segment_list import SegmentList
@@ -132,7 +133,7 @@ class Log:
     def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
         self._health.must_be_writable()
-        batches = check_produced(records, self.config, now_ms)
+        records, batches, _ = prepared(records, self.config, now_ms)
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
