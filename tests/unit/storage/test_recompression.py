@@ -33,6 +33,8 @@ from storage.file_system import Bytes
 from storage.log_config import LogConfig
 from storage.recompression import MAX_UNPACKED_BYTES, in_topic_codec, is_due
 from storage.recompression import prepared as prepared_whole
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import new_log
 
 NOW_MS = 1_700_000_000_000
 TARGETS = {
@@ -221,3 +223,40 @@ def test_what_is_stored_must_fit_a_segment() -> None:
 
     with pytest.raises(RecordListTooLargeError, match=f"{2 * len(plain)} bytes, with compression.type=uncompressed"):
         prepared(gzip * 2, topic("uncompressed", segment_bytes=2 * len(plain) - 1), NOW_MS)
+
+
+def test_a_log_stores_what_is_produced_in_its_topics_codec_at_its_own_offsets() -> None:
+    log = new_log(LosingFileSystem(), replace(topic("zstd"), message_timestamp_type="LogAppendTime"))
+
+    log.append_as_leader(produced(Codec.LZ4), 3, NOW_MS)
+    log.update_config(topic("uncompressed"))
+    info = log.append_as_leader(produced(Codec.GZIP) + produced(Codec.NONE), 3, NOW_MS)
+
+    stored = log.read(0, 1 << 20).records
+    headers = [header for _, header in iter_headers(stored)]
+    assert [(h.codec, h.base_offset, h.leader_epoch, h.is_log_append_time) for h in headers] == [
+        (Codec.ZSTD, 0, 3, True),
+        (Codec.NONE, 300, 3, False),
+        (Codec.NONE, 600, 3, False),
+    ]
+    assert info.size_bytes == sum(header.size_bytes for header in headers[1:])
+    assert [(r.offset, r.value) for r in read_records(stored)] == list(enumerate(VALUES * 3))
+
+
+def test_a_follower_stores_what_its_leader_stored() -> None:
+    log = new_log(LosingFileSystem(), topic("zstd"))
+
+    log.append_as_follower(produced(Codec.GZIP, leader_epoch=1))
+
+    assert log.read(0, 1 << 20).records == produced(Codec.GZIP, leader_epoch=1)
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if "snappy" not in name])
+def test_of_an_append_that_cannot_be_converted_nothing_is_written(name: str) -> None:
+    log = new_log(LosingFileSystem(), topic("snappy"))
+    batch, error = BROKEN[name]
+
+    with pytest.raises(error):
+        log.append_as_leader(produced(Codec.GZIP) + batch, 0, NOW_MS)
+
+    assert (log.log_end_offset, log.size_bytes) == (0, 0)
