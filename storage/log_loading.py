@@ -1,4 +1,4 @@
-"""Opens all logs of a node's log dirs at start: the dirs beside each other, each with a few threads, with progress.
+"""Finds and opens all logs of a node at start: its log dirs beside each other, each with a few threads, with progress.
 
 What is wrong with one log takes only that log out: damage, and a disk error in its own files, become its result. A lack
 of descriptors would take out one after another, so it refuses the start; so does what nobody expects, a bug. The
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import groupby
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -33,14 +34,6 @@ PROGRESS_INTERVAL_MS = 1000
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
-class LogDirContents(NamedTuple):
-    """What stands in a log dir, by the names."""
-
-    partitions: list[TopicPartition]
-    set_aside: dict[str, str]
-    """Path to suffix, of directories that were set aside by an earlier run."""
-
-
 class FoundLog(NamedTuple):
     """A log that is to be opened."""
 
@@ -52,18 +45,47 @@ Opened = Log | PenstockError
 """What came of a log: itself, or why it is offline."""
 
 
-def list_log_dir(fs: FileSystem, path: str) -> LogDirContents:
+@dataclass(slots=True)
+class Findings:
+    """What stands in the log dirs, by the names."""
+
+    logs: list[FoundLog] = field(default_factory=list)
+    copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
+    """Partitions that stand in several log dirs: nobody can tell which one is the log."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Path to suffix, of directories that were set aside by an earlier run."""
+    failed: dict[str, OSError] = field(default_factory=dict)
+    """Log dirs that cannot be listed."""
+
+
+def find_logs(fs: FileSystem, directories: Sequence[LogDirectory]) -> Findings:
     """Names that are not ours are left alone."""
-    contents = LogDirContents([], {})
+    findings = Findings()
+    homes: dict[TopicPartition, list[LogDirectory]] = {}
+    for directory in directories:
+        try:
+            for topic_partition in _list(fs, directory.path, findings.set_aside):
+                homes.setdefault(topic_partition, []).append(directory)
+        except OSError as error:
+            refuse_without_descriptors("list the log dir", directory.path, error)
+            findings.failed[directory.path] = error
+    for topic_partition, at in homes.items():
+        if len(at) > 1:
+            findings.copies[topic_partition] = at
+        elif at[0].path not in findings.failed:
+            findings.logs.append(FoundLog(at[0], topic_partition))
+    return findings
+
+
+def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:
     for name in fs.listdir(path):
         topic_partition, suffix = parse_partition_directory(name), set_aside_suffix(name)
         if (topic_partition is None and suffix is None) or not fs.is_directory(f"{path}/{name}"):
             continue
+        if suffix is not None:
+            set_aside[f"{path}/{name}"] = suffix
         if topic_partition is not None:
-            contents.partitions.append(topic_partition)
-        elif suffix is not None:
-            contents.set_aside[f"{path}/{name}"] = suffix
-    return contents
+            yield topic_partition
 
 
 def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:
@@ -79,7 +101,8 @@ class LogLoader:
         """`found` is in order of its log dirs."""
         self._found = found
         self._open_log = open_log
-        self._opened: dict[int, Opened | BaseException] = {}
+        self._opened: dict[int, Opened] = {}
+        self._failures: dict[int, BaseException] = {}
         self._stopped = threading.Event()
 
     def load(self, config: LogManagerConfig, clock: Clock) -> list[Opened]:
@@ -90,35 +113,26 @@ class LogLoader:
                 self._run_here(reporter)
             else:
                 self._run_in_threads(config.recovery_threads, reporter)
-            return self._results()
+            for _, failure in sorted(self._failures.items()):
+                raise failure
+            return [opened for _, opened in sorted(self._opened.items())]
         except BaseException:
             for opened in self._opened.values():
                 if isinstance(opened, Log):
                     opened.abandon()
             raise
 
-    def _results(self) -> list[Opened]:
-        results: list[Opened] = []
-        for _, opened in sorted(self._opened.items()):
-            if not isinstance(opened, Log | PenstockError) or isinstance(opened, InvariantViolation):
-                raise opened
-            results.append(opened)
-        return results
-
     def _run_here(self, reporter: _Reporter) -> None:
         for at in range(len(self._found)):
-            self._opened[at] = self._open(at)
-            if self._stopped.is_set():
+            if not self._open(at):
                 return
             reporter.opened(at, self._opened[at])
 
     def _run_in_threads(self, threads: int, reporter: _Reporter) -> None:
-        done: SimpleQueue[int] = SimpleQueue()
+        done: SimpleQueue[int | None] = SimpleQueue()
 
         def run(at: int) -> None:
-            if not self._stopped.is_set():
-                self._opened[at] = self._open(at)
-            done.put(at)
+            done.put(at if self._open(at) else None)
 
         by_directory = groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path)
         pools: list[ThreadPoolExecutor] = []
@@ -128,22 +142,25 @@ class LogLoader:
                 for at in group:
                     pools[-1].submit(run, at)
             for _ in self._found:
-                at = done.get()
-                if self._stopped.is_set():
+                opened = done.get()
+                if opened is None:
                     return
-                reporter.opened(at, self._opened[at])
+                reporter.opened(opened, self._opened[opened])
         finally:
             self._stopped.set()
             for pool in pools:
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _open(self, at: int) -> Opened | BaseException:
-        """Everything that goes wrong is an answer; what stops the loading says so."""
+    def _open(self, at: int) -> bool:
+        """False when there is no point in going on, or nobody wants to."""
+        if self._stopped.is_set():
+            return False
         try:
-            return self._open_one(self._found[at])
-        except BaseException as error:
+            self._opened[at] = self._open_one(self._found[at])
+        except BaseException as failure:
+            self._failures[at] = failure
             self._stopped.set()
-            return error
+        return at in self._opened
 
     def _open_one(self, found: FoundLog) -> Opened:
         try:
@@ -174,7 +191,7 @@ class _Reporter:
         self._bytes = dict.fromkeys(self._totals, 0)
         self._told_ms = dict.fromkeys(self._totals, clock.now_ms())
 
-    def opened(self, at: int, opened: Opened | BaseException) -> None:
+    def opened(self, at: int, opened: Opened) -> None:
         directory = self._found[at].directory
         path = directory.path
         self._done[path] += 1

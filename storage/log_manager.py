@@ -35,7 +35,7 @@ from storage.log import Log
 from storage.log_checkpoints import LogCheckpoints
 from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
-from storage.log_loading import FoundLog, LogLoader, list_log_dir, refuse_without_descriptors
+from storage.log_loading import LogLoader, find_logs, refuse_without_descriptors
 from storage.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
@@ -96,55 +96,36 @@ class LogManager:
                 self.fail_log_dir(path, error)
 
     def _load(self) -> None:
-        found = self._find()
-        loader = LogLoader(found, lambda log: self._opener.open(log.directory, log.topic_partition))
-        for log, opened in zip(found, loader.load(self._config, self._clock), strict=True):
+        found = find_logs(self._fs, tuple(self._directories.values()))
+        for path, error in found.failed.items():
+            self.fail_log_dir(path, error)
+        for topic_partition, directories in found.copies.items():
+            path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
+            why = KafkaStorageError(f"{path}: the same partition stands in {', '.join(copies)}; move all but one away")
+            self._take_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
+        loader = LogLoader(found.logs, lambda log: self._opener.open(log.directory, log.topic_partition))
+        for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):
             if isinstance(opened, Log):
                 self._logs[log.topic_partition] = opened
             else:
-                _log.error("%s; the log is offline", opened)
                 path = self._opener.path(log.directory, log.topic_partition)
-                self.offline_logs[log.topic_partition] = OfflineLog(path, opened)
+                self._take_offline(log.topic_partition, OfflineLog(path, opened))
+        self._note_set_aside(found.set_aside)
         for directory in tuple(self._directories.values()):
             if not directory.was_clean:
                 self._checkpoint_after_recovery(directory)
 
-    def _find(self) -> list[FoundLog]:
-        """The logs in the log dirs; a partition that stands in several of them is offline in all."""
-        found = []
-        for directory in tuple(self._directories.values()):
-            try:
-                contents = list_log_dir(self._fs, directory.path)
-            except OSError as error:
-                refuse_without_descriptors("list the log dir", directory.path, error)
-                self.fail_log_dir(directory.path, error)
-                continue
-            self._note_set_aside(directory, contents.set_aside)
-            found += [FoundLog(directory, topic_partition) for topic_partition in contents.partitions]
-        times = Counter(log.topic_partition for log in found)
-        for log in found:
-            if times[log.topic_partition] > 1 and log.topic_partition not in self.offline_logs:
-                self._refuse_copies(log.topic_partition, [f.directory for f in found if f[1] == log.topic_partition])
-        return [log for log in found if times[log.topic_partition] == 1]
+    def _take_offline(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
+        _log.error("%s; the log is offline", offline.error)
+        self.offline_logs[topic_partition] = offline
 
-    def _note_set_aside(self, directory: LogDirectory, set_aside: Mapping[str, str]) -> None:
-        kept = 0
+    def _note_set_aside(self, set_aside: Mapping[str, str]) -> None:
         for path, suffix in set_aside.items():
             if suffix == DELETE_DIRECTORY_SUFFIX:
                 self._deleted.add(path, self._clock.now_ms())
             else:
-                kept += 1
+                _log.warning("%s stands aside since an earlier run; nobody deletes it", path)
                 (self.strays if suffix == STRAY_DIRECTORY_SUFFIX else self.rotten).append(path)
-        if kept:
-            _log.warning("%s: %d directories stand aside (-stray, -rotten); nobody deletes them", directory.path, kept)
-
-    def _refuse_copies(self, topic_partition: TopicPartition, directories: Sequence[LogDirectory]) -> None:
-        path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
-        error = KafkaStorageError(
-            f"{path}: the same partition stands in {', '.join(copies)}; move all but one away"
-        )
-        _log.error("%s; the log is offline", error)
-        self.offline_logs[topic_partition] = OfflineLog(path, error, tuple(copies))
 
     def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
         """So that a crash soon after does not check everything again; the disk may be full and the node starts yet."""

@@ -74,8 +74,13 @@ def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known:
     tidy(fs, directory)
     segments = find_segments(fs, directory, config.index_interval_bytes)
     recovery = _Recovery(fs, directory, config, last_known, segments)
-    recovery.run()
-    return recovery.result()
+    try:
+        recovery.run()
+        return recovery.result()
+    except BaseException:  # a log that is offline keeps no file open
+        for segment in segments:
+            segment.close()
+        raise
 
 
 class _Recovery:

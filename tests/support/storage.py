@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.clock import ManualClock
+from penstock.clock import Clock, ManualClock
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
@@ -57,10 +57,17 @@ def read_all(log: Log, max_bytes: int = 300) -> list[tuple[int, bytes]]:
 
 
 def open_manager(
-    fs: LosingFileSystem, dirs: Sequence[str] = ("/d",), config: LogConfig = SMALL, **more: object
+    fs: LosingFileSystem,
+    dirs: Sequence[str] = ("/d",),
+    config: LogConfig = SMALL,
+    *,
+    clock: Clock | None = None,
+    recovery_threads: int = 1,
+    **more: object,
 ) -> LogManager:
-    """The node's logs; formats what is not there."""
+    """The node's logs; formats what is not there. One thread, so that operations are always numbered alike."""
     for path in dirs:
         if not fs.exists(path) or not fs.exists(f"{path}/meta.properties"):
             format_directory(fs, path, CLUSTER_ID, 1)
-    return LogManager.open(dirs, LogManagerConfig(1, CLUSTER_ID, config, **more), fs, ManualClock())  # type: ignore[arg-type]
+    settings = LogManagerConfig(1, CLUSTER_ID, config, recovery_threads=recovery_threads, **more)  # type: ignore[arg-type]
+    return LogManager.open(dirs, settings, fs, clock or ManualClock())
