@@ -15,9 +15,11 @@ from storage.meta_properties import read_meta_properties
 FS = OsFileSystem()
 
 
-def config_for(tmp_path: Path, *dirs: str, node_id: int = 1) -> NodeConfig:
+def config_for(tmp_path: Path, *dirs: str, node_id: int = 1, metadata_log_dir: str = "") -> NodeConfig:
+    more = {"metadata.log.dir": str(tmp_path / metadata_log_dir)} if metadata_log_dir else {}
     return parse_config(
         {
+            **more,
             "node.id": node_id,
             "process.roles": "broker,controller",
             "listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
@@ -72,6 +74,17 @@ def test_an_empty_metadata_log_dir_of_a_known_node_is_not_formatted(tmp_path: Pa
     format_node(config_for(tmp_path, "b"), "north", FS)
     with pytest.raises(MetaPropertiesError, match="held the metadata log of node 1 and is empty now"):
         format_node(config_for(tmp_path, "a", "b"), "", FS)
+
+
+def test_a_format_that_was_interrupted_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a", "b", metadata_log_dir="b")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "meta.properties.tmp").write_text("version=")
+    _, cluster_id = format_node(config_for(tmp_path, "b"), "", FS)  # the metadata log's dir comes first
+    formatted, _ = format_node(config, cluster_id, FS)
+    assert formatted == [str(tmp_path / "a")]
+    other = config_for(tmp_path, "c", "d", metadata_log_dir="d")
+    assert format_node(other, "", FS)[0] == [str(tmp_path / "d"), str(tmp_path / "c")]
 
 
 def test_another_nodes_or_clusters_dir_is_refused(tmp_path: Path) -> None:
