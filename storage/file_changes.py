@@ -81,9 +81,9 @@ class FileChanges:
         self._steps += (
             lambda: allow_gaps(self._fs, self._directory),
             lambda: self._index(indexes, cleaned, new),
-            lambda: self._rename(cleaned, swap),
+            *self._rename(cleaned, swap),
             lambda: self._remove_replaced(new.stem, others),
-            lambda: self._rename(swap, new.log_path),
+            *self._rename(swap, new.log_path),
             lambda: self._write_indexes(indexes, new),
         )
 
@@ -97,9 +97,9 @@ class FileChanges:
         finally:
             self._fs.close(fd)
 
-    def _rename(self, source: str, target: str) -> None:
-        self._fs.rename(source, target)
-        self._fs.fsync_dir(self._directory)
+    def _rename(self, source: str, target: str) -> tuple[Step, Step]:
+        """Two steps: when there is no descriptor for the second, the first must not be made again."""
+        return lambda: self._fs.rename(source, target), lambda: self._fs.fsync_dir(self._directory)
 
     def _remove_replaced(self, stem: str, others: Sequence[str]) -> None:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
