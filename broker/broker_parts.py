@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from broker.apis.alter_configs import AlterConfigsApi
 from broker.apis.create_topics import CreateTopicsApi
+from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.delete_topics import DeleteTopicsApi
 from broker.apis.describe_cluster import DescribeClusterApi
 from broker.apis.describe_configs import DescribeConfigsApi
@@ -139,6 +140,7 @@ class BrokerParts:
                 "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
                 "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(controller, loader, self.forwarded).handle,
+                "DeleteRecords": DeleteRecordsApi(replicas).handle,
                 "AlterConfigs": AlterConfigsApi(controller, loader, self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), lambda: loader.image).handle,
             }
@@ -191,6 +193,7 @@ class BrokerParts:
         await self.handlers.stop()
         await self.forwarded.stop()
         await self.fetchers.stop()
+        await self.replicas.log_starts.close()
         await self.alter_partition.stop()
         await self.scheduler.stop()
         await self.group_commit.close()

@@ -2,7 +2,7 @@
 
 acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the high watermark passed the last record,
 which is after the flush on every in-sync replica. A partition that fails does not stop the others of the request.
-Waiting is a `DelayedProduce` in the purgatory of the partitions; the handler goes on.
+Waiting is a `DelayedOperation` in the purgatory of the partitions; the handler goes on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
-from broker.replication.purgatory import DelayedProduce
+from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
 from penstock.errors import (
@@ -50,7 +50,7 @@ class ProduceApi:
                 f"{results[index].partition}: not acked within {body.timeout_ms} ms; it may still become durable"
             )
 
-        delayed = DelayedProduce(complete, expired)
+        delayed = DelayedOperation(complete, expired)
         for key, records in body.partitions:
             result = PartitionProduceResult(key)
             results.append(result)
@@ -73,7 +73,7 @@ class ProduceApi:
         acks: int,
         result: PartitionProduceResult,
         index: int,
-        delayed: DelayedProduce,
+        delayed: DelayedOperation,
     ) -> None:
         clock = self._replicas.clock
         info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())

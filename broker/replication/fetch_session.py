@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.network.request_channel import Request
+from broker.replication.leader_state import ReplicaPosition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import Clock
 from penstock.errors import (
@@ -25,7 +26,7 @@ from penstock.errors import (
     StaleBrokerEpochError,
     UnknownTopicOrPartitionError,
 )
-from penstock.types import EpochEndOffset, OffsetAndEpoch, TopicPartition
+from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
     from broker.replication.partition import Partition
@@ -108,10 +109,12 @@ class FetchSession:
         try:
             watched.source = self._source(watched)
             if self.is_replica:
+                # A follower may have dropped an answer to its position before: what it knows is what it says now.
+                watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
                 watched.diverging = watched.source.note_follower_fetch(
                     self._replica_id,
                     self._broker_epoch,
-                    OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch),
+                    ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset),
                     wanted.current_leader_epoch,
                     self._clock.now_ms(),
                 )
@@ -192,6 +195,7 @@ class FetchSession:
             elif not result.records and not self._has_news(watched, result):
                 del self._new[partition]
                 continue
+            urgent = urgent or self._is_late(watched, result)
             size += len(result.records)
             results.append(result)
         return results, size, urgent
@@ -225,6 +229,11 @@ class FetchSession:
             result.high_watermark != watched.sent_high_watermark
             or result.log_start_offset != watched.sent_log_start_offset
         )
+
+    def _is_late(self, watched: _Watched, result: PartitionFetchResult) -> bool:
+        """A follower still has what was deleted, and was not told: a deletion waits for it."""
+        known = watched.sent_log_start_offset
+        return self.is_replica and NO_OFFSET < known < result.log_start_offset
 
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
         self._waiting = None

@@ -7,6 +7,7 @@ belong to fetcher_driver.py.
 Safety, in the order in which it is obeyed:
 - the fetch offset is BEFORE everything that is not durable here: the driver calls `appended` only AFTER the flush, so
   the next fetch at N acknowledges N;
+- the log start that a fetch reports is durable here: what the leader tells was deleted stays so after a crash;
 - an answer to a question that is no longer asked (other offset, other epoch, other topic id, forgotten) is dropped:
   a turn answers what was asked up to it, so what was asked in a later turn is not answered yet;
 - the log is cut only by the leader's epoch history, never to the high watermark (KIP-101).
@@ -69,7 +70,15 @@ class AdvanceHighWatermark:
     leader_high_watermark: int
 
 
-Effect = Append | Truncate | StartOver | AdvanceHighWatermark
+@dataclass(frozen=True, slots=True)
+class AdvanceLogStart:
+    """The leader deleted what is below (KIP-107): do the same, and call `log_start_durable` AFTER it is durable."""
+
+    partition: TopicPartition
+    leader_log_start_offset: int
+
+
+Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart
 
 
 @dataclass(slots=True)
@@ -84,6 +93,8 @@ class FetchState:
     state: ReplicaState = ReplicaState.FETCHING
     retry_at_ms: int = 0
     asked_in: int = 0
+    log_start_wanted: int = -1
+    appending: bool = False
     lag: int = -1
     failure: str = ""
 
@@ -202,9 +213,16 @@ class FetcherCore:
             state.state = ReplicaState.TRUNCATING
             return [Truncate(partition, result.diverging_epoch)]
         state.lag = max(0, result.high_watermark - state.fetch_offset)
-        if result.records:
-            return [Append(partition, result.records, result.high_watermark)]
-        return [AdvanceHighWatermark(partition, result.high_watermark)]
+        state.appending = bool(result.records)
+        effects: list[Effect] = [
+            Append(partition, result.records, result.high_watermark)
+            if result.records
+            else AdvanceHighWatermark(partition, result.high_watermark)
+        ]
+        if result.log_start_offset > max(state.log_start_offset, state.log_start_wanted):
+            state.log_start_wanted = result.log_start_offset
+            effects.append(AdvanceLogStart(partition, result.log_start_offset))  # AFTER the high watermark, its bound
+        return effects
 
     def _on_error(self, partition: TopicPartition, state: FetchState, error: ApiError, now_ms: int) -> list[Effect]:
         self._in_session.discard(partition)  # the leader's session forgets a partition that it answers with an error
@@ -226,7 +244,30 @@ class FetcherCore:
         if state is not None:
             state.state = ReplicaState.DELAYED
             state.retry_at_ms = now_ms + self._backoff_ms
+            state.appending = False
             self._changed[partition] = None
+
+    def log_start_durable(self, partition: TopicPartition, leader_epoch: int, log_start_offset: int) -> None:
+        """The log starts there, and will after a crash: the next fetch reports it."""
+        state = self._states.get(partition)
+        if state is None or state.leader_epoch != leader_epoch or log_start_offset <= state.log_start_offset:
+            return
+        state.log_start_offset = log_start_offset
+        if state.state is ReplicaState.FETCHING and not state.appending:  # else the same records would come again
+            self._changed[partition] = None
+
+    def log_start_lowered(self, partition: TopicPartition, leader_epoch: int, durable_log_start_offset: int) -> None:
+        """The log had to begin earlier; where it starts now is not durable, and is reported when it is."""
+        state = self._states.get(partition)
+        if state is not None and state.leader_epoch == leader_epoch:
+            state.log_start_offset = durable_log_start_offset
+
+    def log_start_failed(self, partition: TopicPartition, leader_epoch: int, now_ms: int) -> None:
+        """The disk did not take it: a fetch after the back-off reports the old one, and is answered with the new."""
+        state = self._states.get(partition)
+        if state is not None and state.leader_epoch == leader_epoch and state.state is ReplicaState.FETCHING:
+            state.log_start_wanted = -1
+            self.delayed(partition, now_ms)
 
     def appended(self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int) -> None:
         """Everything below `next_offset` is durable here."""
@@ -245,6 +286,7 @@ class FetcherCore:
         if state is None or state.leader_epoch != leader_epoch:
             return
         state.state, state.fetch_offset, state.last_fetched_epoch = ReplicaState.FETCHING, next_offset, last_epoch
+        state.appending = False
         if start is not None:
             state.log_start_offset = start
         self._changed[partition] = None

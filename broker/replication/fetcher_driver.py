@@ -15,6 +15,7 @@ from typing import Protocol
 
 from broker.replication.fetcher_core import (
     AdvanceHighWatermark,
+    AdvanceLogStart,
     Append,
     Effect,
     FetcherCore,
@@ -209,12 +210,31 @@ class Fetcher:
     def _perform(
         self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]
     ) -> None:
-        perform(effect, partition)
+        rebased = perform(effect, partition)
+        if rebased:
+            self.core.log_start_lowered(effect.partition, leader_epoch, partition.log.segments[0].base_offset)
+            self._report_log_start(partition, leader_epoch)
         if isinstance(effect, Append):
             self.bytes_in += len(effect.records)
             grown.append((partition, leader_epoch, partition.log.log_end_offset))
         elif isinstance(effect, Truncate | StartOver):
             self._truncated(partition, leader_epoch)
+        elif isinstance(effect, AdvanceLogStart):
+            self._report_log_start(partition, leader_epoch)
+
+    def _report_log_start(self, partition: Partition, leader_epoch: int) -> None:
+        """Tell the leader where this log starts AFTER that is durable; nothing waits for it."""
+        key, start = partition.topic_partition, partition.log.log_start_offset
+
+        def written(error: ApiError | None) -> None:
+            if error is None:
+                self.core.log_start_durable(key, leader_epoch, start)
+                self.kick()
+            else:
+                log.warning("fetcher %s: %s: %s", self.name, key, error)
+                self.core.log_start_failed(key, leader_epoch, self._clock.now_ms())
+
+        self._node.make_log_starts_durable(written)
 
     def _truncated(self, partition: Partition, leader_epoch: int) -> None:
         partition_log = partition.log
@@ -250,12 +270,14 @@ class Fetcher:
                 self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
 
 
-def perform(effect: Effect, partition: Partition) -> None:
-    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation."""
+def perform(effect: Effect, partition: Partition) -> bool:
+    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
+    to begin earlier (`Partition.append_as_follower`)."""
     partition_log = partition.log
+    rebased = False
     match effect:
         case Append(records=records, leader_high_watermark=high_watermark):
-            partition_log.append_as_follower(records)
+            rebased = partition.append_as_follower(records)
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer):
             offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
@@ -266,6 +288,9 @@ def perform(effect: Effect, partition: Partition) -> None:
             partition.truncate_fully_and_start_at(start)
         case AdvanceHighWatermark(leader_high_watermark=high_watermark):
             partition.follower_high_watermark(high_watermark)
+        case AdvanceLogStart(leader_log_start_offset=start):
+            partition.follower_log_start(start)
+    return rebased
 
 
 class FetcherNode(Protocol):
@@ -277,5 +302,7 @@ class FetcherNode(Protocol):
     def find(self, partition: TopicPartition) -> Partition | None: ...
 
     def request_flush(self, partition: Partition) -> None: ...
+
+    def make_log_starts_durable(self, done: Callable[[ApiError | None], None]) -> None: ...
 
     def disk_error(self, partition: Partition, error: Exception) -> None: ...

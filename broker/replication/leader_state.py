@@ -8,21 +8,31 @@ Safety, in the order in which it is obeyed:
 - the leader itself counts only up to its own flushed offset;
 - the high watermark is the smallest of these over the *maximal* ISR (committed plus pending), so neither a shrink nor
   an expansion that is still under way can expose records early (KIP-497);
-- below `min.insync.replicas` the high watermark stands still (KIP-966).
+- below `min.insync.replicas` the high watermark stands still (KIP-966);
+- the low watermark counts every replica that lives or may be elected, so that nothing below it can come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from metadata.requests import IsrMember
 from penstock.types import NO_EPOCH, NO_OFFSET
 
 
+class ReplicaPosition(NamedTuple):
+    """What a follower's fetch says of its log: its durable end, the epoch before it, and its durable start."""
+
+    offset: int
+    epoch: int
+    log_start_offset: int = NO_OFFSET
+
+
 @dataclass(slots=True)
 class FollowerProgress:
-    """One follower as its leader sees it. `log_end_offset` is durable there; -1 before the first fetch."""
+    """One follower as its leader sees it. Both offsets are durable there; -1 before the first fetch."""
 
     broker_id: int
     broker_epoch: int = -1
@@ -57,6 +67,7 @@ class LeaderState:
     followers: dict[int, FollowerProgress]
     proposed: ProposedIsr | None = None
     registered_epochs: Mapping[int, int] = field(default_factory=dict)
+    active_brokers: frozenset[int] = frozenset()
     isr_shrinks: int = field(default=0)
     isr_expands: int = field(default=0)
 
@@ -118,6 +129,12 @@ class LeaderState:
                     return None
                 offset = min(offset, follower.log_end_offset)
         return offset
+
+    def low_watermark(self, own_log_start_offset: int) -> int:
+        """Below it no record is left on any live replica (KIP-107); -1 while that is not known of one of them."""
+        counted = self.active_brokers | self.maximal_isr
+        starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
+        return min((own_log_start_offset, *starts))
 
     def propose_expand(self, broker_id: int, high_watermark: int, own_epoch: int, eligible: bool) -> ProposedIsr | None:
         """The ISR with `broker_id` added, if it caught up with the high watermark in this epoch."""

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from broker.replication.leader_state import LeaderState, ProposedIsr
-from broker.replication.purgatory import OffsetWaiters
+from broker.replication.leader_state import LeaderState, ProposedIsr, ReplicaPosition
+from broker.replication.purgatory import LowWatermarkWaiters, OffsetWaiters
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
@@ -24,10 +24,13 @@ from penstock.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
+    PolicyViolationError,
     UnknownLeaderEpochError,
 )
-from penstock.types import NO_EPOCH, NO_LEADER, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
+from penstock.record.batch import iter_headers
+from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
 
 if TYPE_CHECKING:
     from storage.log import Log
@@ -66,6 +69,7 @@ class Partition:
         self.on_disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()
+        self.deletions = LowWatermarkWaiters()
 
     # -- roles -------------------------------------------------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class Partition:
     # -- fetch -------------------------------------------------------------------------------------------------------
 
     def note_follower_fetch(
-        self, replica_id: int, broker_epoch: int, position: OffsetAndEpoch, leader_epoch: int, now_ms: int
+        self, replica_id: int, broker_epoch: int, position: ReplicaPosition, leader_epoch: int, now_ms: int
     ) -> EpochEndOffset | None:
         """A replica asks from `position`: where its history leaves this leader's, or None.
 
@@ -177,11 +181,14 @@ class Partition:
         leading = self.leader_state(leader_epoch)
         if replica_id not in leading.followers:
             raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {self.topic_partition}")
-        diverging = self.diverging_epoch(position)
+        diverging = self.diverging_epoch(OffsetAndEpoch(position.offset, position.epoch))
         if diverging is None:
             self._check_range(position.offset, self.log.log_end_offset)
+            follower = leading.followers[replica_id]
+            follower.log_start_offset = position.log_start_offset
             leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
             self.maybe_advance_high_watermark()
+            self.check_low_watermark()
             self.on_follower_fetch(self, replica_id)
         return diverging
 
@@ -215,11 +222,86 @@ class Partition:
             self.on_disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
+    # -- deletion ----------------------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> int:
+        """Every record below is gone from here at once; the offset that the low watermark is to reach (KIP-107).
+
+        -1 is the high watermark: what is not committed cannot be deleted, for it may never have been.
+        """
+        leading = self.leader_state()
+        if "delete" not in self.log.config.cleanup_policy.split(","):
+            raise PolicyViolationError(
+                f"{self.topic_partition} has cleanup.policy={self.log.config.cleanup_policy}: its records are deleted"
+                " by key, not by offset"
+            )
+        offset = self.high_watermark if before_offset == NO_OFFSET else before_offset
+        unsure = self.high_watermark < leading.epoch_start_offset
+        if unsure and (before_offset == NO_OFFSET or self.high_watermark < offset <= leading.epoch_start_offset):
+            raise OffsetNotAvailableError(
+                f"{self.topic_partition}: the new leader knows the high watermark only from"
+                f" {leading.epoch_start_offset} on; it stands at {self.high_watermark}"
+            )
+        start = self.log.log_start_offset
+        if not 0 <= offset <= self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"records before offset {offset} of {self.topic_partition} cannot be deleted: it must be from 0 to the"
+                f" high watermark {self.high_watermark}",
+                log_start_offset=start,
+                log_end_offset=self.high_watermark,
+            )
+        if offset > start:
+            self.log.advance_log_start(offset)
+            self.log_start_moved()
+        return offset
+
+    def log_start_moved(self) -> None:
+        """The log starts later than before, by a deletion or by retention: the followers hear of it at once."""
+        for watcher in tuple(self.watchers):
+            watcher.partition_changed(self.topic_partition, watcher.is_replica)
+        self.check_low_watermark()
+
+    def check_low_watermark(self) -> None:
+        """Whoever waits for it is told if it moved: a follower's log start, its life or the ISR may be other ones."""
+        if len(self.deletions):
+            self.deletions.reached(self.low_watermark())
+
+    def low_watermark(self) -> int:
+        """See LeaderState; -1 where this broker does not lead."""
+        return self.leading.low_watermark(self.log.log_start_offset) if self.leading is not None else NO_OFFSET
+
     # -- as a follower -----------------------------------------------------------------------------------------------
+
+    def append_as_follower(self, records: bytes) -> bool:
+        """Append what the leader sent; True when the log had to begin earlier for it, at the start of a batch.
+
+        A deletion may end inside a batch. Who starts over there has an empty log that begins in the middle of the first
+        batch that it gets: the log takes the batch whole, and starts inside it, as the leader's does. That start is in
+        memory only.
+        """
+        partition_log, start = self.log, self.log.log_start_offset
+        first = next((header for _, header in iter_headers(records)), None)
+        rebased = (
+            first is not None
+            and start == partition_log.log_end_offset
+            and first.base_offset < start < first.next_offset
+        )
+        if rebased and first is not None:
+            partition_log.truncate_fully_and_start_at(first.base_offset)
+        partition_log.append_as_follower(records)
+        if rebased:
+            partition_log.advance_log_start(start)
+        return rebased
 
     def follower_high_watermark(self, leader_high_watermark: int) -> None:
         """The leader's high watermark, as far as this log reaches."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
+
+    def follower_log_start(self, leader_log_start_offset: int) -> None:
+        """What the leader deleted is deleted here, too; never what may not be committed."""
+        offset = min(leader_log_start_offset, self.high_watermark)
+        if offset > self.log.log_start_offset:
+            self.log.advance_log_start(offset)
 
     def truncate_to(self, offset: int) -> None:
         """Cut the log where the leader's history leaves it; below the high watermark only after an unclean election."""
@@ -252,6 +334,7 @@ class Partition:
         if leading is None:
             return
         self.maybe_advance_high_watermark()
+        self.check_low_watermark()
         if len(leading.isr) < self.min_insync_replicas and len(self.acks_all):
             self.acks_all.fail_all(
                 NotEnoughReplicasAfterAppendError(
@@ -273,6 +356,7 @@ class Partition:
     def _fail_waiters(self, error: ApiError) -> None:
         self.acks_all.fail_all(error)
         self.acks_one.fail_all(error)
+        self.deletions.fail_all(error)
 
     def _notify(self, *, wake: bool) -> None:
         for watcher in tuple(self.watchers):

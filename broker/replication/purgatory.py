@@ -1,9 +1,9 @@
 """Where requests wait without holding a handler: for an offset to be reached, or for a time-out.
 
 `OffsetWaiters` keeps what waits for one partition's high watermark or flushed offset: offsets are given out in order,
-so reaching an offset is popping from the left. `DelayedProduce` is one produce request waiting for all its partitions.
-Delayed fetches wait in their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an
-event loop needs.
+so reaching an offset is popping from the left. `LowWatermarkWaiters` keeps deletions, whose offsets come in any order.
+`DelayedOperation` is one produce or delete-records request waiting for all its partitions. Delayed fetches wait in
+their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an event loop needs.
 """
 
 from __future__ import annotations
@@ -40,8 +40,39 @@ class OffsetWaiters:
         return len(self._waiting)
 
 
-class DelayedProduce:
-    """A produce request of several partitions: complete when each has been acked, or when its time is up.
+class LowWatermarkWaiters:
+    """Callbacks that wait for the low watermark of one partition; few, so all of them are looked at."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[int, Waiter]] = {}
+        self._added = 0
+
+    def add(self, offset: int, waiter: Waiter) -> int:
+        """Call `waiter(None)` once `offset` is reached; what `discard` takes to forget it."""
+        self._added += 1
+        self._waiting[self._added] = (offset, waiter)
+        return self._added
+
+    def discard(self, number: int) -> None:
+        self._waiting.pop(number, None)
+
+    def reached(self, offset: int) -> None:
+        for number, (wanted, waiter) in tuple(self._waiting.items()):
+            if wanted <= offset:
+                del self._waiting[number]
+                waiter(None)
+
+    def fail_all(self, error: ApiError) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for _, waiter in waiting.values():
+            waiter(error)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+class DelayedOperation:
+    """A request of several partitions: complete when each of them is done, or when its time is up.
 
     Partitions may be done while others are still to be expected: a disk that fails under one fails its neighbours in
     the same call. So nothing is complete BEFORE `all_expected`, else what follows would be answered without its ack.

@@ -15,6 +15,7 @@ from typing import Protocol
 from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.leader_state import ProposedIsr
+from broker.replication.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
@@ -60,6 +61,7 @@ class ReplicaManager:
         self.clock = clock
         self.proposals: IsrProposals | None = None
         self.fetchers: FetcherManager | None = None
+        self.log_starts = LogStartCommit(log_manager.checkpoint_log_starts)
         self.registered_epochs: dict[int, int] = {}
         self.active_brokers: frozenset[int] = frozenset()
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
@@ -281,6 +283,10 @@ class ReplicaManager:
             if partition.offline is None and partition.log.flush_is_due(now_ms):
                 self._group_commit.flush(partition.log)
 
+    def make_log_starts_durable(self, done: Waiter) -> None:
+        """Call `done` once every log start of this moment survives a crash."""
+        self.log_starts.request(done)
+
     def check_isrs(self) -> None:
         """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused; called on
         schedule."""
@@ -307,6 +313,8 @@ class ReplicaManager:
         """
         if partition.leading is not None:
             partition.leading.registered_epochs = self.registered_epochs
+            partition.leading.active_brokers = self.active_brokers
+            partition.check_low_watermark()
             for replica_id in partition.leading.followers:
                 self._maybe_expand(partition, replica_id)
 
@@ -317,6 +325,8 @@ class ReplicaManager:
         follower = leading.followers[replica_id]
         eligible = replica_id in self.active_brokers
         eligible = eligible and self.registered_epochs.get(replica_id) == follower.broker_epoch
+        # As a leader, who has not deleted yet what is deleted here would bring it back (KIP-107).
+        eligible = eligible and follower.log_start_offset >= partition.log.log_start_offset
         self._propose(
             partition,
             leading.propose_expand(replica_id, partition.high_watermark, self.broker_epoch, eligible),

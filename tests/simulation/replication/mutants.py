@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.replication.leader_state import ProposedIsr
+from broker.replication.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.types import EpochEndOffset, LeaderHint, OffsetAndEpoch
@@ -37,7 +37,7 @@ class CountsDivergentTails(Partition):
     """A fetch counts as an acknowledgement before the histories were compared."""
 
     def note_follower_fetch(
-        self, replica_id: int, broker_epoch: int, position: OffsetAndEpoch, leader_epoch: int, now_ms: int
+        self, replica_id: int, broker_epoch: int, position: ReplicaPosition, leader_epoch: int, now_ms: int
     ) -> EpochEndOffset | None:
         leading = self.leader_state(leader_epoch)
         leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
@@ -65,6 +65,13 @@ class IgnoresEpochs(Partition):
         return None
 
 
+class CountsOnlyItself(Partition):
+    """A deletion is answered as soon as the leader has it."""
+
+    def low_watermark(self) -> int:
+        return self.log.log_start_offset
+
+
 MUTANTS: dict[str, Rules] = {
     "truncates to the high watermark (KIP-101)": Rules(TruncatesToHighWatermark),
     "leader acks before its flush": Rules(AcksBeforeFlush),
@@ -72,4 +79,6 @@ MUTANTS: dict[str, Rules] = {
     "divergent tails acknowledge": Rules(CountsDivergentTails),
     "a lost proposal is forgotten": Rules(ForgetsProposals),
     "epochs are ignored": Rules(IgnoresEpochs),
+    "a follower reports a log start before it is durable": Rules(report_log_start_before_durable=True),
+    "deletions are counted without the replicas that may be elected": Rules(CountsOnlyItself),
 }

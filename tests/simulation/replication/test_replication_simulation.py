@@ -15,7 +15,7 @@ from tests.simulation.replication.world import InvariantBroken, run
 
 STEPS = 600
 SEEDS_MAX = 60
-LIKELY_SEEDS = (23, 1, 0, 5, 8)
+LIKELY_SEEDS = (22, 43, 3, 6, 0)
 """Tried first, because they have killed a mutant before; any other that does is as good."""
 
 

@@ -1,9 +1,10 @@
 """A partition on three brokers in one process, driven by a seeded random: the real partition, fetcher core and log.
 
 What is simulated is the network (a fetch turn is a call that may be cut off half-way), the controller (a few lines with
-the rules of elections and of AlterPartition), flushes (a step of their own) and crashes: a crashed broker comes back
-with its log cut at a random place between what was flushed and what was written. After every step the invariants of
-`check` hold, or the run ends with the seed that replays it: `python -m tests.simulation.replication.run --seed N`.
+the rules of elections and of AlterPartition), flushes and log-start checkpoints (steps of their own), deletions, and
+crashes: a crashed broker comes back with its log cut at a random place between what was flushed and what was written,
+and with the log start that its checkpoint has. After every step the invariants of `check` hold, or the run ends with
+the seed that replays it: `python -m tests.simulation.replication.run --seed N`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.replication.fetcher_core import Append, FetcherCore, FetchState, StartOver, Truncate
+from broker.replication.fetcher_core import AdvanceLogStart, Append, FetcherCore, FetchState, StartOver, Truncate
 from broker.replication.fetcher_driver import perform
-from broker.replication.leader_state import ProposedIsr
+from broker.replication.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from broker.requests import PartitionFetchResult
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, InvariantViolation, NotEnoughReplicasError
 from penstock.record.reader import read_columns
-from penstock.types import LeaderHint, OffsetAndEpoch
+from penstock.types import LeaderHint
 from storage.file_system import OsFileSystem
 from storage.log import Log
 from storage.log_config import LogConfig
@@ -32,6 +33,8 @@ from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_log, state
 BROKERS = (1, 2, 3)
 LAG_MS = 1_000
 WALL_MS = 1_700_000_000_000
+CRASHES_AFTER_DELETION = 20
+"""For so many steps after a deletion was answered, brokers crash often: that is when the answer would prove wrong."""
 
 
 class InvariantBroken(AssertionError):
@@ -49,6 +52,11 @@ class Broker:
     alive: bool = True
     known_partition_epoch: int = -1
     unacknowledged: list[int] = field(default_factory=list)
+    durable_log_start: int = 0
+    unreported: list[int] = field(default_factory=list)
+    """The leader epochs in which a leader told of a log start that is not durable here."""
+    deletions: list[int] = field(default_factory=list)
+    """Asked of this leader, and not durable here."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class Rules:
 
     partition_class: type[Partition] = Partition
     acknowledge_before_flush: bool = False
+    report_log_start_before_durable: bool = False
 
 
 class World:
@@ -70,6 +79,11 @@ class World:
         self.directory = directory
         self.acked: dict[int, bytes] = {}
         self.consumed: dict[int, bytes] = {}
+        self.deleted_below = 0
+        """What was answered as deleted."""
+        self.maybe_deleted_below = 0
+        self.crash_soon_until = 0
+        """What was asked to be deleted of somebody who thought that it leads."""
         self.counter = 0
         self.steps = 0
         self.checked_epoch = -1
@@ -104,7 +118,9 @@ class World:
             (self.deliver_metadata, 20),
             (self.propose_isr, 20),
             (self.consume, 4),
-            (self.crash, 3),
+            (self.delete_records, 3),
+            (self.write_log_starts, 20),
+            (self.crash, 20 if self.steps < self.crash_soon_until else 3),
             (self.restart, 6),
         ]
         self.random.choices([s for s, _ in steps], [w for _, w in steps])[0]()
@@ -156,7 +172,7 @@ class World:
             if leader is None or not leader.alive or self.random.random() < 0.1:
                 follower.fetcher.session_lost()
                 return
-            position = OffsetAndEpoch(wanted.fetch_offset, wanted.last_fetched_epoch)
+            position = ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset)
             try:
                 result.diverging_epoch = leader.partition.note_follower_fetch(
                     follower.broker_id, follower.broker_epoch, position, wanted.current_leader_epoch, self.now_ms
@@ -165,6 +181,7 @@ class World:
                     limit = self.random.choice((1, 200, 1 << 20))
                     result.records = leader.partition.read(wanted.fetch_offset, limit, is_replica=True)
                 result.high_watermark = leader.partition.high_watermark
+                result.log_start_offset = leader.partition.log.log_start_offset
             except ApiError as error:
                 result.error = error
             if self.random.random() < 0.1:
@@ -175,13 +192,22 @@ class World:
     def _apply(self, follower: Broker, result: PartitionFetchResult, turn: int) -> None:
         for effect in follower.fetcher.on_result(result, turn, self.now_ms):
             log, epoch = follower.partition.log, follower.fetcher.leader_epoch(PARTITION)
-            perform(effect, follower.partition)
+            rebased = perform(effect, follower.partition)
+            if rebased:
+                follower.durable_log_start = log.segments[0].base_offset
+                follower.fetcher.log_start_lowered(PARTITION, epoch, follower.durable_log_start)
+                follower.unreported.append(epoch)
             if isinstance(effect, Append):
                 follower.unacknowledged.append(epoch)
                 if self.rules.acknowledge_before_flush:
                     follower.fetcher.appended(PARTITION, epoch, log.log_end_offset, log.latest_epoch)
             elif isinstance(effect, Truncate | StartOver):
                 follower.fetcher.truncated(PARTITION, epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+                follower.durable_log_start = min(follower.durable_log_start, log.log_start_offset)
+            elif isinstance(effect, AdvanceLogStart):
+                follower.unreported.append(epoch)
+                if self.rules.report_log_start_before_durable:
+                    follower.fetcher.log_start_durable(PARTITION, epoch, log.log_start_offset)
             else:
                 follower.fetcher.appended(PARTITION, epoch, result.fetch_offset, log.latest_epoch)
 
@@ -190,6 +216,45 @@ class World:
         for epoch in broker.unacknowledged:
             broker.fetcher.appended(PARTITION, epoch, log.log_end_offset, log.latest_epoch)
         broker.unacknowledged.clear()
+
+    # -- deletion ----------------------------------------------------------------------------------------------------
+
+    def delete_records(self) -> None:
+        """Asked of any broker that thinks it leads."""
+        leaders = [b for b in self.alive if b.partition.leading is not None]
+        if leaders:
+            broker = self.random.choice(leaders)
+            offset = self.random.randint(0, broker.partition.high_watermark)
+            self.maybe_deleted_below = max(self.maybe_deleted_below, broker.partition.delete_records(offset))
+            broker.deletions.append(offset)
+
+    def write_log_starts(self) -> None:
+        """The log-start checkpoint of some; a leader's deletions wait for the other replicas from now on."""
+        for broker in self.some(self.alive):
+            self._write_log_start(broker)
+
+    def _write_log_start(self, broker: Broker) -> None:
+        partition = broker.partition
+        start = broker.durable_log_start = partition.log.log_start_offset
+        for epoch in broker.unreported:
+            broker.fetcher.log_start_durable(PARTITION, epoch, start)
+        for offset in broker.deletions:
+            if partition.leading is not None:
+                partition.deletions.add(offset, self._deleted(offset))
+        broker.unreported.clear()
+        broker.deletions.clear()
+        if partition.leading is not None:
+            partition.leading.active_brokers = frozenset(b.broker_id for b in self.alive)
+            partition.check_low_watermark()
+
+    def _deleted(self, offset: int) -> Callable[[ApiError | None], None]:
+        def answered(error: ApiError | None) -> None:
+            if error is None:
+                if offset > self.deleted_below:
+                    self.crash_soon_until = self.steps + CRASHES_AFTER_DELETION
+                self.deleted_below = max(self.deleted_below, offset)
+
+        return answered
 
     # -- metadata ----------------------------------------------------------------------------------------------------
 
@@ -228,7 +293,7 @@ class World:
             proposed = leading.propose_shrink(end, broker.broker_epoch, self.now_ms, LAG_MS)
             for follower in BROKERS:
                 proposed = proposed or leading.propose_expand(
-                    follower, broker.partition.high_watermark, broker.broker_epoch, self.brokers[follower].alive
+                    follower, broker.partition.high_watermark, broker.broker_epoch, self._may_join(broker, follower)
                 )
             proposed = proposed or leading.proposed
             if proposed is not None and self.random.random() < 0.8:
@@ -236,6 +301,13 @@ class World:
                 if accepted and self.random.random() < 0.8:
                     wanted = self.controller
                     broker.partition.isr_committed(wanted.isr, wanted.leader_epoch, wanted.partition_epoch)
+
+    def _may_join(self, leader: Broker, follower: int) -> bool:
+        """What the replica manager demands besides having caught up."""
+        progress = leader.partition.leading and leader.partition.leading.followers.get(follower)
+        if not progress or not self.brokers[follower].alive:
+            return False
+        return progress.log_start_offset >= leader.partition.log.log_start_offset
 
     def _judge(self, broker: Broker, proposed: ProposedIsr) -> bool:
         wanted, leading = self.controller, broker.partition.leading
@@ -287,12 +359,15 @@ class World:
             old.directory,
             PARTITION,
             LogConfig(),
-            LogOptions(TOPIC_ID, last_known=LastKnown(recovery_point=recovery_point, log_start_offset=0)),
+            LogOptions(
+                TOPIC_ID, last_known=LastKnown(recovery_point=recovery_point, log_start_offset=broker.durable_log_start)
+            ),
         )
         log.truncate_to(self.random.randint(recovery_point, end))
         checkpointed = self.random.choice((0, broker.partition.high_watermark))
         partition = self.rules.partition_class(broker.broker_id, log, checkpointed, self.min_isr)
         self.brokers[broker.broker_id] = self._broker(partition)
+        self.brokers[broker.broker_id].durable_log_start = log.log_start_offset
         if self.controller.leader_id == -1 and broker.broker_id in self.controller.isr:
             self._change(self.controller.isr, broker.broker_id)
         self.tell(self.brokers[broker.broker_id])
@@ -343,9 +418,15 @@ class World:
                 if self.checked_epoch == wanted.leader_epoch and self.steps % 25:
                     return  # what an epoch's leader has can only be lost between epochs
                 self.checked_epoch = wanted.leader_epoch
+                start = leader.partition.log.log_start_offset
+                if not self.deleted_below <= start <= self.maybe_deleted_below:
+                    raise InvariantBroken(
+                        f"the leader's log starts at {start}; deleted is up to {self.deleted_below}, and nothing from"
+                        f" {self.maybe_deleted_below} on"
+                    )
                 held = self.values(leader, leader.partition.log.log_end_offset)
                 for offset, value in self.acked.items():
-                    if held.get(offset) != value:
+                    if offset >= start and held.get(offset) != value:
                         raise InvariantBroken(f"I14: acked {value!r} at {offset}; the leader has {held.get(offset)!r}")
 
     def converge(self) -> None:
@@ -358,12 +439,19 @@ class World:
                 broker.partition.log.flush()
                 broker.partition.flushed(broker.partition.log.flushed_offset)
                 self._acknowledge(broker)
+                self._write_log_start(broker)
             self.fetch()
             self.fetch()
             self.now_ms += 50
             self.propose_isr()
         self.check()
-        logs = [self.values(b, b.partition.log.log_end_offset) for b in self.brokers.values()]
+        starts = {b.broker_id: b.partition.log.log_start_offset for b in self.brokers.values()}
+        if min(starts.values()) < starts[self.controller.leader_id]:
+            raise InvariantBroken(f"I23: a replica has what its leader {self.controller.leader_id} deleted: {starts}")
+        logs = [
+            {offset: value for offset, value in found.items() if offset >= max(starts.values())}
+            for found in (self.values(b, b.partition.log.log_end_offset) for b in self.brokers.values())
+        ]
         if not logs[0] == logs[1] == logs[2]:
             raise InvariantBroken(f"I23: the replicas differ: ends {[len(log) for log in logs]}")
         if set(self.controller.isr) != set(BROKERS):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.replication.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from penstock.errors import (
     ApiError,
@@ -18,7 +19,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
-from penstock.types import Endpoint, EpochEndOffset, LeaderHint, OffsetAndEpoch
+from penstock.types import Endpoint, EpochEndOffset, LeaderHint
 from tests.support.partitions import NOBODY, batch, flush, make_partition, state
 
 WALL_MS = 1_700_000_000_000
@@ -35,7 +36,7 @@ def produce(partition: Partition, *values: bytes, acks: int = -1) -> int:
 
 
 def fetched(partition: Partition, replica_id: int, offset: int, epoch: int = 5) -> EpochEndOffset | None:
-    return partition.note_follower_fetch(replica_id, 100 + replica_id, OffsetAndEpoch(offset, epoch), 5, now_ms=1)
+    return partition.note_follower_fetch(replica_id, 100 + replica_id, ReplicaPosition(offset, epoch, 0), 5, now_ms=1)
 
 
 def test_a_record_is_acked_only_after_every_isr_disk_has_it(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.replication.purgatory import DelayedProduce, OffsetWaiters
+from broker.replication.purgatory import DelayedOperation, OffsetWaiters
 from penstock.errors import ApiError, NotLeaderOrFollowerError
 
 
@@ -35,7 +35,7 @@ def test_a_waiter_may_add_another_while_it_is_told() -> None:
 
 def test_a_delayed_produce_completes_when_its_last_partition_is_done() -> None:
     completed, expired = [], []
-    delayed = DelayedProduce(lambda: completed.append(1), expired.append)
+    delayed = DelayedOperation(lambda: completed.append(1), expired.append)
     delayed.expect(0)
     delayed.expect(2)
     assert delayed.all_expected()
@@ -48,7 +48,7 @@ def test_a_delayed_produce_completes_when_its_last_partition_is_done() -> None:
 
 def test_when_its_time_is_up_only_the_open_partitions_expire() -> None:
     completed, expired = [], []
-    delayed = DelayedProduce(lambda: completed.append(1), expired.append)
+    delayed = DelayedOperation(lambda: completed.append(1), expired.append)
     for index in range(3):
         delayed.expect(index)
     assert delayed.all_expected()
@@ -60,7 +60,7 @@ def test_when_its_time_is_up_only_the_open_partitions_expire() -> None:
 
 def test_a_delayed_produce_is_not_complete_before_its_last_partition_is_expected() -> None:
     completed: list[int] = []
-    delayed = DelayedProduce(lambda: completed.append(1), lambda index: None)
+    delayed = DelayedOperation(lambda: completed.append(1), lambda index: None)
     delayed.expect(0)
     delayed.partition_done(0)
     delayed.expect(1)
@@ -72,5 +72,5 @@ def test_a_delayed_produce_is_not_complete_before_its_last_partition_is_expected
 
 def test_a_delayed_produce_with_nothing_to_wait_for_is_complete_at_once() -> None:
     completed: list[int] = []
-    assert not DelayedProduce(lambda: completed.append(1), lambda index: None).all_expected()
+    assert not DelayedOperation(lambda: completed.append(1), lambda index: None).all_expected()
     assert completed == [1]

@@ -58,7 +58,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
 
 
 def fetches_everything(partition: Partition, replica_id: int) -> None:
-    partition.note_follower_fetch(replica_id, EPOCHS[replica_id], ReplicaPosition(0, -1), LEADER_EPOCH, now_ms=1)
+    partition.note_follower_fetch(replica_id, EPOCHS[replica_id], ReplicaPosition(0, -1, 0), LEADER_EPOCH, now_ms=1)
 
 
 def test_a_follower_that_caught_up_while_fenced_joins_when_it_is_unfenced(tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""DeleteRecords: every record below an offset goes, and the answer says that it stays so (KIP-107).
+
+The leader's log start moves at once; the followers hear of it with their fetches. A partition is answered AFTER this
+broker's log starts are durable AND every live replica has reported a durable log start that is not below the offset;
+then no crash brings the records back. Segments that lie below are retention's. Waiting is a `DelayedOperation`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition
+from broker.replication.purgatory import DelayedOperation, Waiter
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    InvalidTopicError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+)
+from penstock.types import METADATA_TOPIC, TopicPartition
+
+TIMEOUT_MS_MAX: Final = 600_000
+PARTITIONS_MAX: Final = 10_000
+"""Of one request: what a handler does for each of them, it does before the next request gets its turn."""
+OPEN_PARTITIONS_MAX: Final = 100_000
+"""Of all requests that wait; each holds a few hundred bytes."""
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """One partition of a request that waits."""
+
+    index: int
+    partition: Partition
+    offset: int
+    number: int = -1  # with the partition's waiters, once it is one of them
+
+
+class DeleteRecordsApi:
+    """Handles requests to delete records."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+        self._open_partitions = 0
+
+    def handle(self, request: Request, body: DeleteRecordsRequest) -> None:
+        self._check(body)
+        results = [DeleteRecordsResult(asked.partition) for asked in body.partitions]
+        deletions: dict[int, _Deletion] = {}
+        timer: asyncio.TimerHandle | None = None
+
+        def complete() -> None:
+            if timer is not None:
+                timer.cancel()
+            self._open_partitions -= len(deletions)
+            request.complete(results)
+
+        def expired(index: int) -> None:
+            late = deletions[index]
+            late.partition.deletions.discard(late.number)
+            results[index].error = RequestTimedOutError(
+                f"{results[index].partition}: not deleted on every live replica within {body.timeout_ms} ms; here the"
+                f" records below {late.offset} are gone, and the others follow"
+            )
+
+        delayed = DelayedOperation(complete, expired)
+        deletions.update(self._delete(body.partitions, results))
+        self._open_partitions += len(deletions)
+        for index in deletions:
+            delayed.expect(index)
+        if delayed.all_expected():
+            timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
+            self._replicas.make_log_starts_durable(lambda error: _await_replicas(deletions, results, delayed, error))
+
+    def _check(self, body: DeleteRecordsRequest) -> None:
+        count = len(body.partitions)
+        if not 1 <= count <= PARTITIONS_MAX:
+            raise InvalidRequestError(f"the request names {count} partitions; from 1 to {PARTITIONS_MAX} are allowed")
+        if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
+            raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
+        if self._open_partitions + count > OPEN_PARTITIONS_MAX:
+            raise ResourceExhaustedError(f"{self._open_partitions} deletions wait already; try again later")
+
+    def _delete(
+        self, asked: tuple[DeleteRecordsPartition, ...], results: list[DeleteRecordsResult]
+    ) -> dict[int, _Deletion]:
+        """Move every log start that may be moved; what must be waited for, by its place in the request."""
+        deletions: dict[int, _Deletion] = {}
+        seen: set[TopicPartition] = set()
+        for index, (result, wanted) in enumerate(zip(results, asked, strict=True)):
+            try:
+                _check_partition(wanted.partition, seen)
+                partition = self._replicas.get(wanted.partition)
+                deletions[index] = _Deletion(index, partition, partition.delete_records(wanted.before_offset))
+            except ApiError as error:
+                result.error = error
+        return deletions
+
+
+def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> None:
+    if partition.topic == METADATA_TOPIC:
+        raise InvalidTopicError(f"{METADATA_TOPIC} is the cluster's own; its records are not deleted by hand")
+    if partition in seen:
+        raise InvalidRequestError(f"{partition} is named twice in the request")
+    seen.add(partition)
+
+
+def _await_replicas(
+    deletions: dict[int, _Deletion],
+    results: list[DeleteRecordsResult],
+    delayed: DelayedOperation,
+    error: ApiError | None,
+) -> None:
+    """The log starts are durable here (or `error` says why not): now the other replicas count."""
+    for deletion in deletions.values():
+        result, partition = results[deletion.index], deletion.partition
+        if result.error is not None:
+            continue  # its time is up already
+        done = _waiter(deletion, result, delayed)
+        if error is not None:
+            done(error)
+        elif partition.leading is None:
+            done(partition.offline or partition.not_leader())
+        else:
+            deletion.number = partition.deletions.add(deletion.offset, done)
+            partition.check_low_watermark()
+
+
+def _waiter(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation) -> Waiter:
+    def done(error: ApiError | None) -> None:
+        if error is not None:
+            result.error = error
+        else:
+            result.low_watermark = deletion.partition.low_watermark()
+        delayed.partition_done(deletion.index)
+
+    return done

@@ -1,0 +1,80 @@
+"""Makes advanced log starts durable: one checkpoint write at a time, for everybody who waits.
+
+A log start is only in memory until its checkpoint is written, so deleted records could come back after a crash. Who
+promises that they do not (a leader in its answer, a follower in its next fetch) does so AFTER `request` has called
+back. Requests that come during a write are covered by the next one. A write that fails is told and not repeated here:
+the waiters know whether to ask again. The periodic checkpoint writes the same file. Not here: what moves a log start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.errors import ApiError, KafkaStorageError
+
+Waiter = Callable[[ApiError | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartCommitStatistics:
+    """A snapshot; `requests / writes` is how many waiters one write serves."""
+
+    requests: int
+    writes: int
+    failures: int
+    waiting: int
+
+
+class LogStartCommit:
+    """One per node, on its event loop; `write` blocks and runs elsewhere."""
+
+    def __init__(self, write: Callable[[], None]) -> None:
+        self._write = write
+        self._waiting: list[Waiter] = []
+        self._under_way: asyncio.Future[None] | None = None
+        self._requests = self._writes = self._failures = 0
+        self._closed = False
+
+    def request(self, done: Waiter) -> None:
+        """Call `done(None)` once every log start of this moment is durable, or `done(error)`."""
+        if self._closed:
+            return
+        self._requests += 1
+        self._waiting.append(done)
+        if self._under_way is None:
+            self._start()
+
+    def _start(self) -> None:
+        served, self._waiting = self._waiting, []
+        self._writes += 1
+        self._under_way = asyncio.get_running_loop().run_in_executor(None, self._write)
+        self._under_way.add_done_callback(lambda written: self._written(written, served))
+
+    def _written(self, written: asyncio.Future[None], served: list[Waiter]) -> None:
+        self._under_way = None
+        if self._waiting:
+            self._start()
+        error = written.exception()
+        failure: ApiError | None = None
+        if error is not None:
+            self._failures += 1
+            text = f"the log starts were not written: {error}"
+            failure = error if isinstance(error, ApiError) else KafkaStorageError(text)
+        for done in served:
+            done(failure)
+
+    async def close(self) -> None:
+        """Take no more requests, and wait until nothing writes."""
+        self._closed = True
+        self._waiting.clear()
+        if self._under_way is not None:
+            await asyncio.wait([self._under_way])
+
+    def statistics(self) -> LogStartCommitStatistics:
+        return LogStartCommitStatistics(self._requests, self._writes, self._failures, len(self._waiting))
+
+    def __repr__(self) -> str:
+        state = "writing" if self._under_way is not None else "idle"
+        return f"LogStartCommit({state}, {len(self._waiting)} waiting)"
