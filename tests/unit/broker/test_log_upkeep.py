@@ -1,0 +1,242 @@
+"""Promises of retention and of the deletion of files, over real logs: what is gone, and what a disk delays."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from broker.log_upkeep import LogUpkeep
+from broker.replication.assignment import TopicSettings
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.scheduler import Scheduler
+from penstock.clock import ManualClock
+from penstock.errors import CorruptFileError
+from penstock.record.builder import build_batch
+from storage.file_system import OsFileSystem
+from storage.group_commit import GroupCommit
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager, LogManagerConfig
+from storage.meta_properties import format_directory
+from storage.retention import Reason
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
+
+ME = 1
+DAY_MS = 86_400_000
+CONFIG = LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, file_delete_delay_ms=60_000, segment_ms=10 * DAY_MS)
+
+
+@dataclass
+class Stage:
+    """A broker's logs and their upkeep, with one partition that it leads alone."""
+
+    upkeep: LogUpkeep
+    replicas: ReplicaManager
+    clock: ManualClock
+    directory: Path
+
+    @property
+    def partition(self) -> Partition:
+        return self.replicas.get(PARTITION)
+
+    def write(self, batches: int, timestamp_ms: int | None = None) -> None:
+        """One record of about 500 bytes each, so that two make a segment; flushed, and so committed."""
+        wall_ms = self.clock.wall_ms()
+        for _ in range(batches):
+            batch = build_batch([b"x" * 400], timestamps_ms=wall_ms if timestamp_ms is None else timestamp_ms)
+            self.partition.append_as_leader(batch, 1, 1, wall_ms)
+        self.partition.log.flush()
+        self.partition.flushed(self.partition.log.flushed_offset)
+
+    def configure(self, config: LogConfig, partition_epoch: int = 1) -> None:
+        settings = TopicSettings(config, 1)
+        self.replicas.apply(PARTITION, TOPIC_ID, state(ME, 5, partition_epoch, (ME,), (ME,)), settings, NOBODY)
+
+    def files(self, suffix: str) -> list[int]:
+        """Base offsets of the segment files with this ending."""
+        found = self.directory.glob(f"{PARTITION}/*.log{suffix}")
+        return sorted(int(path.name.split(".")[0]) for path in found)
+
+
+@asynccontextmanager
+async def stage(path: Path, config: LogConfig = CONFIG) -> AsyncIterator[Stage]:
+    fs, clock = OsFileSystem(), ManualClock()
+    format_directory(fs, str(path / "data"), "cluster", ME)
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
+    group_commit = GroupCommit(lambda log_dir, error: None)
+    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000)
+    scheduler = Scheduler(clock, lambda error: None)
+    made = Stage(LogUpkeep(replicas, log_manager, scheduler, clock, fs), replicas, clock, path / "data")
+    made.configure(config, 0)
+    yield made
+    await scheduler.stop()
+    await group_commit.close()
+    log_manager.close(clean=True, broker_epoch=1)
+
+
+def test_old_segments_leave_the_log_and_their_files_go_after_the_delay(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(4)
+            made.clock.advance(DAY_MS)
+            made.write(3)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 0  # not older than a day yet
+            made.clock.advance(1)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 4
+            assert (made.files(""), made.files(".deleted")) == ([4, 6], [0, 2])
+            found = made.upkeep.statistics()
+            assert found.segments_deleted == {Reason.TIME: 2} and found.bytes_deleted > 1_500
+            await made.upkeep.delete_files()
+            assert made.files(".deleted") == [0, 2]
+            made.clock.advance(60_000)
+            await made.upkeep.delete_files()
+            assert made.files(".deleted") == []
+
+    asyncio.run(scenario())
+
+
+def test_when_all_is_old_the_log_goes_on_in_an_empty_segment(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(3)
+            made.clock.advance(DAY_MS + 1)
+            await made.upkeep.delete_expired_segments()
+            log = made.partition.log
+            assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (3, 3, 0)
+            assert (made.files(""), made.files(".deleted")) == ([3], [0, 2])
+            await made.upkeep.delete_expired_segments()
+            assert made.files("") == [3]
+            made.write(1)
+            assert log.log_end_offset == 4
+
+    asyncio.run(scenario())
+
+
+def test_what_is_not_committed_stays_whatever_its_age(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(6)
+            made.partition.high_watermark = 3
+            made.clock.advance(2 * DAY_MS)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(4, timestamp_ms=-1)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 0
+            # The files are of today, and the clock of the test stands in 2023.
+            made.clock.advance(20 * 365 * DAY_MS)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 4
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("jump_ms", [-1_600_000_000_000, 2_500_000_000_000])
+def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_path: Path, jump_ms: int) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(6)
+            made.clock.advance(DAY_MS // 2)
+            made.clock.jump_wall(jump_ms)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 0
+            assert not made.upkeep.statistics().clock_is_believed
+            made.configure(LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, retention_bytes=1_800))
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset == 2
+            assert made.upkeep.statistics().segments_deleted == {Reason.SIZE: 1}
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_delays_the_files_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_self: OsFileSystem, source: str, _target: str) -> None:
+        raise OSError(errno.ENOSPC, "full", source)
+
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(5)
+            made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0))
+            with monkeypatch.context() as context:
+                context.setattr(OsFileSystem, "rename", full)
+                await made.upkeep.delete_expired_segments()
+                await made.upkeep.delete_files()
+            assert made.partition.offline is None and made.files(".deleted") == []
+            assert made.partition.log.log_start_offset == 5
+            await made.upkeep.delete_files()
+            assert made.files(".deleted") == [0, 2, 4]
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_fails_at_the_rename_takes_the_log_dir_out_of_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: OsFileSystem, source: str, _target: str) -> None:
+        raise OSError(errno.EIO, "EIO", source)
+
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            failed: list[str] = []
+            made.replicas.on_storage_failure = lambda directory, error: failed.append(directory)
+            made.write(5)
+            made.clock.advance(2 * DAY_MS)
+            with monkeypatch.context() as context:
+                context.setattr(OsFileSystem, "rename", broken)
+                await made.upkeep.delete_expired_segments()
+            assert failed == [str(made.directory)] and made.partition.offline is not None
+            await made.upkeep.delete_expired_segments()  # of what is offline, nothing
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_log_that_changed_while_its_age_was_read_is_left_for_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+
+            def changes(*_args: object) -> int:
+                made.partition.log.remove_oldest(1)  # as delete-records and retention would, on the loop
+                if damaged:
+                    raise CorruptFileError("t-0/00.log", 0, "it is another file now")
+                return 0
+
+            made.write(6)
+            with monkeypatch.context() as context:
+                context.setattr("broker.log_upkeep.largest_time_ms", changes)
+                await made.upkeep.delete_expired_segments()
+            assert made.partition.log.log_start_offset in (2, 4) and made.partition.offline is None
+            assert made.upkeep.statistics().segments_deleted == {}
+
+    asyncio.run(scenario())
+
+
+def test_damage_that_retention_finds_takes_the_replica_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_args: object) -> int:
+        raise CorruptFileError("t-0/00.log", 0, "rot")
+
+    async def scenario() -> None:
+        async with stage(tmp_path) as made:
+            made.write(4)
+            monkeypatch.setattr("broker.log_upkeep.largest_time_ms", damaged)
+            await made.upkeep.delete_expired_segments()
+            assert made.partition.offline is not None and made.replicas.lost.statistics().damaged == 1
+
+    asyncio.run(scenario())
