@@ -210,3 +210,64 @@ def test_a_follower_that_registered_anew_needs_another_session(tmp_path: Path) -
             stream.ask(replica_id=2, broker_epoch=200)
 
     run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_waiting_follower_is_told_of_a_deletion_at_once_and_once(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b")
+        flush(partition)
+        follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
+        stream.ask(follower, replica_id=2)
+        partition.delete_records(1)
+        await asyncio.sleep(0)
+        (answer,) = stream.answers
+        assert (answer.partitions[0].log_start_offset, answer.partitions[0].records) == (1, b"")
+        stream.ask(replica_id=2)
+        partition.log_start_moved()
+        await asyncio.sleep(0)
+        assert len(stream.answers) == 1, "it has nothing more to hear"
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_follower_that_still_reports_what_was_deleted_is_told_again(tmp_path: Path) -> None:
+    """It may have dropped the answer: it was to a question that it no longer asked."""
+
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b")
+        flush(partition)
+        follower = FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 0)
+        stream.ask(follower, replica_id=2)
+        partition.delete_records(2)
+        await asyncio.sleep(0)
+        stream.ask(follower, replica_id=2)
+        assert [answer.partitions[0].log_start_offset for answer in stream.answers] == [2, 2]
+        stream.ask(FetchPartition(PARTITION, TOPIC_ID, 2, 5, 5, 2), replica_id=2)
+        assert len(stream.answers) == 2, "now it says that it has done it"
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_waiting_consumer_is_not_woken_by_a_deletion(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a")
+        flush(partition)
+        stream.ask(at(1))
+        partition.delete_records(1)
+        await asyncio.sleep(0)
+        assert not stream.answers
+
+    run(tmp_path, scenario)
+
+
+def test_a_reader_of_deleted_records_is_told_both_bounds(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b", b"c")
+        flush(partition)
+        partition.delete_records(2)
+        stream.ask(at(1))
+        error = stream.answers[0].partitions[0].error
+        assert isinstance(error, OffsetOutOfRangeError)
+        assert (error.log_start_offset, error.log_end_offset) == (2, 3)
+
+    run(tmp_path, scenario)

@@ -7,12 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from broker.replication.fetcher_core import StartOver, Truncate
+from broker.replication.fetcher_core import AdvanceLogStart, Append, StartOver, Truncate
 from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, perform
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
+from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
-from tests.support.partitions import NOBODY, PARTITION, make_partition, state
+from tests.support.partitions import NOBODY, PARTITION, batch, make_partition, state
 
 
 def test_a_log_that_starts_above_the_leaders_end_starts_over_there(tmp_path: Path) -> None:
@@ -64,6 +65,80 @@ def test_records_that_came_spoilt_are_asked_for_again(tmp_path: Path) -> None:
         async with asyncio.timeout(10):
             await stream.asked_again.wait()
         assert [wanted.fetch_offset for wanted in stream.asked[1].partitions] == [0]
+        await fetcher.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_follower_deletes_no_more_than_it_knows_to_be_committed(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path, broker_id=2)
+    partition.become_follower(state(), NOBODY)
+    perform(Append(PARTITION, batch(b"a", b"b", b"c"), 2), partition)
+    perform(AdvanceLogStart(PARTITION, 3), partition)
+    assert partition.log.log_start_offset == 2
+    perform(AdvanceLogStart(PARTITION, 1), partition)
+    assert partition.log.log_start_offset == 2, "a log start never goes back"
+
+
+def test_a_log_that_starts_over_inside_a_batch_takes_it_whole(tmp_path: Path) -> None:
+    """A deletion ended inside the leader's first batch; else the follower would ask for it for ever."""
+    partition = make_partition(tmp_path, broker_id=2)
+    partition.become_follower(state(), NOBODY)
+    perform(StartOver(PARTITION, 501), partition)
+    first = build_batch([b"a", b"b", b"c"], timestamps_ms=1_700_000_000_000, base_offset=500, leader_epoch=5)
+    assert perform(Append(PARTITION, first, 503), partition) is True
+    log = partition.log
+    assert (log.segments[0].base_offset, log.log_start_offset, log.log_end_offset) == (500, 501, 503)
+    assert partition.high_watermark == 503
+    following = build_batch([b"d"], timestamps_ms=1_700_000_000_000, base_offset=503, leader_epoch=5)
+    assert perform(Append(PARTITION, following, 503), partition) is False
+
+
+class DeletingStream:
+    """A leader that has deleted what is below 2; keeps what it is asked, and when."""
+
+    def __init__(self) -> None:
+        self.asked: list[FetchRequest] = []
+        self.asked_again = asyncio.Event()
+
+    def send(self, request: FetchRequest) -> None:
+        self.asked.append(request)
+        if len(self.asked) == 2:
+            self.asked_again.set()
+
+    async def receive(self) -> FetchResponse:
+        if len(self.asked) > 1:
+            await asyncio.Event().wait()
+        deleted = PartitionFetchResult(PARTITION, 3, high_watermark=3, log_start_offset=2)
+        return FetchResponse(self.asked[-1].correlation_id, [deleted])
+
+    def cancel(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_before(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        partition = make_partition(tmp_path, broker_id=2)
+        partition.become_follower(state(), NOBODY)
+        perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
+        partition.log.flush()
+        stream, waiting = DeletingStream(), []
+        node = SimpleNamespace(broker_epoch=102, find=lambda key: partition, make_log_starts_durable=waiting.append)
+        fetcher = Fetcher(
+            "1-0",
+            FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
+            ManualClock(),
+            lambda: stream,
+            cast(FetcherNode, node),
+        )
+        fetcher.add(partition, 5)
+        async with asyncio.timeout(10):
+            await stream.asked_again.wait()
+            assert partition.log.log_start_offset == 2
+            assert stream.asked[1].partitions == [], "its checkpoint is not written"
+            (written,) = waiting
+            written(None)
+        assert [wanted.log_start_offset for wanted in stream.asked[2].partitions] == [2]
         await fetcher.stop()
 
     asyncio.run(scenario())

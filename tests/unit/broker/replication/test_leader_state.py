@@ -127,3 +127,18 @@ def test_a_member_that_has_not_fetched_from_this_leader_yet_is_proposed_as_it_is
     proposed = state.propose_expand(3, high_watermark=10, own_epoch=101, eligible=True)
     assert proposed is not None
     assert [(m.broker_id, m.broker_epoch) for m in proposed.members] == [(1, 101), (2, 102), (3, 103)]
+
+
+def test_the_low_watermark_counts_who_lives_and_who_may_be_elected() -> None:
+    state = leader()
+    state.active_brokers = frozenset({1})
+    state.commit_isr((1, 2), 9)
+    assert state.low_watermark(7) == -1, "replica 2 is in the ISR and has told nothing"
+    state.followers[2].log_start_offset = 5
+    assert state.low_watermark(7) == 5
+    state.active_brokers = frozenset({1, 3})
+    assert state.low_watermark(7) == -1, "replica 3 lives, and a consumer may read from it one day"
+    state.followers[3].log_start_offset = 9
+    assert state.low_watermark(7) == 5
+    state.followers[2].log_start_offset = 8
+    assert state.low_watermark(7) == 7
