@@ -56,9 +56,10 @@ class File:
         self.pending.clear()
 
     def drop_pages(self) -> None:
-        """The sync failed: what was dirty counts as clean from now on, and is not on the disk."""
-        self.pages_dropped = self.pages_dropped or bool(self.pending)
-        self.pending.clear()
+        """The sync failed: what was dirty counts as clean from now on, and is not on the disk. A cut is no page."""
+        cuts = [change for change in self.pending if change[1] is None]
+        self.pages_dropped = self.pages_dropped or len(cuts) < len(self.pending)
+        self.pending[:] = cuts
 
 
 @dataclass
@@ -180,13 +181,20 @@ class LosingFileSystem:
 
     def exists(self, path: str) -> bool:
         with self._mutex:
-            self._must_run("exists")
-            return self._there_is(path)
+            return self._could_look("exists") and self._there_is(path)
 
     def is_directory(self, path: str) -> bool:
         with self._mutex:
-            self._must_run("is_directory")
-            return self._there_is(path) and isinstance(self._node(path), Directory)
+            found = self._could_look("is_directory") and self._there_is(path)
+            return found and isinstance(self._node(path), Directory)
+
+    def _could_look(self, name: str) -> bool:
+        """Whoever cannot look sees nothing, as `os.path.exists` has it."""
+        try:
+            self._must_run(name)
+        except OSError:
+            return False
+        return True
 
     def _there_is(self, path: str) -> bool:
         try:

@@ -1,0 +1,85 @@
+"""A power cut at every file operation, and again inside the recovery from it.
+
+One run of a script keeps a copy of the disk and of the history before each operation. Of each copy several disks are
+made that a power cut may leave: nothing that was not synced; all of it but half of the last write; and random subsets,
+each write whole, torn or lost, each creation, rename and removal lost or not. A start on each is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from tests.battery.history import History
+from tests.battery.judge import judge
+from tests.battery.nodes import start as start_node
+from tests.battery.outcome import Result, Size
+from tests.battery.scripts import Script, drawn, every_change
+from tests.battery.workload import Workload
+from tests.support.losing_fs import LosingFileSystem
+
+Moment = tuple[str, LosingFileSystem, History]
+SMALL_MOMENTS = 60
+"""Operations of the script at which the small battery cuts the power."""
+LUCK = 4
+"""Random disks for each operation in the whole battery; one in the small one."""
+DRAWN_SCRIPTS = 30
+
+
+def run(size: Size) -> Iterator[Result]:
+    """Every operation of the script, and in the whole battery of scripts that are drawn."""
+    yield from of_script(size, "every change", every_change)
+    if size.whole:
+        for number in range(DRAWN_SCRIPTS):
+            yield from of_script(size, f"script {size.seed + number}", drawn(size.seed + number))
+
+
+def of_script(size: Size, name: str, script: Script, enough: int = SMALL_MOMENTS) -> Iterator[Result]:
+    """Cut the power at the operations of one script."""
+    for at, (operation, disk, history) in _moments(script, size, enough):
+        for kind, survivor in survivors(disk, at, LUCK if size.whole else 1):
+            what = f"{name}: power cut before {operation}, {kind}"
+            yield Result(what, *judge(survivor.snapshot(), history))
+            if at % 8 == size.seed % 8:
+                yield from inside_recovery(what, survivor, history, at, size)
+
+
+def _moments(script: Script, size: Size, enough: int) -> list[tuple[int, Moment]]:
+    """Disk and history before some operations of the script."""
+    whole = LosingFileSystem()
+    script(Workload(whole))
+    wanted = set(size.of(whole.operations, enough))
+    fs = LosingFileSystem()
+    node = Workload(fs)
+    moments: list[tuple[int, Moment]] = []
+
+    def watch(now: LosingFileSystem) -> None:
+        if now.operations in wanted:
+            operation = whole.trace[now.operations]
+            moments.append((now.operations, (operation, now.snapshot(), node.history.copy())))
+
+    fs.watch = watch
+    script(node)
+    moments.append((fs.operations, ("the end", fs.snapshot(), node.history.copy())))
+    return moments
+
+
+def survivors(disk: LosingFileSystem, seed: int, luck: int) -> Iterator[tuple[str, LosingFileSystem]]:
+    """What a power cut may leave of a disk."""
+    yield "nothing unsynced survived", disk.after_crash()
+    yield "half of the last write survived", disk.after_lucky_crash()
+    for number in range(luck):
+        yield f"luck {number}", disk.after_crash(Random(seed * 100 + number))
+
+
+def inside_recovery(what: str, disk: LosingFileSystem, history: History, seed: int, size: Size) -> Iterator[Result]:
+    """The power is cut again while the node starts; also when only the process had died before."""
+    for kind, start in (("again", disk.clone()), ("after a kill", disk.snapshot())):
+        disks: list[tuple[str, LosingFileSystem]] = []
+        fs = start.snapshot()
+        fs.watch = lambda now, disks=disks: disks.append((f"operation {now.operations + 1}", now.snapshot()))  # type: ignore[misc]
+        start_node(fs)
+        for at in size.of(len(disks), 3):
+            operation, cut = disks[at]
+            survivor = cut.after_crash(Random(seed * 1000 + at)) if at % 2 else cut.after_crash()
+            yield Result(f"{what}, {kind} in {operation} of the start", *judge(survivor, history))

@@ -1,0 +1,262 @@
+"""One damaged byte, a cut, a stray or a missing file, anywhere in a log dir: nothing wrong is ever read.
+
+Every file of some images is cut at every byte and has one bit flipped in every byte, one at a time; files are taken
+away, emptied, or have a directory in their place; leftovers of interrupted operations are put beside them. Then a node
+is started and its logs are read in every way: from the end and the middle first, so that indexes decide where, then
+whole; as a consumer and as a follower; and by time. Bytes are compared with the truth. A refusal is a typed error,
+allowed only where nothing better can be done (`MAY_REFUSE`, with the reason), and touches nothing; the other logs of
+the dir are exact, always.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from penstock.errors import CorruptFileError, KafkaStorageError, MetaPropertiesError, PenstockError
+from penstock.types import TopicPartition
+from storage import file_names
+from storage.batch_validation import check_fetched
+from storage.log import Log
+from storage.log_manager import LogManager
+from tests.battery.images import BROKER_EPOCH, KINDS, Image, LogTruth, image, quorum_state
+from tests.battery.judge import Verdict, Wrong
+from tests.battery.nodes import DIR, start
+from tests.battery.outcome import Outcome, Result, Size
+from tests.support.losing_fs import LosingFileSystem
+
+MAY_REFUSE = {
+    file_names.LOG_SUFFIX: "the records themselves: they are fetched from another replica",
+    file_names.PARTITION_METADATA: "whose records they are; a wrong guess shows an old topic's records as a new one's",
+    file_names.META_PROPERTIES: "whose disk it is; a wrong guess writes into another node's",
+    file_names.OFFSET_GAPS: "without it a gap is damage",
+    "quorum-state": "a vote that is forgotten is given twice",
+}
+A_DIRECTORY = "in place of a file no write of ours puts a directory: somebody did, and has to take it away"
+SMALL_LOG_BYTES = 60
+SMALL_FILE_BYTES = 12
+Case = tuple[str, str, LosingFileSystem]
+
+
+def run(size: Size) -> Iterator[Result]:
+    for name in KINDS:
+        for clean in (True, False):
+            yield from of_image(size, stopped(name, clean))
+
+
+stopped = cache(image)
+
+
+def of_image(
+    size: Size, of: Image, kinds: tuple[Callable[[Size, Image], Iterator[Case]], ...] = ()
+) -> Iterator[Result]:
+    yield Result(f"{of.name}: nothing", *judge(of.fs.clone(), of, "nothing", ""))
+    for kind in kinds or (flips, cuts, others, strays):
+        for what, path, damaged in kind(size, of):
+            yield Result(f"{of.name}: {path} {what}", *judge(damaged, of, path, what))
+
+
+# Kinds of damage
+
+
+def _enough(path: str) -> int:
+    return SMALL_LOG_BYTES if path.endswith(file_names.LOG_SUFFIX) else SMALL_FILE_BYTES
+
+
+def flips(size: Size, of: Image) -> Iterator[Case]:
+    for path in of.fs.files():
+        for position in size.of(of.fs.size(path), _enough(path)):
+            damaged = of.fs.clone()
+            bit = (position + size.seed) % 8
+            damaged.damage(path, position, 1 << bit)
+            yield f"bit {bit} of byte {position} flipped", path, damaged
+
+
+def cuts(size: Size, of: Image) -> Iterator[Case]:
+    for path in of.fs.files():
+        for length in size.of(of.fs.size(path), _enough(path)):
+            damaged = of.fs.clone()
+            damaged.cut(path, length)
+            yield f"cut to {length}", path, damaged
+
+
+def others(size: Size, of: Image) -> Iterator[Case]:
+    """Missing; empty; a directory; grown by zeros and by a copy of itself; all zeros."""
+    for path in of.fs.files():
+        content = of.fs.read_file(path)
+        damaged = of.fs.clone()
+        damaged.unlink(path)
+        yield "missing", path, damaged.clone()
+        damaged.mkdir(path)
+        yield "is a directory", path, damaged.clone()
+        changed = {
+            "empty": b"",
+            "grown by zeros": content + bytes(100),
+            "twice": content * 2,
+            "zeros": bytes(len(content)),
+        }
+        for what, wanted in changed.items():
+            if wanted != content:
+                damaged = of.fs.clone()
+                put(damaged, path, wanted)
+                yield what, path, damaged
+
+
+def strays(size: Size, of: Image) -> Iterator[Case]:
+    """What an interrupted operation, or somebody, may have left beside a segment."""
+    for path in of.fs.files():
+        if os.path.dirname(path) == DIR:
+            continue
+        contents = {"empty": b"", "garbage": b"\x2a" * 100, "a copy": of.fs.read_file(path)}
+        for suffix in (".tmp", ".deleted", ".cleaned", ".swap"):
+            for kind, content in contents.items():
+                damaged = of.fs.clone()
+                put(damaged, path + suffix, content)
+                yield f"has {kind} beside it as {suffix}", path, damaged
+    partition = f"{DIR}/{next(iter(of.logs))}"
+    for stray in ("00000000000000000999.index", "notes.txt", "00000000000000000003.timeindex.swap", "x.log"):
+        damaged = of.fs.clone()
+        put(damaged, f"{partition}/{stray}", b"\x2a" * 24)
+        yield "is there", f"{partition}/{stray}", damaged
+
+
+def put(fs: LosingFileSystem, path: str, content: bytes) -> None:
+    """Make a file hold the content, durably."""
+    if path in fs.files(os.path.dirname(path)):
+        fs.unlink(path)
+    fd = fs.open(path, create=True)
+    fs.pwritev(fd, [content], 0)
+    fs.fdatasync(fd)
+    fs.close(fd)
+    fs.fsync_dir(os.path.dirname(path))
+
+
+# Judging
+
+
+def judge(fs: LosingFileSystem, of: Image, path: str, what: str) -> Verdict:
+    try:
+        outcome = _judge(fs, of, path)
+    except Wrong as wrong:
+        return Outcome.WRONG, str(wrong)
+    except PenstockError as error:
+        return Outcome.WRONG, f"not where a refusal belongs: {error!r}"
+    except Exception as error:  # nobody could act on it
+        return Outcome.WRONG, f"untyped {error!r}"
+    if outcome is Outcome.REFUSED and not _may_refuse(path, what):
+        return Outcome.WRONG, "refused, where damage should cost time only"
+    return outcome, ""
+
+
+def _may_refuse(path: str, what: str) -> bool:
+    name = os.path.basename(path)
+    return what == "is a directory" or name in MAY_REFUSE or os.path.splitext(name)[1] in MAY_REFUSE
+
+
+def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
+    if of.vote is not None and not _vote_is_true(fs, of):
+        return Outcome.REFUSED
+    if not fs.exists(f"{DIR}/{file_names.META_PROPERTIES}"):
+        return Outcome.REFUSED
+    try:
+        manager = start(fs)
+    except (MetaPropertiesError, KafkaStorageError, CorruptFileError):
+        return Outcome.REFUSED
+    if manager.meta_properties[0].directory_id != of.directory_id:
+        raise Wrong(f"directory id {manager.meta_properties[0].directory_id}")
+    if manager.previous_broker_epoch not in ({-1, BROKER_EPOCH} if of.clean else {-1}):
+        raise Wrong(f"broker epoch {manager.previous_broker_epoch}")
+    outcomes = set()
+    for topic_partition, truth in of.logs.items():
+        outcome = judge_log(manager, topic_partition, truth)
+        if f"/{topic_partition}/" not in path and os.path.dirname(path) != DIR and outcome is not Outcome.EXACT:
+            raise Wrong(f"{topic_partition} stands beside the damage and is {outcome}")
+        outcomes.add(outcome)
+    manager.close(False)
+    return next(o for o in (Outcome.REFUSED, Outcome.TAIL_LOST, Outcome.EXACT) if o in outcomes)
+
+
+def _vote_is_true(fs: LosingFileSystem, of: Image) -> bool:
+    try:
+        vote = quorum_state(fs).load()
+    except (CorruptFileError, OSError):
+        return False
+    if vote is not None and vote != of.vote:
+        raise Wrong(f"the vote is {vote}")
+    return vote is not None
+
+
+def judge_log(manager: LogManager, topic_partition: TopicPartition, truth: LogTruth) -> Outcome:
+    """What is left of one log."""
+    if topic_partition in manager.offline_logs:
+        return Outcome.REFUSED
+    log = manager.get(topic_partition)
+    if log is None:
+        raise Wrong(f"{topic_partition} is gone")
+    if log.topic_id != truth.topic_id:
+        return Outcome.REFUSED  # the broker sets it aside, for it is not the topic's
+    refused = False
+    for look in (_read_here_and_there, _read_whole, _look_up_times):
+        try:
+            look(log, truth)
+        except (CorruptFileError, KafkaStorageError):
+            refused = True
+    if refused:
+        return Outcome.REFUSED
+    _judge_offsets(manager, log, truth)
+    return Outcome.EXACT if log.log_end_offset == truth.log_end_offset else Outcome.TAIL_LOST
+
+
+def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
+    if log.log_end_offset < truth.recovery_point:
+        raise Wrong(f"{log!r}: lost from {log.log_end_offset}, {truth.recovery_point} was flushed")
+    if log.log_end_offset not in (truth.log_end_offset, *(batch.base_offset for batch in truth.batches)):
+        raise Wrong(f"{log!r}: ends at {log.log_end_offset}")
+    if log.log_start_offset != truth.log_start_offset:
+        raise Wrong(f"{log!r}: begins at {log.log_start_offset}, not {truth.log_start_offset}")
+    epochs = tuple(entry for entry in truth.epochs if entry.start_offset < log.log_end_offset)
+    if log.epoch_entries != epochs:
+        raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {epochs}")
+    high_watermark = manager.high_watermarks().get(log.topic_partition, 0)
+    if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
+        raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")
+
+
+def _read_here_and_there(log: Log, truth: LogTruth) -> None:
+    """From the end, the middle, the start; one batch each, then some."""
+    ends = truth.log_start_offset, log.log_end_offset - 1
+    for offset in (ends[1], sum(ends) // 2, sum(ends) // 3, ends[0], sum(ends) * 3 // 4):
+        if truth.log_start_offset <= offset < log.log_end_offset:
+            for max_bytes in (1, 200):
+                _read(log, truth, offset, max_bytes)
+
+
+def _read_whole(log: Log, truth: LogTruth) -> None:
+    offset = max(log.log_start_offset, truth.log_start_offset)
+    while offset < log.log_end_offset:
+        offset = _read(log, truth, offset, 300)
+
+
+def _read(log: Log, truth: LogTruth, offset: int, max_bytes: int) -> int:
+    """Compare what a read gives with the truth, byte by byte; where to go on."""
+    fetched = log.read(offset, max_bytes)
+    if fetched.next_offset <= offset:
+        raise Wrong(f"{log!r}: nothing to read at {offset}")
+    below = [b for b in truth.batches if offset < b.next_offset <= fetched.next_offset]
+    if fetched.records != b"".join(batch.content for batch in below):
+        raise Wrong(f"{log!r}: wrong bytes at {offset}")
+    check_fetched(fetched.records, min(offset, below[0].base_offset), -1, dense=False)
+    return fetched.next_offset
+
+
+def _look_up_times(log: Log, truth: LogTruth) -> None:
+    times = sorted(time_ms for batch in truth.batches for time_ms, _ in batch.times)
+    for time_ms in (times[0] - 1, times[0], times[len(times) // 2], times[-1] + 1, times[-1], *times[::3]):
+        wanted = truth.first_at_or_after(time_ms)
+        found = log.offset_for_timestamp(time_ms)
+        if log.log_end_offset == truth.log_end_offset and (found.offset if found else None) != wanted:
+            raise Wrong(f"{log!r}: time {time_ms} at {found}, not {wanted}")
+    largest = log.max_timestamp()
+    if log.log_end_offset == truth.log_end_offset and (largest is None or largest.timestamp_ms != times[-1]):
+        raise Wrong(f"{log!r}: largest time {largest}")

@@ -1,0 +1,139 @@
+"""The n-th call to the disk fails, for every n: reads and opens too, with five errors, or a write takes half.
+
+The script goes on as a broker would. A shortage (no room, no descriptors) is tried again at once, for the one failure
+is over, and has to succeed on the same log; so in the end everything must be there. Any other error may cost the step;
+what was promised before must be there after a restart, whether the process is killed or the power cut. Nothing but
+typed errors may come out of the logs and their manager, apart from the few calls whose contract is an OSError. A disk
+that stays full for a while is a case of its own: every write fails from one call on, until there is room.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from random import Random
+
+from penstock.errors import PenstockError
+from storage.disk_errors import is_shortage
+from tests.battery.judge import judge
+from tests.battery.nodes import DIR
+from tests.battery.outcome import Outcome, Result, Size
+from tests.battery.scripts import Script, every_change
+from tests.battery.workload import Workload
+from tests.support.losing_fs import LosingFileSystem
+
+CODES = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EROFS)
+SHORT = 0
+"""In place of an errno: a write takes half."""
+GROWING = ("write", "create", "mkdir", "rename")
+"""What a full disk refuses."""
+OPENING = ("open", "create", "dup", "read_file", "listdir", "fsync_dir")
+"""What needs a descriptor."""
+SMALL_CALLS = 150
+TRIES = 3
+
+
+class Violated(Exception):
+    """Something came out of storage that must not; the text says what."""
+
+
+class Broker:
+    """Tries each step as a broker does: shortages again, everything else not."""
+
+    def __init__(self, fs: LosingFileSystem) -> None:
+        self.fs = fs
+        self.node = Workload(fs, self)
+        self.failed: list[str] = []
+        self.refused: list[str] = []
+
+    def __call__(self, name: str, step: Callable[[], object], *, raw: bool = False) -> bool:
+        error: BaseException | None = None
+        for _ in range(TRIES):
+            try:
+                step()
+                return True
+            except PenstockError as typed:
+                error = typed
+            except OSError as untyped:
+                if not raw:
+                    raise Violated(f"{name} raised {untyped!r}") from untyped
+                error = untyped
+                if not is_shortage(error) and self.node.manager is not None:
+                    self.node.manager.fail_log_dir(DIR, error)
+            except Exception as other:
+                raise Violated(f"{name} raised {other!r}") from other
+            if name != "open" and not is_shortage(error):
+                break
+            self.refused.append(f"{name}: {error}")
+            self.fs.fail_on.clear()
+        self.failed.append(f"{name}: {error}")
+        return False
+
+
+def run(size: Size) -> Iterator[Result]:
+    yield from of_script(size, every_change)
+    yield from full_disk(size, every_change)
+
+
+def _calls(script: Script) -> list[str]:
+    fs = LosingFileSystem()
+    script(Workload(fs))
+    return fs.calls
+
+
+def of_script(size: Size, script: Script) -> Iterator[Result]:
+    """One failure at each call; in the small battery at some, each with one of the errors."""
+    calls = _calls(script)
+    for at in size.of(len(calls), SMALL_CALLS):
+        kinds = [*CODES, SHORT] if calls[at] == "write" else list(CODES)
+        for kind in kinds if size.whole else [kinds[at % len(kinds)]]:
+            name = errno.errorcode.get(kind, "a short write")
+            what = f"call {at + 1} ({calls[at]}) fails with {name}"
+            must_go_on = calls[at] in {errno.ENOSPC: GROWING, errno.EMFILE: OPENING, SHORT: GROWING}.get(kind, ())
+            fs = LosingFileSystem()
+            if kind == SHORT:
+                fs.short_call.add(at + 1)
+            else:
+                fs.fail_call[at + 1] = kind
+            yield from _judged(what, fs, script, must_go_on, at)
+
+
+def full_disk(size: Size, script: Script) -> Iterator[Result]:
+    """From some operation on nothing grows, until it has been noticed; then there is room."""
+    whole = LosingFileSystem()
+    script(Workload(whole))
+    for at in size.of(whole.operations, SMALL_CALLS // 5):
+        fs = LosingFileSystem()
+
+        def fill(now: LosingFileSystem, at: int = at) -> None:
+            if now.operations == at:
+                now.fail_on = dict.fromkeys(GROWING, errno.ENOSPC)
+
+        fs.watch = fill
+        yield from _judged(f"the disk is full from {whole.trace[at]} on", fs, script, True, at)
+
+
+def _judged(what: str, fs: LosingFileSystem, script: Script, must_go_on: bool, seed: int) -> Iterator[Result]:
+    broker = Broker(fs)
+    try:
+        script(broker.node)
+    except Violated as violated:
+        yield Result(what, Outcome.WRONG, str(violated))
+        return
+    except Exception as error:  # of the script's own calls
+        yield Result(what, Outcome.WRONG, f"untyped {error!r}")
+        return
+    if must_go_on and broker.failed:
+        yield Result(what, Outcome.WRONG, f"did not go on: {broker.failed}")
+        return
+    fs.fail_on.clear()
+    ends = (
+        ("a kill", fs.after_kill().snapshot()),
+        ("a power cut", fs.after_crash()),
+        ("a lucky power cut", fs.after_crash(Random(seed))),
+    )
+    for end, disk in ends:
+        outcome, why = judge(disk, broker.node.history)
+        yield Result(
+            f"{what}; then {end}", outcome, f"{why} (before: {broker.failed or broker.refused})" if why else ""
+        )

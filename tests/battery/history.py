@@ -1,0 +1,115 @@
+"""What was done to the logs of a node, as far as it decides what the next start must, may and must not show.
+
+Every operation tells its log's history before it begins (from then on what it takes away need not be there) and after
+it has succeeded (from then on what it wrote must be there, and what it took away must not be). So a history that is
+copied at any moment is what a crash at that moment is judged by. Dumb on purpose: sets of records and comparisons. Not
+here: doing anything (`workload.py`), looking at what is left (`judge.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from penstock.types import TopicPartition
+
+
+class Written(NamedTuple):
+    """A record as it was handed to the log."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass
+class LogHistory:
+    """One log. Invariant: `kept` and `unflushed` are among `written`."""
+
+    topic_id: str
+    written: set[Written] = field(default_factory=set)
+    """May be there."""
+    kept: dict[int, Written] = field(default_factory=dict)
+    """Must be there: flushed, and nothing has begun to take it away."""
+    unflushed: dict[int, Written] = field(default_factory=dict)
+    buried: dict[bytes | None, Written] = field(default_factory=dict)
+    """Tombstones that may be gone by now; what they deleted must not be seen again without them."""
+    must_exist: bool = False
+    log_start: int = 0
+    """Below it nothing is to be read once that is durable."""
+    leaving_below: int = 0
+    """Segments below it were taken out of the log; their files are on the way out."""
+    latest_epoch: int = -1
+    """The latest epoch that was flushed."""
+    unflushed_epoch: int = -1
+
+    def copy(self) -> LogHistory:
+        return LogHistory(
+            self.topic_id,
+            set(self.written),
+            dict(self.kept),
+            dict(self.unflushed),
+            dict(self.buried),
+            self.must_exist,
+            self.log_start,
+            self.leaving_below,
+            self.latest_epoch,
+            self.unflushed_epoch,
+        )
+
+    def appending(self, records: list[Written]) -> None:
+        self.written.update(records)
+
+    def appended(self, records: list[Written], epoch: int) -> None:
+        self.unflushed.update((record.offset, record) for record in records)
+        self.unflushed_epoch = epoch
+
+    def flushed(self) -> None:
+        self.kept.update(self.unflushed)
+        self.unflushed.clear()
+        self.latest_epoch = max(self.latest_epoch, self.unflushed_epoch)
+        self.must_exist = True
+
+    def truncating(self, cut_at: int) -> None:
+        for records in (self.kept, self.unflushed):
+            for offset in [offset for offset in records if offset >= cut_at]:
+                del records[offset]
+        self.latest_epoch = self.unflushed_epoch = -1  # which epoch ends the log now is not worth a second bookkeeping
+
+    def truncated(self, cut_at: int) -> None:
+        self.written = {record for record in self.written if record.offset < cut_at}
+        self.flushed()
+
+    def advancing(self, log_start: int) -> None:
+        for records in (self.kept, self.unflushed):
+            for offset in [offset for offset in records if offset < log_start]:
+                del records[offset]
+
+    def gone_below(self, offset: int) -> None:
+        """Durably: a start that shows any of it shows what was deleted."""
+        self.written = {record for record in self.written if record.offset >= offset}
+
+    def superseded(self, removed: list[Written], tombstones: list[Written]) -> None:
+        """The cleaner may take these out: older records of a key, and deletions that were kept long enough."""
+        for record in removed:
+            self.kept.pop(record.offset, None)
+        for record in tombstones:
+            self.kept.pop(record.offset, None)
+            self.buried[record.key] = record
+
+
+@dataclass
+class History:
+    """All logs of a node."""
+
+    logs: dict[TopicPartition, LogHistory] = field(default_factory=dict)
+    gone: set[TopicPartition] = field(default_factory=set)
+    """Deleted, durably, and not created again."""
+    strays: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """Directories that were set aside, durably, and their .log files."""
+    marker_epochs: set[int] = field(default_factory=lambda: {-1})
+    """What the next start may take for the broker epoch of a clean stop; -1: none."""
+
+    def copy(self) -> History:
+        logs = {topic_partition: log.copy() for topic_partition, log in self.logs.items()}
+        return History(logs, set(self.gone), dict(self.strays), set(self.marker_epochs))

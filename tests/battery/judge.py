@@ -1,0 +1,155 @@
+"""Starts a node on what a disk has left, and compares what it shows with the history of what was done.
+
+Nothing here was damaged, only lost: so a refusal is wrong. What must hold: everything that was flushed is there;
+nothing is there that was never written, or that was durably taken away; offsets and epochs say what the batches say;
+what the start shows is durable, because a second power cut right after it changes nothing; the log takes new records.
+Damaged bytes are judged elsewhere (`damage.py`).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from penstock.epochs import epoch_for_offset
+from penstock.errors import PenstockError
+from penstock.record.batch import iter_headers
+from penstock.record.reader import read_columns
+from penstock.types import TopicPartition
+from storage.batch_validation import check_fetched
+from storage.log import Log
+from storage.log_manager import LogManager
+from storage.offset_gaps import may_have_gaps
+from tests.battery.history import History, LogHistory, Written
+from tests.battery.nodes import start
+from tests.battery.outcome import Outcome
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, batch
+
+READ_BYTES = 300
+Verdict = tuple[Outcome, str]
+
+
+class Wrong(Exception):
+    """Something that must not be; the text says what."""
+
+
+def judge(fs: LosingFileSystem, history: History) -> Verdict:
+    """What a start on this disk comes to."""
+    try:
+        found = _first_start(fs, history)
+        again = _second_start(fs.after_crash())
+        for topic_partition, records in again.items():
+            if records != found[topic_partition]:
+                raise Wrong(f"{topic_partition}: a power cut after the start changed {found[topic_partition]}")
+        if again.keys() != found.keys():
+            raise Wrong(f"a power cut after the start left {sorted(again)} of {sorted(found)}")
+    except Wrong as wrong:
+        return Outcome.WRONG, str(wrong)
+    except PenstockError as error:
+        return Outcome.WRONG, f"refused: {error}"
+    except Exception as error:  # whatever else comes out of storage has no type that a broker could act on
+        return Outcome.WRONG, f"untyped {error!r}"
+    whole = all(set(log.unflushed.values()) <= set(found.get(tp, ())) for tp, log in history.logs.items())
+    return (Outcome.EXACT if whole else Outcome.TAIL_LOST), ""
+
+
+def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition, list[Written]]:
+    manager = start(fs)
+    for offline in manager.offline_logs.values():
+        raise Wrong(f"refused: {offline.error}")
+    if manager.previous_broker_epoch not in history.marker_epochs:
+        raise Wrong(f"broker epoch {manager.previous_broker_epoch}, not one of {sorted(history.marker_epochs)}")
+    found = {log.topic_partition: read_whole(fs, log) for log in manager.logs()}
+    for topic_partition, log_history in history.logs.items():
+        log = manager.get(topic_partition)
+        if log is not None:
+            judge_log(log, found[topic_partition], log_history)
+        elif log_history.must_exist:
+            raise Wrong(f"{topic_partition} is gone")
+    for topic_partition in history.gone & found.keys():
+        raise Wrong(f"{topic_partition} was deleted and is there again")
+    _judge_strays(fs, manager, history)
+    for topic_partition, offset in manager.high_watermarks().items():
+        log = manager.get(topic_partition)
+        if log is None or not 0 <= offset <= log.log_end_offset:
+            raise Wrong(f"{topic_partition}: high watermark {offset}")
+    manager.close(False)
+    return found
+
+
+def _judge_strays(fs: LosingFileSystem, manager: LogManager, history: History) -> None:
+    for path, files in history.strays.items():
+        if path not in manager.strays:
+            raise Wrong(f"{path}: a stray directory is gone")
+        for name, content in files.items():
+            if not fs.read_file(f"{path}/{name}").startswith(content):
+                raise Wrong(f"{path}/{name}: what was flushed is gone from a stray directory")
+
+
+def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, list[Written]]:
+    """The power was cut once more; then the logs are written, and stopped in order."""
+    manager = start(fs)
+    found = {log.topic_partition: read_whole(fs, log) for log in manager.logs()}
+    for log in manager.logs():
+        end = log.log_end_offset
+        log.append_as_leader(batch(b"after"), max(log.latest_epoch, 0), NOW_MS)
+        if log.flush() != end + 1:
+            raise Wrong(f"{log!r}: cannot be flushed")
+    manager.close(True, 77)
+    manager = start(fs.after_crash())
+    for log in manager.logs():
+        if read_whole(fs, log)[:-1] != found[log.topic_partition]:
+            raise Wrong(f"{log!r}: an append after the start changed it")
+    if manager.previous_broker_epoch != 77:
+        raise Wrong("a clean stop was not seen")
+    manager.close(False)
+    return found
+
+
+def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
+    """One log against its history."""
+    there = set(found)
+    lost = [record for record in history.kept.values() if record not in there]
+    if lost:
+        raise Wrong(f"{log!r}: lost {lost}; it has {found}")
+    made_up = there - history.written
+    if made_up:
+        raise Wrong(f"{log!r}: nobody wrote {sorted(made_up)}, or it was deleted")
+    if log.log_start_offset > min(history.kept, default=log.log_start_offset):
+        raise Wrong(f"{log!r}: begins above {min(history.kept)}")
+    if log.topic_id not in (history.topic_id, ""):
+        raise Wrong(f"{log!r}: topic id {log.topic_id}")
+    for tombstone in history.buried.values():
+        older = [r for r in found if r.key == tombstone.key and r.offset < tombstone.offset]
+        if older and tombstone not in there:
+            raise Wrong(f"{log!r}: {older} live again, for {tombstone} is gone")
+    if log.latest_epoch < history.latest_epoch:
+        raise Wrong(f"{log!r}: epoch {history.latest_epoch} is forgotten")
+
+
+def read_whole(fs: LosingFileSystem, log: Log) -> list[Written]:
+    """Every record as a consumer gets it; and every batch is one that a follower takes."""
+    found: list[Written] = []
+    offset, epoch = log.log_start_offset, -1
+    dense = not may_have_gaps(fs, log.directory)
+    while offset < log.log_end_offset:
+        fetched = log.read(offset, READ_BYTES)
+        if fetched.next_offset <= offset:
+            raise Wrong(f"{log!r}: no progress at {offset}")
+        first = next(iter_headers(fetched.records))[1].base_offset
+        headers = check_fetched(fetched.records, min(offset, first), epoch, dense=dense)
+        columns = read_columns(fetched.records, from_offset=offset)
+        keys = columns.keys or [None] * len(columns)
+        found += map(Written, columns.offsets, map(_bytes, keys), map(_bytes, columns.values))
+        for _, header in headers:
+            if epoch_for_offset(log.epoch_entries, header.last_offset) != header.leader_epoch:
+                raise Wrong(f"{log!r}: epoch {header.leader_epoch} at {header.base_offset}, not {log.epoch_entries}")
+        offset, epoch = fetched.next_offset, headers[-1][1].leader_epoch
+    for before, after in pairwise(log.epoch_entries):
+        if not (before.epoch < after.epoch and before.start_offset < after.start_offset):
+            raise Wrong(f"{log!r}: epochs {log.epoch_entries}")
+    return found
+
+
+def _bytes(cell: bytes | None) -> bytes | None:
+    return None if cell is None else bytes(cell)

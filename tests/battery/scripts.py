@@ -1,0 +1,151 @@
+"""What the battery's nodes go through: one script by hand, with every kind of change, and others drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from penstock.types import TopicPartition
+from tests.battery.nodes import IDS, KEYED, OLD, ONE, TWO
+from tests.battery.workload import Workload
+
+NEW_ID = "E" * 22
+Script = Callable[[Workload], None]
+
+
+def every_change(node: Workload) -> None:
+    """Appends, rolls, flushes, truncations, retention, cleaning, checkpoints, deletion, a restart; four logs."""
+    node.open()
+    node.create(ONE, IDS[ONE])
+    node.append(ONE, 3, 0)
+    node.flush(ONE)
+    node.append(ONE, 9, 0)
+    node.create(TWO, IDS[TWO])
+    node.append(TWO, 1, 5, per_batch=2)
+    node.flush(ONE)
+    node.checkpoint()
+    node.assign_epoch(ONE, 1)
+    node.append(ONE, 14, 1)
+    node.flush(TWO)
+    node.flush(ONE)
+    _truncate(node)
+    _follow(node)
+    _compact(node)
+    _retain(node)
+    node.close(9)
+    _after_a_restart(node)
+    _compact_again(node)
+    node.append(ONE, 1, 7)
+    node.close(11)
+
+
+def _truncate(node: Workload) -> None:
+    node.append(ONE, 3, 2)
+    node.truncate(ONE, 10)
+    node.append(ONE, 4, 3)
+    node.flush(ONE)
+
+
+def _follow(node: Workload) -> None:
+    node.follow(TWO, 20, 5)
+    node.flush(TWO)
+    node.checkpoint()
+    node.truncate(TWO, 3)
+    node.follow(TWO, 8, 6)
+    node.flush(TWO)
+    node.start_over(TWO, 40)
+    node.append(TWO, 2, 7)
+    node.flush(TWO)
+
+
+def _compact(node: Workload) -> None:
+    node.create(KEYED, IDS[KEYED])
+    node.append_keys(KEYED, "abcabcaBabcdabe", 0)
+    node.assign_epoch(KEYED, 1)
+    node.append_keys(KEYED, "abAd", 1)
+    node.flush(KEYED)
+    node.clean(KEYED)
+    node.read(KEYED)
+    node.append_keys(KEYED, "ab", 1)
+    node.change_files(KEYED)
+
+
+def _retain(node: Workload) -> None:
+    node.append(ONE, 12, 4)
+    node.flush(ONE)
+    node.remove_oldest(ONE, 1)
+    node.append(ONE, 1, 4)
+    node.change_files(ONE)
+    node.advance_log_start(ONE, 13)
+    node.read(ONE)
+    node.checkpoint()
+
+
+def _after_a_restart(node: Workload) -> None:
+    node.open()
+    node.read(ONE)
+    node.read(KEYED)
+    node.create(OLD, IDS[OLD])
+    node.append(OLD, 8, 2)
+    node.flush(OLD)
+    node.stray(OLD)
+    node.delete(TWO)
+    node.create(TWO, NEW_ID)
+    node.append(TWO, 3, 0)
+    node.flush(TWO)
+    node.remove_oldest(ONE, 2)
+    node.change_files(ONE)
+
+
+def _compact_again(node: Workload) -> None:
+    node.append_keys(KEYED, "CcabdeaAbdeaedb", 2)
+    node.flush(KEYED)
+    node.now_ms += 5_000
+    node.clean(KEYED)
+    node.change_files(KEYED)
+    node.append_keys(KEYED, "edbd", 2)
+    node.flush(KEYED)
+    node.now_ms += 5_000
+    node.clean(KEYED)
+    node.change_files(KEYED)
+
+
+def drawn(seed: int, steps: int = 60) -> Script:
+    """A script of random steps on three logs."""
+
+    def script(node: Workload) -> None:
+        random = Random(seed)
+        node.open()
+        epochs = dict.fromkeys((ONE, TWO, KEYED), 0)
+        for topic_partition in epochs:
+            node.create(topic_partition, IDS[topic_partition])
+        for _ in range(steps):
+            topic_partition = random.choice(list(epochs))
+            epochs[topic_partition] += random.random() < 0.1
+            _draw(node, topic_partition, epochs[topic_partition], random)
+        node.close(9)
+
+    return script
+
+
+def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: Random) -> None:
+    log = node.manager.get(topic_partition) if node.manager is not None else None
+    if log is None:
+        return
+    somewhere = random.randint(log.log_start_offset, log.log_end_offset)
+    steps: list[tuple[int, Callable[[], None]]] = [
+        (8, lambda: node.append_keys(topic_partition, random.choice(("abAc", "bcd", "aaB", "deDf")), epoch)),
+        (2, lambda: node.follow(topic_partition, random.randint(1, 9), epoch)),
+        (6, lambda: node.flush(topic_partition)),
+        (2, lambda: node.roll(topic_partition)),
+        (2, lambda: node.truncate(topic_partition, somewhere)),
+        (1, lambda: node.start_over(topic_partition, log.log_end_offset + 5)),
+        (2, lambda: node.advance_log_start(topic_partition, somewhere)),
+        (2, lambda: node.remove_oldest(topic_partition, 1)),
+        (4, lambda: node.clean(topic_partition)),
+        (4, lambda: node.change_files(topic_partition)),
+        (2, node.checkpoint),
+        (2, lambda: node.read(topic_partition)),
+        (1, lambda: (node.close(5), node.open())[0]),
+    ]
+    random.choices([step for _, step in steps], [weight for weight, _ in steps])[0]()

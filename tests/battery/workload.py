@@ -1,0 +1,254 @@
+"""Everything that is ever done to the logs of a node, each step told to the history before and after.
+
+A `Workload` drives a real `LogManager` on a losing file system. How a step is tried is the caller's: a crash passes
+through, a failing disk is retried or given up as a broker would (`Attempt`). Scripts, which are sequences of steps, are
+in `scripts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from penstock.record.batch import iter_headers
+from penstock.record.builder import build_batch
+from penstock.types import TopicPartition
+from storage.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
+from storage.log import Log
+from storage.log_manager import LogManager
+from tests.battery.cleaning import Cleaning, clean
+from tests.battery.history import History, LogHistory, Written
+from tests.battery.nodes import DIR, config_for, start
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS
+
+Cell = tuple[bytes | None, bytes | None]
+
+
+class Attempt(Protocol):
+    """Tries a step; True when it succeeded. `raw`: its contract allows an OSError."""
+
+    def __call__(self, name: str, step: Callable[[], object], *, raw: bool = False) -> bool: ...
+
+
+def must_succeed(name: str, step: Callable[[], object], *, raw: bool = False) -> bool:
+    """Where nothing fails; a crash passes through."""
+    step()
+    return True
+
+
+class Workload:
+    """One node's logs and their history."""
+
+    def __init__(self, fs: LosingFileSystem, attempt: Attempt = must_succeed) -> None:
+        self.fs = fs
+        self.attempt = attempt
+        self.history = History()
+        self.now_ms = NOW_MS
+        self.manager: LogManager | None = None
+        self._counter = 0
+
+    # The node
+
+    def open(self) -> None:
+        """Start the node; formats a new disk."""
+        if self.attempt("open", self._open):
+            self.history.marker_epochs = {-1}
+
+    def _open(self) -> None:
+        self.manager = start(self.fs)
+
+    def close(self, broker_epoch: int) -> None:
+        """Stop in order; it has worked when the marker is there."""
+        manager = self._manager()
+        self.history.marker_epochs.add(broker_epoch)
+        open_logs = [self.history.logs[log.topic_partition] for log in manager.logs()]
+        if self.attempt("close", lambda: manager.close(True, broker_epoch)) and self._marker_is_there():
+            for log in open_logs:
+                log.flushed()
+                log.gone_below(log.log_start)
+
+    def _marker_is_there(self) -> bool:
+        return f"{DIR}/{CLEAN_SHUTDOWN}" in self.fs.files(DIR)
+
+    def _manager(self) -> LogManager:
+        if self.manager is None:
+            self.open()
+        assert self.manager is not None, "the node does not start"
+        return self.manager
+
+    def _log(self, topic_partition: TopicPartition) -> tuple[Log | None, LogHistory]:
+        return self._manager().get(topic_partition), self.history.logs[topic_partition]
+
+    def create(self, topic_partition: TopicPartition, topic_id: str) -> None:
+        self.history.logs.setdefault(topic_partition, LogHistory(topic_id))
+        self.history.gone.discard(topic_partition)
+        manager, config = self._manager(), config_for(topic_partition)
+        self.attempt("create", lambda: manager.get_or_create(topic_partition, topic_id, config, is_new=True))
+
+    # Records
+
+    def append(self, topic_partition: TopicPartition, count: int, epoch: int, per_batch: int = 1) -> None:
+        """`count` batches of numbered values without keys."""
+        for _ in range(count):
+            self.append_cells(topic_partition, [(None, self._value()) for _ in range(per_batch)], epoch)
+
+    def _value(self) -> bytes:
+        self._counter += 1
+        return b"value-%04d" % self._counter
+
+    def append_keys(self, topic_partition: TopicPartition, keys: str, epoch: int) -> None:
+        """One batch for each letter; an upper-case letter deletes its lower-case key."""
+        for letter in keys:
+            value = None if letter.isupper() else self._value()
+            self.append_cells(topic_partition, [(letter.lower().encode(), value)], epoch)
+
+    def append_cells(self, topic_partition: TopicPartition, cells: Sequence[Cell], epoch: int) -> None:
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        end = log.log_end_offset
+        records = [Written(end + n, key, value) for n, (key, value) in enumerate(cells)]
+        history.appending(records)
+        content = build_batch([v for _, v in cells], keys=[k for k, _ in cells], timestamps_ms=self.now_ms)
+        if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms)):
+            history.appended(records, epoch)
+
+    def follow(self, topic_partition: TopicPartition, count: int, epoch: int) -> None:
+        """`count` batches from a leader in one answer, over segment boundaries."""
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        end = log.log_end_offset
+        records = [Written(end + n, None, self._value()) for n in range(count)]
+        history.appending(records)
+        content = b"".join(
+            build_batch([r.value], timestamps_ms=self.now_ms, base_offset=r.offset, leader_epoch=epoch) for r in records
+        )
+
+        def append_the_rest() -> None:
+            rest = [at for at, header in iter_headers(content) if header.base_offset >= log.log_end_offset]
+            if rest:
+                log.append_as_follower(content[rest[0] :])
+
+        self.attempt("append_as_follower", append_the_rest)
+        history.appended([record for record in records if record.offset < log.log_end_offset], epoch)
+
+    def assign_epoch(self, topic_partition: TopicPartition, epoch: int) -> None:
+        log, history = self._log(topic_partition)
+        if log is not None and self.attempt("assign_epoch", lambda: log.assign_epoch(epoch, log.log_end_offset)):
+            history.unflushed_epoch = epoch
+
+    def roll(self, topic_partition: TopicPartition) -> None:
+        log, _ = self._log(topic_partition)
+        if log is not None:
+            self.attempt("roll", log.roll)
+
+    def flush(self, topic_partition: TopicPartition) -> None:
+        log, history = self._log(topic_partition)
+        if log is not None and self.attempt("flush", log.flush):
+            history.flushed()
+
+    def read(self, topic_partition: TopicPartition) -> None:
+        """Here and there, by offset and by time, so that indexes are used."""
+        log, _ = self._log(topic_partition)
+        if log is None:
+            return
+        for offset in range(log.log_start_offset, log.log_end_offset, 4):
+            self.attempt("read", lambda at=offset: log.read(at, 200))  # type: ignore[misc]
+        self.attempt("offset_for_timestamp", lambda: log.offset_for_timestamp(self.now_ms))
+        self.attempt("max_timestamp", log.max_timestamp)
+
+    # What takes records away
+
+    def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        history.truncating(offset)
+        if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
+            history.truncated(offset)
+
+    def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        history.truncating(0)
+        if self.attempt("truncate_fully", lambda: log.truncate_fully_and_start_at(offset)):
+            history.truncated(0)
+            history.log_start = offset
+
+    def advance_log_start(self, topic_partition: TopicPartition, offset: int) -> None:
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        history.advancing(offset)
+        if self.attempt("advance_log_start", lambda: log.advance_log_start(offset)):
+            history.log_start = offset
+
+    def remove_oldest(self, topic_partition: TopicPartition, count: int) -> None:
+        """Retention took `count` segments out of the log."""
+        log, history = self._log(topic_partition)
+        if log is None or len(log.segments) <= count:
+            return
+        history.advancing(log.segments[count].base_offset)
+        if self.attempt("remove_oldest", lambda: log.remove_oldest(count)):
+            history.leaving_below = log.segments[0].base_offset
+
+    def clean(self, topic_partition: TopicPartition, below: int | None = None) -> None:
+        """Run the cleaner over the log, as far as its cleaned segments are in the log's memory."""
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        plan = Cleaning.of(log, history, below, self.now_ms)
+        history.superseded(plan.superseded, plan.expired)
+        self.attempt("clean", lambda: clean(self.fs, log, below, self.now_ms), raw=True)
+
+    def change_files(self, topic_partition: TopicPartition) -> None:
+        """Carry out what removals and cleanings left to do, and what expired."""
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        if self.attempt("run_file_changes", log.run_file_changes, raw=True):
+            history.gone_below(history.leaving_below)
+        for _ in range(2):
+            self.attempt("delete_expired_files", lambda: log.delete_expired_files(self.now_ms), raw=True)
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        history = self.history.logs[topic_partition]
+        history.truncating(0)
+        history.must_exist = False
+        manager = self._manager()
+        paths: list[str | None] = []
+        if self.attempt("delete", lambda: paths.append(manager.set_aside_for_deletion(topic_partition))):
+            del self.history.logs[topic_partition]
+            self.history.gone.add(topic_partition)
+            for path in filter(None, paths):
+                self.attempt("remove_deleted", lambda at=path: manager.remove_deleted(at))  # type: ignore[misc]
+
+    def stray(self, topic_partition: TopicPartition) -> None:
+        """Set a flushed log aside."""
+        log, history = self._log(topic_partition)
+        if log is None:
+            return
+        files = {path.rpartition("/")[2]: path for path in self.fs.files(log.directory) if path.endswith(LOG_SUFFIX)}
+        contents = {name: self.fs.durable(path) for name, path in files.items() if history.kept}
+        history.truncating(0)
+        history.must_exist = False
+        manager = self._manager()
+        paths: list[str | None] = []
+        if self.attempt("stray", lambda: paths.append(manager.stray(topic_partition))):
+            del self.history.logs[topic_partition]
+            self.history.gone.add(topic_partition)
+            self.history.strays.update((path, contents) for path in paths if path is not None)
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        manager = self._manager()
+        self.attempt("checkpoint_recovery_points", manager.checkpoint_recovery_points)
+        if self.attempt("checkpoint_log_starts", manager.checkpoint_log_starts):
+            for log in self.history.logs.values():
+                log.gone_below(log.log_start)
+        high_watermarks = {log.topic_partition: log.flushed_offset for log in manager.logs()}
+        self.attempt("checkpoint_high_watermarks", lambda: manager.checkpoint_high_watermarks(high_watermarks))
