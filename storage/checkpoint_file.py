@@ -17,8 +17,8 @@ Written atomically. Not here: what the offsets mean, and what it means that a ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
@@ -28,6 +28,8 @@ from storage.sealed_text import is_sealed, seal, unseal
 
 VERSION = 1
 UNSEALED_VERSION = 0
+MAX_DIGITS = 19
+"""Of 64 bits. A longer number is damage (and Python would refuse to read 4,301 digits)."""
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
@@ -60,7 +62,8 @@ def write_epochs(fs: FileSystem, path: str, entries: Sequence[EpochEntry], *, sy
     write_atomically(fs, path, seal(f"{VERSION}\n{len(entries)}\n{rows}"), sync_directory=sync_directory)
 
 
-def _read_rows(fs: FileSystem, path: str, width: int) -> list[list[str]] | None:
+def _read_rows(fs: FileSystem, path: str, width: int) -> Iterator[list[str]] | None:
+    """The entries, one after the other: all at once they are many times the file."""
     text = read_text(fs, path)
     if text is None:
         return None
@@ -68,13 +71,17 @@ def _read_rows(fs: FileSystem, path: str, width: int) -> list[list[str]] | None:
     if len(lines) < 2:
         raise CorruptFileError(path, len(text), "no version and count lines")
     count = _number(path, lines[1])
-    rows = [line.split(" ") for line in lines[2:]]
-    if count != len(rows):
-        raise CorruptFileError(path, len(text), f"{len(rows)} entries where {count} are announced")
-    for row in rows:
+    if count != len(lines) - 2:
+        raise CorruptFileError(path, len(text), f"{len(lines) - 2} entries where {count} are announced")
+    return _rows(path, islice(lines, 2, None), width)
+
+
+def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
+    for line in lines:
+        row = line.split(" ")
         if len(row) != width or not all(row):
-            raise CorruptFileError(path, 0, f"an entry is {' '.join(row)!r}")
-    return rows
+            raise CorruptFileError(path, 0, f"an entry is {line!r:.100}")
+        yield row
 
 
 def _content(path: str, text: str) -> str:
@@ -92,6 +99,6 @@ def _content(path: str, text: str) -> str:
 
 
 def _number(path: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise CorruptFileError(path, 0, f"{text!r} is not a number")
+    if len(text) > MAX_DIGITS or not (text.isascii() and text.isdigit()):
+        raise CorruptFileError(path, 0, f"{text!r:.100} is not a number")
     return int(text)

@@ -31,6 +31,7 @@ _IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
 _DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
 """Reading the file failed below the file system: the dir is offline, and the node lives on what is left."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,12 @@ def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
 def _parse(file: str, text: str) -> MetaProperties:
     pairs = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line and not line.startswith("#"))
     version = pairs.get("version", "")
-    if version.isdigit() and int(version) > VERSION:
+    if _is_number(version) and int(version) > VERSION:
         raise MetaPropertiesError(f"{file} has version {version}, this release knows {VERSION}: use a newer release")
     missing = [key for key in ("version", "cluster.id", "node.id", "directory.id") if not pairs.get(key)]
     if missing:
         raise _damaged(file, f"{missing[0]} is missing")
-    if not text.endswith("\n") or not version.isdigit() or not pairs["node.id"].isdigit():
+    if not text.endswith("\n") or not _is_number(version) or not _is_number(pairs["node.id"]):
         raise _damaged(file, "it is cut short or a number is not one")
     ids = pairs["cluster.id"], pairs["directory.id"]
     if not all(map(_ID.fullmatch, ids)):
@@ -126,6 +127,11 @@ def _parse(file: str, text: str) -> MetaProperties:
         except CorruptFileError as error:
             raise _damaged(file, f"its checksum is wrong (who edits it by hand drops the line {SEAL})") from error
     return MetaProperties(ids[0], int(pairs["node.id"]), ids[1])
+
+
+def _is_number(text: str) -> bool:
+    """Of decimal digits, and not more than any number that is written has (Python refuses to read 4,301)."""
+    return len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()
 
 
 def _damaged(file: str, what: str) -> MetaPropertiesError:

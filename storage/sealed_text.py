@@ -62,7 +62,7 @@ def unseal_json(path: str, text: str) -> tuple[dict[str, Any], bool]:
         text = match["content"] + "}"
     try:
         fields = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, 0, f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise CorruptFileError(path, 0, "not a JSON object")
