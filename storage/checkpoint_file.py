@@ -86,6 +86,8 @@ def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
 
 def _content(path: str, text: str) -> str:
     """The lines without the seal, which must be there from version 1 on and not before."""
+    if not text.isascii():
+        raise CorruptFileError(path, 0, "a character that is in no topic's name")
     if not text.endswith("\n"):
         raise CorruptFileError(path, len(text), "the last line is cut")
     version = _number(path, text.partition("\n")[0])
