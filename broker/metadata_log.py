@@ -7,13 +7,16 @@ same directory. raft knows neither; it asks for the protocols in `raft/protocols
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.errors import CorruptFileError
+from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
+from raft.protocols import NoRoomError
 from raft.quorum_state import ElectionState
 from storage.atomic_file import read_text, write_atomically
+from storage.disk_errors import is_shortage
 from storage.file_system import FileSystem
 from storage.log import Log
 from storage.log_config import LogConfig
@@ -24,16 +27,15 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
-METADATA_LOG_CONFIG = LogConfig(
-    max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, has_dense_offsets=True
-)
+METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, has_dense_offsets=True)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
 _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
 
 
 class MetadataLog:
-    """`raft.protocols.RaftLog` over a `storage.Log`. Disk errors pass through: they end the raft driver."""
+    """`raft.protocols.RaftLog` over a `storage.Log`. Disk errors pass through and end the raft driver; a shortage does
+    not, as long as the log can be used afterwards."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -55,19 +57,32 @@ class MetadataLog:
         return self._log.epoch_entries
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
-        self._log.append_as_leader(batch, epoch, time.time_ns() // 1_000_000)
+        with self._waiting_for_room():
+            self._log.append_as_leader(batch, epoch, time.time_ns() // 1_000_000)
 
     def append_as_follower(self, records: bytes) -> None:
-        self._log.append_as_follower(records)
+        with self._waiting_for_room():
+            self._log.append_as_follower(records)
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
         return bytes(self._log.read(start_offset, max_bytes, max_offset=max_offset).records)
 
     def truncate_to(self, offset: int) -> None:
-        self._log.truncate_to(offset)
+        with self._waiting_for_room():
+            self._log.truncate_to(offset)
 
     def flush(self) -> None:
-        self._log.flush()
+        with self._waiting_for_room():
+            self._log.flush()
+
+    @contextmanager
+    def _waiting_for_room(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, KafkaStorageError) as error:
+            if is_shortage(error) and not self._log.statistics().failed:
+                raise NoRoomError(str(error)) from error
+            raise
 
     def __repr__(self) -> str:
         return f"MetadataLog({self._log!r})"
@@ -99,4 +114,9 @@ class QuorumStateFile:
 
     def save(self, state: ElectionState) -> None:
         numbers = (state.epoch, state.leader_id, state.voted_id, DATA_VERSION)
-        write_atomically(self._fs, self._path, seal_json(dict(zip(_FIELDS, numbers, strict=True))))
+        try:
+            write_atomically(self._fs, self._path, seal_json(dict(zip(_FIELDS, numbers, strict=True))))
+        except OSError as error:
+            if is_shortage(error):
+                raise NoRoomError(f"{self._path}: {error}") from error
+            raise

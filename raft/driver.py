@@ -5,13 +5,16 @@ committed, then sleep until the core's next deadline or until something arrives.
 Questions to other nodes are tasks of sender.py. What blocks (fsync, the quorum-state file) runs in the executor.
 
 Any error of disk or of an invariant ends the driver and is reported to `on_fatal`: an fsync is never retried (ATC'20).
-It decides nothing about consensus, and knows nothing of gRPC or of what the records mean.
+Only a full disk is waited for, in the middle of the Ready: to the quorum that is a slow disk, so a leader that cannot
+write loses its lead to one that can. It decides nothing about consensus, and knows nothing of gRPC or of what the
+records mean.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from random import Random
@@ -32,11 +35,13 @@ from raft.messages import (
     RequestReceived,
     Response,
 )
-from raft.protocols import QuorumStateStore, RaftListener, RaftLog, Transport
+from raft.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Transport
 from raft.quorum_state import ElectionState
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready
 from raft.sender import Sender
 from raft.statistics import DriverStatistics, QuorumDescription
+
+_log = logging.getLogger(__name__)
 
 REQUESTS_WAITING_MAX = 2_000
 """Requests of others that wait for an answer: one parked fetch a node, and room for what comes in during an fsync."""
@@ -44,6 +49,9 @@ FAREWELL_MS = 1_000
 """How long a leader that stops waits for the voters to take note."""
 SLEEP_MIN_MS = 1
 """A bound on how often the loop can turn without work, were a deadline ever wrong."""
+
+ROOM_RETRY_MS = 500
+"""How often a full disk is asked for room."""
 
 T = TypeVar("T")
 
@@ -214,6 +222,8 @@ class RaftDriver:
         try:
             while not self._stopping:
                 await self._turn(core)
+        except NoRoomError as error:  # while stopping: what was not done is as if the node had crashed here
+            _log.error("the quorum's part of node %d stops on a full disk: %s", self.config.node_id, error)
         except Exception as error:
             self._fail(error)
 
@@ -245,16 +255,16 @@ class RaftDriver:
     async def _perform(self, core: RaftCore, ready: Ready) -> None:
         """The order is that of the fields of Ready, and for their reasons."""
         if ready.election_state is not None:
-            await self._blocking(self._store.save, ready.election_state)
+            await self._until_there_is_room(self._blocking, self._store.save, ready.election_state)
             self._saves += 1
         if ready.truncate_to is not None:
-            self._log.truncate_to(ready.truncate_to)
+            await self._until_there_is_room(self._inline, self._log.truncate_to, ready.truncate_to)
         for append in ready.append:
-            self._append(append)
+            await self._until_there_is_room(self._inline, self._append, append)
         for fetch_reply in ready.fetch_replies:
             self._reply_fetch(fetch_reply)
         if ready.changes_log:
-            await self._blocking(self._log.flush)
+            await self._until_there_is_room(self._blocking, self._log.flush)
             self._flushes += 1
         for message in ready.messages:
             self._sender.start(message)
@@ -344,6 +354,23 @@ class RaftDriver:
     def _hint(self) -> LeaderHint | None:
         leader_id, epoch = self.leader_and_epoch
         return None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
+
+    async def _until_there_is_room(self, how: Callable[..., Awaitable[T]], call: Callable[..., T], *args: object) -> T:
+        """Do it, and again until the disk has room for it or the node stops."""
+        said = False
+        while True:
+            try:
+                return await how(call, *args)
+            except NoRoomError as error:
+                if self._stopping:
+                    raise
+                if not said:
+                    _log.error("the quorum's part of node %d waits for room: %s", self.config.node_id, error)
+                said = True
+                await asyncio.sleep(ROOM_RETRY_MS / 1000)
+
+    async def _inline(self, call: Callable[..., T], *args: object) -> T:
+        return call(*args)
 
     async def _blocking(self, call: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call, *args)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from penstock.errors import PenstockError
 from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
 
 
+class NoRoomError(PenstockError):
+    """A disk is full, or there are no descriptors left: nothing was changed, and the same call may be made again."""
+
+
 class RaftLog(LogView, Protocol):
-    """The quorum's log, of v2 batches. An OSError of any of these ends the driver; nothing is retried.
+    """The quorum's log, of v2 batches. An error of any of these ends the driver, but for `NoRoomError`: then the same
+    call is made again later. Nothing else is retried.
 
     Called from the event loop, one call at a time, but for `flush`, which runs in the executor: while it runs the
     driver makes no other call. The log must take one batch of `RaftConfig.batch_max_bytes`.
@@ -42,7 +48,7 @@ class RaftLog(LogView, Protocol):
 
 
 class QuorumStateStore(Protocol):
-    """The quorum-state file. Both calls block and run in the executor."""
+    """The quorum-state file. Both calls block and run in the executor; errors are as for the log."""
 
     def load(self) -> ElectionState | None:
         """What was saved last; None on the first start. Damage raises: a forgotten vote is worse than no start."""

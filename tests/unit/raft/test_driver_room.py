@@ -1,0 +1,105 @@
+"""A full disk under the quorum: it is waited for, others lead meanwhile, and nothing ends but by a real failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from raft.protocols import NoRoomError
+from tests.support.raft_cluster import Cluster, Node, wait_until
+from tests.support.virtual_time import run_virtual
+
+
+ALL_CALLS = ("append_as_leader", "append_as_follower", "flush")
+
+
+class Disk:
+    """Under one node's log and quorum state; full or not."""
+
+    def __init__(
+        self, node: Node, calls: tuple[str, ...] = ("append_as_leader", "append_as_follower", "flush")
+    ) -> None:
+        self.is_full = False
+        self.refused = 0
+        for name in calls:
+            self._guard(node.log, name)
+        self._guard(node.store, "save")
+
+    def _guard(self, owner: object, name: str) -> None:
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def guarded(*args: object) -> Any:
+            if self.is_full:
+                self.refused += 1
+                raise NoRoomError(f"{name}: full")
+            return real(*args)
+
+        setattr(owner, name, guarded)
+
+
+def with_disks(count: int, test: Callable[[Cluster, dict[int, Disk]], Awaitable[None]], *calls: str) -> None:
+    async def run() -> None:
+        cluster = Cluster(count)
+        disks = {id: Disk(node, calls) if calls else Disk(node) for id, node in cluster.nodes.items()}
+        async with cluster:
+            await test(cluster, disks)
+
+    run_virtual(run())
+
+
+@pytest.mark.parametrize("calls", [("append_as_leader",), ("flush",)])
+def test_a_proposal_waits_until_the_only_voters_disk_has_room(calls: tuple[str, ...]) -> None:
+    async def scenario(cluster: Cluster, disks: dict[int, Disk]) -> None:
+        leader = await cluster.wait_leader()
+        disks[1].is_full = True
+        proposal = leader.driver.propose([b"a", b"b"])
+        await asyncio.sleep(60)
+        assert not proposal.done() and leader.fatal == [] and disks[1].refused > 50
+        disks[1].is_full = False
+        await proposal
+        assert leader.recorder.own_values == [b"a", b"b"]
+
+    with_disks(1, scenario, *calls)
+
+
+def test_a_leader_on_a_full_disk_is_replaced_and_follows_once_there_is_room() -> None:
+    async def scenario(cluster: Cluster, disks: dict[int, Disk]) -> None:
+        leader = await cluster.wait_leader()
+        disks[leader.node_id].is_full = True
+        stuck = leader.driver.propose([b"stuck"])
+        successor = await cluster.wait_leader(but_not=leader.node_id)
+        await successor.driver.propose([b"kept"])
+        disks[leader.node_id].is_full = False
+        await wait_until(lambda: leader.recorder.own_values == [b"kept"])
+        assert leader.fatal == [] and stuck.done() and stuck.exception() is not None
+
+    with_disks(3, scenario)
+
+
+def test_a_follower_on_a_full_disk_does_not_hold_up_the_majority() -> None:
+    async def scenario(cluster: Cluster, disks: dict[int, Disk]) -> None:
+        leader = await cluster.wait_leader()
+        follower = next(node for node in cluster.nodes.values() if node is not leader)
+        disks[follower.node_id].is_full = True
+        for at in range(3):
+            await leader.driver.propose([b"%d" % at])
+        disks[follower.node_id].is_full = False
+        await wait_until(lambda: follower.recorder.own_values == [b"0", b"1", b"2"])
+        assert follower.fatal == []
+
+    with_disks(3, scenario)
+
+
+def test_a_node_stops_although_its_disk_is_full() -> None:
+    async def scenario(cluster: Cluster, disks: dict[int, Disk]) -> None:
+        leader = await cluster.wait_leader()
+        disks[1].is_full = True
+        proposal = leader.driver.propose([b"a"])
+        await asyncio.sleep(1)
+        await asyncio.wait_for(leader.stop(), 10)
+        assert leader.fatal == [] and proposal.exception() is not None
+
+    with_disks(1, scenario)
