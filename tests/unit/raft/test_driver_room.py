@@ -12,7 +12,6 @@ from raft.protocols import NoRoomError
 from tests.support.raft_cluster import Cluster, Node, wait_until
 from tests.support.virtual_time import run_virtual
 
-
 ALL_CALLS = ("append_as_leader", "append_as_follower", "flush")
 
 
