@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -49,9 +50,13 @@ class FileSystem(Protocol):
         """Wall time of the last write to the file."""
         ...
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """False only when there is no such name; a disk that does not answer raises."""
+        ...
 
-    def is_directory(self, path: str) -> bool: ...
+    def is_directory(self, path: str) -> bool:
+        """As `exists`."""
+        ...
 
     def read_file(self, path: str) -> bytes: ...
 
@@ -106,10 +111,11 @@ class OsFileSystem:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        return _mode(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path)
+        mode = _mode(path)
+        return mode is not None and stat.S_ISDIR(mode)
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
@@ -148,6 +154,14 @@ class OsFileSystem:
 
     def __repr__(self) -> str:
         return "OsFileSystem()"
+
+
+def _mode(path: str) -> int | None:
+    """None when there is no such name; os.path.exists would say so of a disk error, too."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def remove_tree(fs: FileSystem, path: str) -> None:

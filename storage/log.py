@@ -213,10 +213,10 @@ class Log:
         self._health.must_be_open()
         return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
 
-    def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp; None in an empty log."""
+    def max_timestamp(self, below: int | None = None) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp, of all or of those below an offset; None when there is none."""
         self._health.must_be_open()
-        return timestamp_lookup.largest(self._segments, self.log_start_offset)
+        return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
 
     # Flushing
 

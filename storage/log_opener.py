@@ -72,7 +72,9 @@ class LogOpener:
             raise storage_error("create a log", path, error) from error
         try:
             return Log.create(self._fs, path, topic_partition, config, self._options(directory, topic_id, LastKnown()))
-        except KafkaStorageError:
+        except KafkaStorageError as error:
+            if isinstance(error.__cause__, FileExistsError):  # somebody else's: never removed
+                raise
             with contextlib.suppress(OSError):
                 remove_tree(self._fs, path)
             raise

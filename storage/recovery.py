@@ -19,8 +19,8 @@ At the first bad byte, which stands where offset X should:
                      is taken for a tear.
 
 What survives is synced before it counts: a process that was killed leaves records in the page cache that no disk has.
-A log that ends below R is refused as well. Indexes are rebuilt for each segment that is checked. The epoch checkpoint
-has no checksum, so each entry is compared with its batch; if one is wrong the epochs are taken from the log.
+A log that ends below R is refused as well. Indexes are rebuilt for each segment that is checked, and each leader epoch
+is compared with the epoch checkpoint (`epoch_witness.py`).
 
 Not here: where R comes from (`log_directory.py`), what an offline log means (broker).
 """
@@ -30,14 +30,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from penstock import epochs
 from penstock.errors import CorruptFileError
-from penstock.record.batch import BatchHeader
-from penstock.types import EpochEntry
-from storage.batch_scan import read_header_at, scan_headers, verify
-from storage.checkpoint_file import read_epochs, write_epochs
+from storage.batch_scan import scan_headers, verify
 from storage.epoch_cache import EpochCache
-from storage.file_names import LEADER_EPOCH_CHECKPOINT
+from storage.epoch_witness import EpochWitness
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
 from storage.offset_gaps import may_have_gaps
@@ -94,6 +90,7 @@ class _Recovery:
         self._segments = segments
         self._cut_bytes = 0
         self._bound = last_known.recovery_point or 0
+        self._epochs = EpochWitness(fs, directory, self._bound)
 
     def run(self) -> None:
         for segment in self._segments[:-1]:
@@ -114,10 +111,14 @@ class _Recovery:
     def _ends_at_recovery_point(self) -> bool:
         """After a clean stop: walk the headers behind the newest segment's last index entry."""
         newest = self._segments[-1]
-        file = newest.file()
-        end = Place(0, newest.base_offset)
         try:
+            self._epochs.learn(self._segments)
+            file = newest.file()
+            end = Place(0, newest.base_offset)
             for position, header in scan_headers(file, newest.indexes.last_position(file)):
+                why = self._epochs.wrong(header, end.offset)
+                if why is not None:
+                    raise CorruptFileError(file.path, position, why)
                 end = Place(position + header.size_bytes, header.next_offset)
         except CorruptFileError as damage:
             _log.warning("%s; checking the log, although it was closed cleanly", damage)
@@ -129,6 +130,7 @@ class _Recovery:
 
     def _check_from_recovery_point(self) -> None:
         first = max((i for i, s in enumerate(self._segments) if s.base_offset < self._bound), default=0)
+        self._epochs.learn(self._segments[:first])
         at, expected = first, self._segments[first].base_offset
         while at < len(self._segments):
             segment = self._segments[at]
@@ -153,13 +155,13 @@ class _Recovery:
         segment.indexes.start_empty()
         place = Place(0, expected)
         if segment.base_offset != expected:
-            why = f"the segment begins at offset {segment.base_offset}, but the one before ends at {expected}"
-            return place, CorruptFileError(segment.log_path, 0, why)
+            apart = f"the segment begins at offset {segment.base_offset}, but the one before ends at {expected}"
+            return place, CorruptFileError(segment.log_path, 0, apart)
         place = Place(0, segment.base_offset)
         try:
             for position, header in verify(segment.file(), 0):
-                if self._breaks_off(header.base_offset, place.offset):
-                    why = f"offset {header.base_offset} where {place.offset} should follow"
+                why = self._breaks_off(header.base_offset, place.offset) or self._epochs.wrong(header, place.offset)
+                if why:
                     return place, CorruptFileError(segment.log_path, position, why)
                 segment.indexes.note(position, header)
                 place = Place(position + header.size_bytes, header.next_offset)
@@ -167,9 +169,11 @@ class _Recovery:
             return place, damage
         return place, None
 
-    def _breaks_off(self, offset: int, expected: int) -> bool:
+    def _breaks_off(self, offset: int, expected: int) -> str | None:
         """Offsets are dense, but for what the cleaner took out."""
-        return offset < expected or (offset > expected and not self._may_have_gaps)
+        if offset == expected or (offset > expected and self._may_have_gaps):
+            return None
+        return f"offset {offset} where {expected} should follow"
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place`, which is in segment `at`; refuse when that would drop flushed records."""
@@ -202,87 +206,9 @@ class _Recovery:
     def result(self) -> RecoveredLog:
         first, newest = self._segments[0], self._segments[-1]
         log_end = newest.next_offset
-        log_start = min(max(first.base_offset, self._last_known.log_start_offset), log_end)
-        on_disk, entries = self._epochs(log_start, log_end)
-        if entries != on_disk:  # the log end is about to count as flushed, and below it the file must know every epoch
-            write_epochs(self._fs, self._epochs_path, entries)
+        log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
+        log_start = min(log_start, log_end)
+        cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
         for segment in self._segments[:-1]:
             segment.release()
-        cache = EpochCache(self._fs, self._directory, entries)
         return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)
-
-    # Epochs
-
-    @property
-    def _epochs_path(self) -> str:
-        return f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"
-
-    def _epochs(self, log_start: int, log_end: int) -> tuple[tuple[EpochEntry, ...], tuple[EpochEntry, ...]]:
-        """(what the checkpoint says, what is true)."""
-        path = self._epochs_path
-        on_disk: tuple[EpochEntry, ...] | None = None
-        try:
-            on_disk = read_epochs(self._fs, path)
-        except CorruptFileError as damage:
-            _log.warning("%s; taking the epochs from the log", damage)
-        if on_disk is not None:
-            entries = epochs.truncate_from_start(epochs.truncate_from_end(on_disk, log_end), log_start)
-            entries = self._add_from_log(entries)
-            if self._fits(entries, log_start):
-                return on_disk, entries
-            _log.warning("%s: does not fit the log; taking the epochs from the log", path)
-        return on_disk or (), epochs.truncate_from_start(self._from_log((), self._segments), log_start)
-
-    def _add_from_log(self, entries: tuple[EpochEntry, ...]) -> tuple[EpochEntry, ...]:
-        """Epochs of records that were recovered, or flushed while the checkpoint was lost."""
-        start = entries[-1].start_offset if entries else 0
-        newest = [s for s in self._segments if s.next_offset > max(start, self._bound)]
-        return self._from_log(entries, newest) if newest and not self._last_known.clean else entries
-
-    def _from_log(self, entries: tuple[EpochEntry, ...], segments: list[Segment]) -> tuple[EpochEntry, ...]:
-        """An epoch whose first records were cleaned away begins where the one before ends: a follower that has other
-        records in the gap must cut them."""
-        for segment in segments:
-            expected = segment.base_offset
-            for _, header in scan_headers(segment.file(), 0):
-                if header.leader_epoch > (entries[-1].epoch if entries else -1):
-                    entries = epochs.assign(entries, header.leader_epoch, expected)
-                expected = header.next_offset
-        return entries
-
-    def _fits(self, entries: tuple[EpochEntry, ...], log_start: int) -> bool:
-        """They reach down to the log start, each begins where its records do, the last is that of the last batch."""
-        is_empty = not any(segment.size_bytes for segment in self._segments)
-        if not is_empty and (not entries or entries[0].start_offset > log_start):
-            return False
-        if not all(self._begins_with_its_records(entry, log_start) for entry in entries):
-            return False
-        return self._last_epoch() in (-1, entries[-1].epoch if entries else -1)
-
-    def _begins_with_its_records(self, entry: EpochEntry, log_start: int) -> bool:
-        """Where the cleaner took records out, the next one there is must do."""
-        start = entry.start_offset
-        here = self._header_holding(start)
-        if here is not None and here.base_offset <= start:
-            begins = here.base_offset == start or start == log_start
-            if not begins or here.leader_epoch != entry.epoch:
-                return False
-        before = self._header_holding(start - 1) if start > log_start else None
-        return before is None or before.base_offset >= start or before.leader_epoch < entry.epoch
-
-    def _header_holding(self, offset: int) -> BatchHeader | None:
-        """The first batch that ends at or above the offset, in the segment where the offset belongs."""
-        segment = next((s for s in reversed(self._segments) if s.base_offset <= offset), self._segments[0])
-        place = segment.place_of(offset)
-        return read_header_at(segment.file(), place.position) if place.position < segment.size_bytes else None
-
-    def _last_epoch(self) -> int:
-        """The epoch of the last batch in the newest segment that has any; -1 in an empty log."""
-        epoch = -1
-        for segment in reversed(self._segments):
-            if segment.size_bytes:
-                file = segment.file()
-                for _, header in scan_headers(file, segment.indexes.last_position(file)):
-                    epoch = header.leader_epoch
-                return epoch
-        return epoch

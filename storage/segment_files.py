@@ -49,6 +49,9 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
     if parsed is None:
         return
     base_offset, next_offset = parsed[0], _next_offset(fs, f"{directory}/{name}", parsed[0])
+    if not fs.exists(f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"):  # an active segment comes after it, always
+        why = f"it ends at offset {next_offset}, where no segment begins; it cannot take the place of any"
+        raise CorruptFileError(f"{directory}/{name}", 0, why)
     allow_gaps(fs, directory)
     for other in fs.listdir(directory):
         found = parse_segment_file(other)
@@ -89,9 +92,9 @@ def find_segments(fs: FileSystem, directory: str, interval_bytes: int) -> list[S
     bases = []
     for name in fs.listdir(directory):
         found = parse_segment_file(name)
+        if found is not None and fs.is_directory(f"{directory}/{name}"):
+            raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a segment's file should be")
         if found is not None and found[1] == LOG_SUFFIX:
-            if fs.is_directory(f"{directory}/{name}"):
-                raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a segment should be")
             bases.append(found[0])
     segments = [Segment(fs, directory, base, interval_bytes) for base in sorted(bases)]
     for at, segment in enumerate(segments):

@@ -2,7 +2,8 @@
 
 An index has no checksum, so nothing in it is believed: a file that cannot be an index is refused when it is loaded, and
 the batch that an entry points to is compared with the entry before it is used. In either case both indexes are built
-anew from the headers in the .log. A damaged index therefore costs time and nothing else.
+anew from the .log. A damaged index therefore costs time and nothing else. Batches are checked before their timestamps
+are believed, for a look-up by time passes over what it says is too old.
 
 Not here: the bytes of either file (`offset_index.py`, `time_index.py`), the .log (`segment.py`).
 """
@@ -16,7 +17,7 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import NO_TIMESTAMP
 from storage import offset_index, time_index
-from storage.batch_scan import LogFile, read_header_at, scan_headers
+from storage.batch_scan import LogFile, read_header_at, verify
 from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.file_system import FileSystem
 from storage.offset_index import IndexEntry, OffsetIndex
@@ -101,7 +102,7 @@ class SegmentIndexes:
         """Bring the counters up to date from the batches behind the last entry."""
         last = self._offsets.last()
         self._bytes_since_entry = 0
-        for _, header in scan_headers(file, last.position if last else 0):
+        for _, header in verify(file, last.position if last else 0):
             if header.max_timestamp_ms > self._max_timestamp_ms:
                 self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
             self._bytes_since_entry += header.size_bytes
@@ -214,17 +215,17 @@ class SegmentIndexes:
         if near is not None and not self._is_true(near, file):
             return False
         offset = self.base_offset + entry.relative_offset
-        for _, header in scan_headers(file, near.position if near is not None else 0):
+        for _, header in verify(file, near.position if near is not None else 0):
             if header.last_offset >= offset:
                 return header.last_offset == offset and header.max_timestamp_ms == entry.timestamp_ms
         return False
 
     def rebuild(self, file: LogFile, why: str) -> None:
-        """Build both indexes from the headers in the .log."""
+        """Build both indexes from the .log, after checking it: what is noted here is not looked at again."""
         _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
         self.rebuilds += 1
         self._clear()
-        for position, header in scan_headers(file, 0):
+        for position, header in verify(file, 0):
             self.note(position, header)
         self._loaded = self.dirty = True
 

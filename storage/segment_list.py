@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from penstock.errors import CleaningAbortedError, InvariantViolation
-from storage.batch_check import BatchCheck
+from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantViolation
+from storage.batch_check import BatchCheck, Span
 from storage.file_system import FileSystem
 from storage.log_types import CleanedSegment
 from storage.segment import Place, Segment
@@ -67,23 +67,25 @@ class SegmentList:
     def read(
         self, start_offset: int, end_offset: int, limits: tuple[int, bool], check: BatchCheck
     ) -> tuple[bytes, Place]:
-        """Whole batches out of one segment; the next one when the cleaner left nothing of the first.
+        """Whole batches out of one segment.
 
-        `limits` are the most bytes, and whether one batch may exceed them. What may have rotted is checked.
+        `limits` are the most bytes, and whether one batch may exceed them. What may have rotted is checked. A segment
+        reaches to the next one, so one that ends before is damaged.
         """
-        at = max(bisect_right(self._bases, start_offset) - 1, 0)
-        while True:
-            segment = self._segments[at]
-            records, begin, end = segment.read(start_offset, end_offset, *limits)
-            if records and segment.unchecked(begin, end):
-                check.check(segment.log_path, records, begin, start_offset)
-                segment.checked(begin, end)
-            if at == len(self._segments) - 1:
-                return records, end
+        segment = self.holding(start_offset)
+        records, begin, end = segment.read(start_offset, end_offset, *limits)
+        if records and segment.unchecked(begin, end):
+            span = Span(begin, end, start_offset, end.position == segment.size_bytes)
+            check.check(segment.log_path, records, span)
+            segment.checked(begin, end)
+        if segment is not self.active:
+            if begin.position == segment.size_bytes:
+                why = (
+                    f"the file ends before offset {start_offset}, but the next segment begins at {segment.next_offset}"
+                )
+                raise CorruptFileError(segment.log_path, begin.position, why)
             self._keep_warm(segment)
-            if records or end.offset < segment.next_offset:
-                return records, end
-            at += 1
+        return records, end
 
     def _keep_warm(self, segment: Segment) -> None:
         """A full segment was used: it stays open, and the one that was used longest ago is closed."""

@@ -74,6 +74,10 @@ class TimeIndex:
         """The last entry older than the time: nothing before its batch is at or after the time."""
         return self._entry(bisect_left(self._timestamps, timestamp_ms) - 1)
 
+    def floor_offset(self, relative_offset: int) -> TimeEntry | None:
+        """The last entry whose batch does not end above the offset."""
+        return self._entry(bisect_right(self._offsets, relative_offset) - 1)
+
     def last(self) -> TimeEntry | None:
         return self._entry(len(self._timestamps) - 1)
 

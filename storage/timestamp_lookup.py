@@ -2,7 +2,7 @@
 
 The time indexes lead to a segment and near a batch, headers lead to the batch, and that one batch is decoded for the
 record. Every batch that is looked at is checked: nobody reads it after this. The segments are given oldest first. Not
-here: what a consumer may see of it (high watermark), which is the broker's.
+here: where the high watermark stands, below which a consumer is answered; that is the broker's.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import BatchHeader
-from penstock.record.reader import read_columns
+from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import TimestampAndOffset
-from storage.batch_scan import LogFile, verify
+from storage.batch_scan import LogFile, scan_headers, verify
 from storage.segment import Segment
 
 
@@ -36,32 +36,65 @@ def first_at_or_after(
     return None
 
 
-def largest(segments: Iterable[Segment], log_start_offset: int) -> TimestampAndOffset | None:
-    """The first record with the largest timestamp in the log; None in an empty log."""
-    best: tuple[int, int, Segment] | None = None
+def largest(segments: Iterable[Segment], log_start_offset: int, below: int | None = None) -> TimestampAndOffset | None:
+    """The first record with the largest timestamp, of those from the log start on and below the offset."""
+    best: TimestampAndOffset | None = None
     for segment in segments:
         if segment.next_offset <= log_start_offset or not segment.size_bytes:
             continue
-        timestamp_ms, offset = segment.indexes.max_timestamp(segment.file())
-        if offset >= log_start_offset and (best is None or timestamp_ms > best[0]):
-            best = (timestamp_ms, offset, segment)
-    if best is None:
-        return None
-    timestamp_ms, offset, segment = best
+        if below is not None and segment.base_offset >= below:
+            break
+        bound = segment.next_offset if below is None else min(below, segment.next_offset)
+        found = _largest_in(segment, log_start_offset, bound)
+        if found is not None and (best is None or found.timestamp_ms > best.timestamp_ms):
+            best = found
+    return best
+
+
+def _largest_in(segment: Segment, log_start_offset: int, below: int) -> TimestampAndOffset | None:
+    """The index tells, unless what it tells of is deleted: then the batches from the log start on are looked at."""
     file = segment.file()
-    position = segment.place_of(offset).position
-    _, header = next(verify(file, position))
-    return _first_in_batch(file, position, header, timestamp_ms, log_start_offset)
+    _, offset = segment.indexes.max_timestamp_below(below, file)
+    if offset >= log_start_offset:
+        position, header = next(verify(file, segment.place_of(offset).position))
+        if header.base_offset >= log_start_offset:
+            return _first_in_batch(file, position, header, header.max_timestamp_ms, log_start_offset)
+    best: TimestampAndOffset | None = None
+    for position, header in scan_headers(file, segment.place_of(log_start_offset).position):
+        if header.last_offset >= below:
+            break
+        if header.record_count and (best is None or header.max_timestamp_ms > best.timestamp_ms):
+            found = _largest_in_batch(file, position, header, log_start_offset)
+            if found is not None and (best is None or found.timestamp_ms > best.timestamp_ms):
+                best = found
+    return best
+
+
+def _largest_in_batch(
+    file: LogFile, position: int, header: BatchHeader, log_start_offset: int
+) -> TimestampAndOffset | None:
+    """Part of a batch may be deleted, and with it the record that its header's time is of."""
+    if header.base_offset >= log_start_offset:
+        return _first_in_batch(file, position, header, header.max_timestamp_ms, log_start_offset)
+    columns = _columns(file, position, header, log_start_offset)
+    times = columns.timestamps_ms
+    if not times:
+        return None
+    return TimestampAndOffset(max(times), columns.offsets[times.index(max(times))], header.leader_epoch)
 
 
 def _first_in_batch(
     file: LogFile, position: int, header: BatchHeader, timestamp_ms: int, log_start_offset: int
 ) -> TimestampAndOffset | None:
-    try:
-        columns = read_columns(file.read(header.size_bytes, position), from_offset=log_start_offset)
-    except CorruptMessageError as damage:
-        raise CorruptFileError(file.path, position, str(damage)) from damage
+    columns = _columns(file, position, header, log_start_offset)
     for found_ms, offset in zip(columns.timestamps_ms, columns.offsets, strict=True):
         if found_ms >= timestamp_ms:
             return TimestampAndOffset(found_ms, offset, header.leader_epoch)
     return None
+
+
+def _columns(file: LogFile, position: int, header: BatchHeader, from_offset: int) -> RecordColumns:
+    try:
+        return read_columns(file.read(header.size_bytes, position), from_offset=from_offset)
+    except CorruptMessageError as damage:
+        raise CorruptFileError(file.path, position, str(damage)) from damage

@@ -25,12 +25,12 @@ from penstock.errors import (
 from penstock.record.batch import BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry, TimestampAndOffset
-from storage.batch_check import BatchCheck
+from storage.batch_check import BatchCheck, Span
 from storage.disk_errors import is_disk_full
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_types import CleanedSegment
-from storage.segment import Place, Segment
+from storage.segment import Segment
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
 
@@ -450,9 +450,9 @@ def test_what_this_process_wrote_or_has_looked_at_is_not_looked_at_again(
     checks: list[int] = []
     honest = BatchCheck.check
 
-    def counting(self: BatchCheck, path: str, records: bytes, begin: Place, start_offset: int) -> None:
-        checks.append(begin.offset)
-        honest(self, path, records, begin, start_offset)
+    def counting(self: BatchCheck, path: str, records: bytes, span: Span) -> None:
+        checks.append(span.begin.offset)
+        honest(self, path, records, span)
 
     monkeypatch.setattr(BatchCheck, "check", counting)
     log = cold(fs)
