@@ -151,6 +151,25 @@ class SegmentIndexes:
             return NO_TIMESTAMP, -1
         return self._max_timestamp_ms, self._offset_of_max_timestamp
 
+    def max_timestamp_below(self, offset: int, file: LogFile) -> tuple[int, int]:
+        """The same of the batches that end below the offset. Up to an entry of the index the time index knows it, and
+        what lies behind that is one interval."""
+        position = self.position_at_or_before(offset - 1, file)
+        near = self._offsets.floor_offset(offset - 1 - self.base_offset)
+        known = self._times.floor_offset(near.relative_offset) if near is not None else None
+        if known is not None and not self._is_true_time(known, file):
+            self.rebuild(file, f"{known} does not fit its batch")
+            return self.max_timestamp_below(offset, file)
+        best_ms, best = _OLDER_THAN_ALL, -1
+        if known is not None:
+            best_ms, best = known.timestamp_ms, self.base_offset + known.relative_offset
+        for _, header in verify(file, position):
+            if header.last_offset >= offset:
+                break
+            if header.max_timestamp_ms > best_ms:
+                best_ms, best = header.max_timestamp_ms, header.last_offset
+        return (best_ms, best) if best >= 0 else (NO_TIMESTAMP, -1)
+
     def last_position(self, file: LogFile) -> int:
         """Where the last indexed batch begins; 0 without an entry."""
         return self._position(self._offsets_last, file)

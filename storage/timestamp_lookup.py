@@ -13,7 +13,7 @@ from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import BatchHeader
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import TimestampAndOffset
-from storage.batch_scan import LogFile, scan_headers, verify
+from storage.batch_scan import LogFile, verify
 from storage.segment import Segment
 
 
@@ -60,7 +60,7 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int) -> Timestam
         if header.base_offset >= log_start_offset:
             return _first_in_batch(file, position, header, header.max_timestamp_ms, log_start_offset)
     best: TimestampAndOffset | None = None
-    for position, header in scan_headers(file, segment.place_of(log_start_offset).position):
+    for position, header in verify(file, segment.place_of(log_start_offset).position):
         if header.last_offset >= below:
             break
         if header.record_count and (best is None or header.max_timestamp_ms > best.timestamp_ms):

@@ -61,9 +61,8 @@ def _find(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffs
     if asked.timestamp_ms == LATEST_TIMESTAMP:
         return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
     if asked.timestamp_ms == MAX_TIMESTAMP:
-        found = log.max_timestamp()
-    elif asked.timestamp_ms >= 0:
-        found = log.offset_for_timestamp(asked.timestamp_ms)
-    else:
+        return log.max_timestamp(below=partition.high_watermark)
+    if asked.timestamp_ms < 0:
         raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} is neither a time nor -1, -2 or -3")
+    found = log.offset_for_timestamp(asked.timestamp_ms)
     return found if found is not None and found.offset < partition.high_watermark else None

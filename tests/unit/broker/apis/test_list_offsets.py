@@ -1,0 +1,112 @@
+"""Promises of ListOffsets: only what a consumer can read, by place or by time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from broker.apis.list_offsets import ListOffsetsApi
+from broker.network.request_channel import Request
+from broker.replication.leader_state import ReplicaPosition
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
+from penstock.errors import (
+    ApiError,
+    FencedLeaderEpochError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    OffsetNotAvailableError,
+    UnknownLeaderEpochError,
+)
+from penstock.record.builder import build_batch
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
+from tests.support.partitions import NOBODY, PARTITION, flush, make_partition, state
+
+T = 1_700_000_000_000
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
+    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, timestamp_ms, leader_epoch),))
+    request = Request("ListOffsets", body, Sink(), "test")
+    ListOffsetsApi(cast(ReplicaManager, SimpleNamespace(get=lambda key: partition))).handle(request, body)
+    (result,) = cast(list[ListOffsetsResult], request.response)
+    return result
+
+
+def found(partition: Partition, timestamp_ms: int) -> tuple[int, int]:
+    result = asked(partition, timestamp_ms)
+    assert result.error is None
+    return result.offset, result.timestamp_ms
+
+
+def produce(partition: Partition, *times_ms: int) -> None:
+    for time_ms in times_ms:
+        partition.append_as_leader(build_batch([b"v"], timestamps_ms=time_ms), 1, 0, T)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Partition:
+    """Offsets 0 to 3 are committed, 4 and 5 are not, and the largest time is not."""
+    made = make_partition(tmp_path)
+    made.become_leader(state(isr=(1, 2)), 0)
+    produce(made, T + 10, T + 30, T + 20, T + 30, T + 50, T + 40)
+    flush(made)
+    made.note_follower_fetch(2, 102, ReplicaPosition(4, 5, 0), 5, now_ms=1)
+    assert made.high_watermark == 4
+    return made
+
+
+def test_earliest_and_latest_are_the_readable_bounds(partition: Partition) -> None:
+    partition.delete_records(1)
+    assert found(partition, EARLIEST_TIMESTAMP) == (1, -1)
+    assert found(partition, LATEST_TIMESTAMP) == (4, -1)
+
+
+def test_the_largest_timestamp_is_of_what_can_be_read(partition: Partition) -> None:
+    """Kafka answers 'none' here; an idle reader would take the topic for empty while somebody writes to it."""
+    assert found(partition, MAX_TIMESTAMP) == (1, T + 30)
+    partition.delete_records(2)
+    assert found(partition, MAX_TIMESTAMP) == (3, T + 30)
+    partition.delete_records(4)
+    assert found(partition, MAX_TIMESTAMP) == (-1, -1)
+
+
+def test_a_time_finds_the_first_readable_record_at_or_after_it(partition: Partition) -> None:
+    assert found(partition, 0) == (0, T + 10)
+    assert found(partition, T + 11) == (1, T + 30)
+    assert found(partition, T + 31) == (-1, -1), "the record that is late enough is not committed"
+    assert found(partition, T + 51) == (-1, -1)
+
+
+def test_an_empty_log_has_bounds_and_no_times(tmp_path: Path) -> None:
+    empty = make_partition(tmp_path)
+    empty.become_leader(state(isr=(1,)), 0)
+    assert found(empty, EARLIEST_TIMESTAMP) == found(empty, LATEST_TIMESTAMP) == (0, -1)
+    assert found(empty, MAX_TIMESTAMP) == found(empty, 0) == (-1, -1)
+
+
+@pytest.mark.parametrize("timestamp_ms", [-4, -100, -(2**62)])
+def test_a_negative_time_that_is_no_sentinel_is_refused(partition: Partition, timestamp_ms: int) -> None:
+    assert isinstance(asked(partition, timestamp_ms).error, InvalidRequestError)
+
+
+@pytest.mark.parametrize(("leader_epoch", "error"), [(4, FencedLeaderEpochError), (6, UnknownLeaderEpochError)])
+def test_epochs_are_told_apart(partition: Partition, leader_epoch: int, error: type[ApiError]) -> None:
+    assert isinstance(asked(partition, LATEST_TIMESTAMP, leader_epoch).error, error)
+
+
+def test_who_does_not_lead_says_so_and_who_leads_anew_may_not_know_yet(partition: Partition) -> None:
+    partition.become_leader(state(leader_epoch=6), 0)
+    assert isinstance(asked(partition, MAX_TIMESTAMP).error, OffsetNotAvailableError)
+    assert found(partition, EARLIEST_TIMESTAMP) == (0, -1)
+    partition.become_follower(state(leader_id=2, leader_epoch=7), NOBODY)
+    assert isinstance(asked(partition, LATEST_TIMESTAMP).error, NotLeaderOrFollowerError)
