@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
+    KafkaStorageError,
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
@@ -24,11 +25,13 @@ LEADERSHIP_ERRORS = (
     FencedLeaderEpochError,
     UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
+    KafkaStorageError,
     NetworkError,
 )
-"""Errors after which the client's picture of who leads may be wrong."""
-UNKNOWN_OUTCOME_ERRORS = (NetworkError, RequestTimedOutError, NotEnoughReplicasAfterAppendError)
-"""Errors after which a write may stand in the log all the same: trying again may make a duplicate."""
+"""Errors after which the client's picture of who leads may be wrong: a leader whose disk failed is one no more."""
+UNKNOWN_OUTCOME_ERRORS = (NetworkError, RequestTimedOutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
+"""Errors after which a write may stand in the log all the same: trying again may make a duplicate. Where the leader's
+fsync failed, its followers have the records."""
 MAX_DOUBLINGS = 20
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from penstock.client.retry import Backoff, needs_metadata, outcome_unknown
-from penstock.errors import NetworkError, NotEnoughReplicasError, NotLeaderOrFollowerError, RequestTimedOutError
+from penstock.errors import (
+    KafkaStorageError,
+    NetworkError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+)
 
 
 def test_waits_double_up_to_the_ceiling() -> None:
@@ -23,3 +29,7 @@ def test_errors_are_told_apart() -> None:
     assert not needs_metadata(NotEnoughReplicasError())
     assert outcome_unknown(NetworkError()) and outcome_unknown(RequestTimedOutError())
     assert not outcome_unknown(NotLeaderOrFollowerError())
+
+
+def test_after_a_disk_error_another_may_lead_and_the_write_may_stand() -> None:
+    assert needs_metadata(KafkaStorageError()) and outcome_unknown(KafkaStorageError())
