@@ -97,7 +97,7 @@ class BrokerParts:
         self.alter_partition = AlterPartitionManager(
             config.node_id, lambda: self.replicas.broker_epoch, controller.call, on_fatal
         )
-        self.replicas.proposals = self.alter_partition
+        self.replicas.isrs.proposals = self.alter_partition
         self.publisher = MetadataPublisher(self.replicas, log_manager, topic_defaults(config))
         loader.subscribe(self.publisher.publish)
         self.channel = RequestChannel(config.queued_max_requests)

@@ -40,7 +40,7 @@ class FetchApi:
             raise InconsistentClusterIdError(
                 f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
             )
-        known = self._replicas.registered_epochs.get(body.replica_id)
+        known = self._replicas.isrs.registered_epochs.get(body.replica_id)
         if known is None:
             raise BrokerIdNotRegisteredError(f"replica id {body.replica_id} is not a registered broker")
         if body.broker_epoch < known:

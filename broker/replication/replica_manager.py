@@ -10,11 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
-from broker.replication.leader_state import ProposedIsr
+from broker.replication.isr_upkeep import IsrUpkeep
 from broker.replication.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from broker.replication.partition import Partition
@@ -45,12 +44,6 @@ class ReplicaManagerStatistics:
     replication_bytes_out: int
 
 
-class IsrProposals(Protocol):
-    """Takes ISR changes to the controller; see alter_partition.py."""
-
-    def propose(self, partition: Partition, proposed: ProposedIsr) -> None: ...
-
-
 class ReplicaManager:
     """See the module. One per node; all methods are called on the event loop."""
 
@@ -59,21 +52,18 @@ class ReplicaManager:
     ) -> None:
         self.broker_id = broker_id
         self.clock = clock
-        self.proposals: IsrProposals | None = None
         self.fetchers: FetcherManager | None = None
         self.log_starts = LogStartCommit(log_manager.checkpoint_log_starts)
-        self.registered_epochs: dict[int, int] = {}
-        self.active_brokers: frozenset[int] = frozenset()
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
         self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
         self._log_manager = log_manager
         self._group_commit = group_commit
-        self._lag_time_ms_max = lag_time_ms_max
         self._partitions: dict[TopicPartition, Partition] = {}
         self._assignments: dict[TopicPartition, Assignment] = {}
         self._high_watermarks = log_manager.high_watermarks()
         self.lost = LostReplicas(broker_id)
+        self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
         for key, offline in log_manager.offline_logs.items():
             self.lost.found(key, offline.error)
         self._retired_shrinks = self._retired_expands = 0
@@ -135,7 +125,7 @@ class ReplicaManager:
         partition = Partition(
             self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
         )
-        partition.on_follower_fetch = self._maybe_expand
+        partition.on_follower_fetch = self.isrs.maybe_expand
         partition.on_disk_error = self.disk_error
         self._partitions[key] = partition
         self._group_commit.subscribe(partition_log, partition.flushed)
@@ -161,7 +151,7 @@ class ReplicaManager:
             log.info("%s: leading", partition)
         self.request_flush(partition)
         partition.maybe_advance_high_watermark()
-        self._reconsider(partition)
+        self.isrs.reconsider(partition)
 
     def _follow(self, partition: Partition, state: PartitionRegistration, hint: LeaderHint) -> None:
         if partition.leading is not None:
@@ -288,62 +278,25 @@ class ReplicaManager:
         self.log_starts.request(done)
 
     def check_isrs(self) -> None:
-        """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused; called on
-        schedule."""
-        now_ms = self.clock.now_ms()
-        for partition in self._partitions.values():
-            if partition.leading is not None:
-                end = partition.log.log_end_offset
-                proposed = partition.leading.propose_shrink(end, self.broker_epoch, now_ms, self._lag_time_ms_max)
-                self._propose(partition, proposed)
-                self._reconsider(partition)
+        """Called on schedule."""
+        self.isrs.check(self._partitions.values(), self.clock.now_ms())
 
     def brokers_changed(self, registered_epochs: dict[int, int], active_brokers: frozenset[int]) -> None:
         """Who is registered, and who of them is in service, as the metadata has it now."""
-        self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
+        self.isrs.registered_epochs, self.isrs.active_brokers = registered_epochs, active_brokers
         self.lost.registered_epoch = registered_epochs.get(self.broker_id, NO_EPOCH)
         for partition in self._partitions.values():
-            self._reconsider(partition)
-
-    def _reconsider(self, partition: Partition) -> None:
-        """Who caught up while it could not join yet may join now.
-
-        Such a follower was fenced, or another proposal was under way. It has everything, so its session says nothing
-        new of this partition (KIP-227), and without records its fetches would never bring the question up again.
-        """
-        if partition.leading is not None:
-            partition.leading.registered_epochs = self.registered_epochs
-            partition.leading.active_brokers = self.active_brokers
-            partition.check_low_watermark()
-            for replica_id in partition.leading.followers:
-                self._maybe_expand(partition, replica_id)
-
-    def _maybe_expand(self, partition: Partition, replica_id: int) -> None:
-        leading = partition.leading
-        if leading is None or replica_id in leading.isr:
-            return
-        follower = leading.followers[replica_id]
-        eligible = replica_id in self.active_brokers
-        eligible = eligible and self.registered_epochs.get(replica_id) == follower.broker_epoch
-        # As a leader, who has not deleted yet what is deleted here would bring it back (KIP-107).
-        eligible = eligible and follower.log_start_offset >= partition.log.log_start_offset
-        self._propose(
-            partition,
-            leading.propose_expand(replica_id, partition.high_watermark, self.broker_epoch, eligible),
-        )
-
-    def _propose(self, partition: Partition, proposed: ProposedIsr | None) -> None:
-        if proposed is not None and self.proposals is not None:
-            log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
-            self.proposals.propose(partition, proposed)
+            self.isrs.reconsider(partition)
 
     def disk_error(self, partition: Partition, error: Exception) -> None:
         """What a failed read or append means: a shortage (a full disk, no descriptors) refuses one operation and no
         more; damage takes one replica offline; anything else is the log dir's failure, for a disk that failed once is
         not trusted again (ATC'20)."""
         cause = error if isinstance(error, OSError) else error.__cause__
-        if is_shortage(error):
+        if is_shortage(error) and not partition.log.statistics().failed:
             log.error("%s: refused for now: %s", partition, error)
+        elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
+            self.partition_failed(partition, error)
         elif isinstance(error, CorruptFileError):
             self._log_manager.fail_log(partition.topic_partition, error)
             self.partition_failed(partition, error)

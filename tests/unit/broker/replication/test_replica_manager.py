@@ -49,7 +49,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
     group_commit = GroupCommit(lambda log_dir, error: None)
     manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
     manager.registered(EPOCHS[LEADER])
-    manager.proposals = proposals = Proposals()
+    manager.isrs.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
     yield manager, manager.get(PARTITION), proposals
