@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from penstock import epochs
 from penstock.errors import CorruptFileError, CorruptMessageError
-from penstock.record.batch import BatchHeader, iter_headers, verify_crc
+from penstock.record.batch import iter_checked
 from penstock.types import NO_EPOCH, EpochEntry
 from storage.segment import Place
 
@@ -37,34 +37,33 @@ class BatchCheck:
 
     def check(self, path: str, records: bytes, span: Span) -> None:
         """The batches of `path` that stand in the span."""
-        begin = span.begin
-        expected = begin.offset if self.may_have_gaps else min(begin.offset, span.start_offset)
+        expected = span.begin.offset if self.may_have_gaps else min(span.begin.offset, span.start_offset)
         known = self.epoch_entries[0].epoch if len(self.epoch_entries) == 1 else NO_EPOCH
         end = 0
         try:
-            for at, header in iter_headers(records):
-                good = verify_crc(records, at, header) and header.leader_epoch == known
-                if not good or header.base_offset != expected:
-                    self._look_closer(path, begin.position + at, header, (records, at, expected))
-                expected, end = header.base_offset + header.last_offset_delta + 1, at + header.size_bytes
+            for at, after, base_offset, next_offset, leader_epoch, crc_is_right in iter_checked(records):
+                if not crc_is_right or base_offset != expected or leader_epoch != known:
+                    why = self._wrong((base_offset, next_offset, leader_epoch), crc_is_right, expected)
+                    if why is not None:
+                        raise CorruptFileError(path, span.begin.position + at, why)
+                expected, end = next_offset, after
         except CorruptMessageError as damage:
-            raise CorruptFileError(path, begin.position + end, str(damage)) from damage
+            raise CorruptFileError(path, span.begin.position + end, str(damage)) from damage
         if end != len(records):
-            raise CorruptFileError(path, begin.position + end, f"{len(records) - end} bytes are no whole batch")
+            raise CorruptFileError(path, span.begin.position + end, f"{len(records) - end} bytes are no whole batch")
         if expected != span.end.offset and (span.is_end_of_file or not self.may_have_gaps):
             why = f"the batches end at offset {expected}, but {span.end.offset} follows"
             raise CorruptFileError(path, span.end.position, why)
 
-    def _look_closer(self, path: str, position: int, header: BatchHeader, where: tuple[bytes, int, int]) -> None:
-        """Something about the batch is not as in most logs."""
-        records, at, expected = where
-        if not verify_crc(records, at, header):
-            why = f"the checksum of the batch at offset {header.base_offset} is wrong"
-            raise CorruptFileError(path, position, why)
-        if header.base_offset < expected or (header.base_offset > expected and not self.may_have_gaps):
-            raise CorruptFileError(path, position, f"offset {header.base_offset} where {expected} should follow")
-        last_offset = header.last_offset  # the log may start within the batch
+    def _wrong(self, placed: tuple[int, int, int], crc_is_right: bool, expected: int) -> str | None:
+        """Something about the batch is not as in most logs: why it is damaged, if it is."""
+        base_offset, next_offset, leader_epoch = placed
+        if not crc_is_right:
+            return f"the checksum of the batch at offset {base_offset} is wrong"
+        if base_offset < expected or (base_offset > expected and not self.may_have_gaps):
+            return f"offset {base_offset} where {expected} should follow"
+        last_offset = next_offset - 1  # the log may start within the batch
         epoch = epochs.epoch_for_offset(self.epoch_entries, last_offset)
-        if header.leader_epoch != epoch:
-            why = f"leader epoch {header.leader_epoch} at offset {last_offset}, which is of epoch {epoch}"
-            raise CorruptFileError(path, position, why)
+        if leader_epoch != epoch:
+            return f"leader epoch {leader_epoch} at offset {last_offset}, which is of epoch {epoch}"
+        return None
