@@ -53,7 +53,7 @@ class Log:
         self.flush_policy = options.flush_policy
         self._lower_checkpoints = options.lower_checkpoints
         recovered = open_segments(fs, directory, config, options.last_known)
-        self._segments = SegmentList(fs, directory, recovered.segments)
+        self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()

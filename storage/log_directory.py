@@ -6,8 +6,8 @@
 
 Every line is a claim that may only be too low. A truncation therefore lowers them BEFORE any record goes, else the next
 start would take the missing records for rot. A checkpoint that is missing or damaged claims nothing, and costs time:
-every record is checked, records below a log start that was inside a segment can be read again until retention takes
-them, high watermarks rise with the first fetches.
+every record is checked, a log starts where its first epoch does (at worst at its first segment, and records that were
+deleted can be read again until that goes), high watermarks rise with the first fetches.
 
 The checkpoint job may run in another thread; the lock here keeps it and a truncation apart. Not here: the logs
 (`log_manager.py`), meta.properties.

@@ -40,6 +40,7 @@ from storage.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
+from storage.open_files import OpenFiles, default_limit
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
 
@@ -61,7 +62,8 @@ class LogManager:
         self.rotten: list[str] = []
         """Directories that were set aside because they are damaged, now or by an earlier run."""
         self._deleted = DeletedLogs(fs)
-        self._opener = LogOpener(fs, config)
+        self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
+        self._opener = LogOpener(fs, config, self.open_files)
         self._checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs)
 
     @classmethod

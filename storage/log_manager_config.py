@@ -54,4 +54,6 @@ class LogManagerConfig:
     """The config of a log that is found at start, where it is known already."""
     recovery_threads: int = RECOVERY_THREADS
     """num.recovery.threads.per.data.dir; with 1, everything happens in the caller's thread, in order."""
+    open_files_max: int | None = None
+    """How many segments of all logs have their files open; None: half of the descriptors that the process may have."""
     progress: Callable[[LoadProgress], None] = log_progress

@@ -19,6 +19,7 @@ from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
 from storage.log_manager_config import LogManagerConfig
 from storage.log_types import LogOptions
+from storage.open_files import OpenFiles
 from storage.partition_metadata import read_topic_id, write_topic_id
 from storage.recovery import LastKnown
 
@@ -26,8 +27,8 @@ from storage.recovery import LastKnown
 class LogOpener:
     """See the module."""
 
-    def __init__(self, fs: FileSystem, config: LogManagerConfig) -> None:
-        self._fs, self._config = fs, config
+    def __init__(self, fs: FileSystem, config: LogManagerConfig, open_files: OpenFiles) -> None:
+        self._fs, self._config, self._open_files = fs, config, open_files
 
     def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
         """The log that is in the dir; CorruptFileError or OSError when it cannot be used."""
@@ -57,6 +58,7 @@ class LogOpener:
             flush_policy=self._config.flush_policy,
             last_known=last_known,
             lower_checkpoints=directory.lower_checkpoints,
+            open_files=self._open_files,
         )
 
     def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:

@@ -10,6 +10,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import BatchHeader
 from penstock.types import TopicPartition
 from storage.log_config import FlushPolicy
+from storage.open_files import OpenFiles
 from storage.recovery import LastKnown
 
 LowerCheckpoints = Callable[[TopicPartition, int], None]
@@ -28,6 +29,8 @@ class LogOptions:
     flush_policy: FlushPolicy = "fsync"
     last_known: LastKnown = field(default_factory=LastKnown)
     lower_checkpoints: LowerCheckpoints = _keep_checkpoints
+    open_files: OpenFiles | None = None
+    """Bounds the descriptors of all logs together; None: a log that stands alone."""
 
 
 class AppendInfo(NamedTuple):

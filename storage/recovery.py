@@ -115,7 +115,7 @@ class _Recovery:
             self._epochs.learn(self._segments)
             file = newest.file()
             end = Place(0, newest.base_offset)
-            for position, header in scan_headers(file, newest.indexes.last_position(file)):
+            for position, header in scan_headers(file, newest.indexes.peek_last_position(file)):
                 why = self._epochs.wrong(header, end.offset)
                 if why is not None:
                     raise CorruptFileError(file.path, position, why)
@@ -209,6 +209,6 @@ class _Recovery:
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
         log_start = min(log_start, log_end)
         cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
-        for segment in self._segments[:-1]:
+        for segment in self._segments:  # most logs of a node are idle, and cost nothing then
             segment.release()
         return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)

@@ -23,6 +23,7 @@ from penstock.record.batch import BatchHeader
 from storage.batch_scan import LogFile, read_header_at, scan_headers
 from storage.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
 from storage.file_system import Bytes, FileSystem
+from storage.open_files import OpenFiles
 from storage.segment_indexes import SegmentIndexes
 
 KNOWN_PLACES = 1024
@@ -54,9 +55,11 @@ class Segment:
         "indexes",
         "log_path",
         "next_offset",
+        "open_files",
         "size_bytes",
         "stem",
         "synced_bytes",
+        "used",
     )
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, interval_bytes: int) -> None:
@@ -70,6 +73,9 @@ class Segment:
         self.synced_bytes = -1
         """How much of the file is durable; -1: not even that it is empty."""
         self.broken = False
+        self.open_files: OpenFiles | None = None
+        """Who bounds the number of open files; None while it is only this thread's."""
+        self.used = False
         self._fd = _CLOSED
         self._pinned = False
         self._checked_to = self._opened_bytes = 0
@@ -79,8 +85,14 @@ class Segment:
 
     def create(self) -> None:
         """Make the file; its name is durable only after an fsync of the directory."""
-        self._fd = self._fs.open(self.log_path, create=True)
+        self._opened(self._fs.open(self.log_path, create=True))
         self.indexes.start_empty()
+
+    def _opened(self, fd: int) -> int:
+        self._fd = fd
+        if self.open_files is not None:
+            self.open_files.opened(self)
+        return fd
 
     def adopt(self, size_bytes: int, next_offset: int, *, checked: bool = False) -> None:
         """The file exists, holds this much, all of it durable, and `next_offset` comes after it."""
@@ -90,8 +102,8 @@ class Segment:
 
     def adopt_cleaned(self, path: str, size_bytes: int, next_offset: int) -> None:
         """The records stand in a file that has another name until `settled`: its descriptor is kept open."""
-        self._fd = self._fs.open(path)
         self._pinned = True
+        self._opened(self._fs.open(path))
         self.adopt(size_bytes, next_offset, checked=True)
         self.indexes.distrust_files()
 
@@ -102,7 +114,8 @@ class Segment:
 
     def fd(self) -> int:
         if self._fd == _CLOSED:
-            self._fd = self._fs.open(self.log_path)
+            return self._opened(self._fs.open(self.log_path))
+        self.used = True
         return self._fd
 
     def file(self) -> LogFile:
@@ -112,6 +125,8 @@ class Segment:
 
     def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
         """Write the buffers, which are the batches that `headers` describes as placed."""
+        if not self.indexes.loaded:
+            self.indexes.load(self.file())
         position = self.size_bytes
         try:
             written = self._fs.pwritev(self.fd(), buffers, position)
@@ -225,6 +240,7 @@ class Segment:
         segment.adopt(self.size_bytes, self.next_offset)
         segment._checked_to = self._checked_to
         segment.synced_bytes = self.synced_bytes
+        segment.open_files = self.open_files
         self.close()
         return segment
 
@@ -244,9 +260,15 @@ class Segment:
         self._known, self._known_before = {}, {}
         self.close()
 
+    def may_close(self, *, forced: bool) -> bool:
+        """Whether the descriptor can be had again, and with it, unless `forced`, every error of what was written."""
+        return not self._pinned and (forced or self.size_bytes <= self.synced_bytes)
+
     def close(self) -> None:
         if self._fd != _CLOSED:
             fd, self._fd = self._fd, _CLOSED
+            if self.open_files is not None:
+                self.open_files.closed(self)
             self._fs.close(fd)
 
     def delete(self) -> None:

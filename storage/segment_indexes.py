@@ -17,7 +17,7 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import NO_TIMESTAMP
 from storage import offset_index, time_index
-from storage.batch_scan import LogFile, read_header_at, verify
+from storage.batch_scan import SCAN_CHUNK_BYTES, LogFile, read_header_at, verify
 from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.file_system import FileSystem
 from storage.offset_index import IndexEntry, OffsetIndex
@@ -25,6 +25,8 @@ from storage.time_index import TimeEntry, TimeIndex
 
 _log = logging.getLogger(__name__)
 _OLDER_THAN_ALL = -(2**63)
+_NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
+"""What every segment has whose indexes are not loaded: an idle one costs no memory for them. Never changed."""
 
 
 class SegmentIndexes:
@@ -34,7 +36,6 @@ class SegmentIndexes:
         "_bytes_since_entry",
         "_files_are_stale",
         "_fs",
-        "_loaded",
         "_max_timestamp_ms",
         "_offset_of_max_timestamp",
         "_offsets",
@@ -43,6 +44,7 @@ class SegmentIndexes:
         "base_offset",
         "dirty",
         "interval_bytes",
+        "loaded",
         "rebuilds",
     )
 
@@ -52,12 +54,13 @@ class SegmentIndexes:
         self.rebuilds = 0
         self.dirty = False
         """True while the files do not hold what memory holds."""
-        self._loaded = False
+        self.loaded = False
+        """False: nothing may be noted before `load`."""
         self._files_are_stale = False
-        self._clear()
+        self._clear(_NO_OFFSETS, _NO_TIMES)
 
-    def _clear(self) -> None:
-        self._offsets, self._times = OffsetIndex(), TimeIndex()
+    def _clear(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        self._offsets, self._times = offsets, times
         self._bytes_since_entry = 0
         self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
 
@@ -65,11 +68,11 @@ class SegmentIndexes:
 
     def start_empty(self) -> None:
         """For a segment that was just created."""
-        self._clear()
-        self._loaded = self.dirty = True
+        self._clear(OffsetIndex(), TimeIndex())
+        self.loaded = self.dirty = True
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """A batch stands at `position`; called once for each batch, in order."""
+        """A batch stands at `position`; called once for each batch, in order, when the indexes are loaded."""
         if header.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
         if self._bytes_since_entry > self.interval_bytes:
@@ -177,11 +180,36 @@ class SegmentIndexes:
     def _offsets_last(self) -> IndexEntry | None:
         return self._offsets.last()
 
+    def peek_last_position(self, file: LogFile) -> int:
+        """Like `last_position`, but for a log that may stay idle: nothing is loaded when the last entry is enough."""
+        if self.loaded or self._files_are_stale:
+            return self.last_position(file)
+        if file.size_bytes <= SCAN_CHUNK_BYTES:
+            return 0
+        entry = self._last_on_disk()
+        if entry is None or not 0 <= entry.position < file.size_bytes or not self._is_true(entry, file):
+            return self.last_position(file)
+        return entry.position
+
+    def _last_on_disk(self) -> IndexEntry | None:
+        path = self._stem + INDEX_SUFFIX
+        try:
+            size_bytes = self._fs.size(path)
+            fd = self._fs.open(path)
+        except FileNotFoundError:
+            return None
+        try:
+            at = size_bytes - offset_index.ENTRY_BYTES
+            index = OffsetIndex.parse(self._fs.pread(fd, offset_index.ENTRY_BYTES, at), 2**31) if at >= 0 else None
+        finally:
+            self._fs.close(fd)
+        return index.last() if index is not None else None
+
     # Loading and rebuilding
 
     def load(self, file: LogFile) -> None:
         """Make the indexes usable; does nothing when they are."""
-        if self._loaded:
+        if self.loaded:
             return
         why = self._read_files(file)
         if why is not None:
@@ -196,7 +224,7 @@ class SegmentIndexes:
 
     def _read_files(self, file: LogFile) -> str | None:
         """Take what the files say; the reason when it cannot be true."""
-        self._clear()
+        self._clear(_NO_OFFSETS, _NO_TIMES)
         if self._files_are_stale:
             return "the files are not written yet"
         try:
@@ -211,7 +239,7 @@ class SegmentIndexes:
             return "the time index is empty"
         if file.size_bytes > self.interval_bytes and not len(offsets):
             return "the index is empty"
-        self._offsets, self._times, self._loaded = offsets, times, True
+        self._offsets, self._times, self.loaded = offsets, times, True
         if last is not None and not self._is_true(last, file):
             return f"{last} does not point to its batch"
         if last_time is not None:
@@ -243,16 +271,16 @@ class SegmentIndexes:
         """Build both indexes from the .log, after checking it: what is noted here is not looked at again."""
         _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
         self.rebuilds += 1
-        self._clear()
+        self._clear(OffsetIndex(), TimeIndex())
         for position, header in verify(file, 0):
             self.note(position, header)
-        self._loaded = self.dirty = True
+        self.loaded = self.dirty = True
 
     def release(self) -> None:
         """Forget what the files hold as well."""
-        if self._loaded and not self.dirty:
-            self._clear()
-            self._loaded = False
+        if self.loaded and not self.dirty:
+            self._clear(_NO_OFFSETS, _NO_TIMES)
+            self.loaded = False
 
     def __repr__(self) -> str:
-        return f"SegmentIndexes({self._stem}, loaded={self._loaded}, {self._offsets!r}, {self._times!r})"
+        return f"SegmentIndexes({self._stem}, loaded={self.loaded}, {self._offsets!r}, {self._times!r})"

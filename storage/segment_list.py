@@ -1,6 +1,7 @@
 """The segments of one log in order: which one holds an offset, reading across them, adding, dropping and replacing.
 
-Only a few full segments keep a descriptor and their indexes in memory; the active one always does. Truncation drops the
+Only a few full segments keep a descriptor and their indexes in memory, and of an idle log none (`open_files.py`).
+Truncation drops the
 newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the other end or is replaced
 in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the next one begins, always:
 gaps, where there are any, are inside segments. Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
@@ -17,6 +18,7 @@ from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantVio
 from storage.batch_check import BatchCheck, Span
 from storage.file_system import FileSystem
 from storage.log_types import CleanedSegment
+from storage.open_files import OpenFiles
 from storage.segment import Place, Segment
 
 WARM_SEGMENTS = 8
@@ -26,11 +28,16 @@ WARM_SEGMENTS = 8
 class SegmentList:
     """Never empty; the last one is active."""
 
-    __slots__ = ("_bases", "_directory", "_fs", "_segments", "_warm")
+    __slots__ = ("_bases", "_directory", "_fs", "_open_files", "_segments", "_warm")
 
-    def __init__(self, fs: FileSystem, directory: str, segments: list[Segment]) -> None:
-        self._fs, self._directory = fs, directory
+    def __init__(
+        self, fs: FileSystem, directory: str, segments: list[Segment], open_files: OpenFiles | None = None
+    ) -> None:
+        """The segments must be closed when they are handed over."""
+        self._fs, self._directory, self._open_files = fs, directory, open_files
         self._segments = segments
+        for segment in segments:
+            segment.open_files = open_files
         self._bases = [segment.base_offset for segment in segments]
         self._warm: OrderedDict[int, Segment] = OrderedDict()
 
@@ -97,6 +104,7 @@ class SegmentList:
     def start_new(self, base_offset: int, interval_bytes: int) -> None:
         """A new active segment; its name is durable only after an fsync of the directory."""
         segment = Segment(self._fs, self._directory, base_offset, interval_bytes)
+        segment.open_files = self._open_files
         segment.create()
         if self._segments:
             self.active.next_offset = base_offset
@@ -136,6 +144,7 @@ class SegmentList:
         if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
             raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
         new = Segment(self._fs, self._directory, cleaned.base_offset, interval_bytes)
+        new.open_files = self._open_files
         new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
         self._replace(bisect_right(self._bases, new.base_offset) - 1, replaced, [new])
         return new

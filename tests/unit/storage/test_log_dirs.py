@@ -292,7 +292,7 @@ def test_a_log_whose_topic_id_is_damaged_is_offline_and_no_stray(fs: LosingFileS
         manager.get_or_create(ONE, TOPIC_ID, SMALL)
 
 
-def test_an_unknown_log_start_shows_deleted_records_again_and_nothing_else(fs: LosingFileSystem) -> None:
+def test_an_unknown_log_start_is_that_of_the_first_epoch_or_shows_deleted_records_again(fs: LosingFileSystem) -> None:
     two_logs(fs, ("/d",))
     manager = open_manager(fs)
     log = manager.get_or_create(ONE, TOPIC_ID, SMALL)
@@ -303,5 +303,6 @@ def test_an_unknown_log_start_shows_deleted_records_again_and_nothing_else(fs: L
     assert open_manager(fs.clone()).logs()[0].log_start_offset == 1
     fs.damage("/d/log-start-offset-checkpoint", 4, 1)
 
-    manager = open_manager(fs)
-    assert [len(read_all(log)) for log in manager.logs()] == [2, 1]
+    assert [len(read_all(log)) for log in open_manager(fs.clone()).logs()] == [1, 1]
+    fs.unlink("/d/t-0/leader-epoch-checkpoint")
+    assert [len(read_all(log)) for log in open_manager(fs).logs()] == [2, 1]
