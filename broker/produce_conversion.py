@@ -1,11 +1,12 @@
-"""Brings produced batches into their topics' codec in threads, before their request queues for the handlers.
+"""Does in threads what takes long with produced batches, before their request queues for the handlers: brings them into
+their topics' codec, and looks for a key in every record of a compacted topic.
 
 Compressing a large batch takes milliseconds, and on the loop everybody would wait for them. Here only the stream waits
 that sent it: its door reads no further meanwhile, so its requests stay in order, and nobody else's are held up. What
 has the codec already, which is nearly always, does not come here but for a look at its headers.
 
 Nothing depends on this for being right. What is not converted here (another leader or configuration by then, a bug)
-the log converts in the append itself; what is refused here is told by the produce API, after its own checks.
+the log does in the append itself; what is refused here is told by the produce API, after its own checks.
 
 Not here: the conversion itself and its limits for one append (storage/recompression.py).
 """
@@ -24,6 +25,7 @@ from broker.requests import ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
 from penstock.types import TopicPartition
+from storage.key_validation import KeyedRecords
 from storage.log_config import LogConfig
 from storage.recompression import MAX_UNPACKED_BYTES, is_due, prepared
 
@@ -80,7 +82,7 @@ class ProduceConverter:
         if partition is None or partition.leading is None:
             return None
         config = partition.log.config
-        return None if config.compression_type == "producer" else config
+        return None if config.compression_type == "producer" and not config.is_compacted else config
 
     async def _convert(self, body: ProduceRequest, work: list[_Work]) -> None:
         loop = asyncio.get_running_loop()
@@ -103,7 +105,7 @@ class ProduceConverter:
             try:
                 made = prepared(one.records, one.config, now_ms, min(left_bytes, MAX_UNPACKED_BYTES))
                 left_bytes -= made.unpacked_bytes
-                outcomes.append(bytes(made.records))
+                outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
             except ApiError as error:
                 outcomes.append(error)
             except Exception as error:

@@ -3,7 +3,8 @@
 A leader is strict with what producers send and gives each batch its offsets, its epoch and, if the topic says so, its
 time. A follower takes batches as the leader placed them, and checks that they continue its log and are undamaged.
 Records inside a batch are not parsed: the checksum says that they are what the producer wrote, and a broker that
-decompressed them would do the clients' work. Not here: acks, ISR, leadership (broker).
+decompressed them would do the clients' work. Only the keys of a compacted topic's are looked at (key_validation.py).
+Not here: acks, ISR, leadership (broker).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from penstock.record.batch import (
 )
 from penstock.types import NO_TIMESTAMP
 from storage.file_system import Bytes
+from storage.key_validation import check_keys
 from storage.log_config import LogConfig
 
 MAX_BUFFERS = 1000
@@ -81,6 +83,8 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
             raise InvalidRecordError(f"the batch at byte {position} is a control batch; clients may not write them")
         _ = header.codec  # raises UnsupportedCompressionTypeError
         _check_timestamp(header, config, now_ms)
+    if config.is_compacted:
+        check_keys(records, batches)
     return batches
 
 

@@ -22,6 +22,7 @@ from penstock.record.codecs import Codec, compress, decompress
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from storage.batch_validation import check_produced
 from storage.file_system import Bytes
+from storage.key_validation import takes_long
 from storage.log_config import LogConfig
 
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -84,11 +85,13 @@ def in_topic_codec(
 
 
 def is_due(records: Bytes, config: LogConfig) -> bool:
-    """Whether `prepared` has something to convert; looks at headers only, and leaves what is wrong to the append."""
-    if config.compression_type == "producer":
+    """Whether `prepared` takes long; looks at headers only, and leaves what is wrong to the append."""
+    may_convert = config.compression_type != "producer"
+    if not may_convert and not config.is_compacted:
         return False
     try:
-        return _needs_conversion(list(iter_headers(records)), config)
+        batches = list(iter_headers(records))
+        return (may_convert and _needs_conversion(batches, config)) or (config.is_compacted and takes_long(batches))
     except ApiError:
         return False
 

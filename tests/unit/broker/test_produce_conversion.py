@@ -36,6 +36,7 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
+from storage.key_validation import KeyedRecords
 from tests.support.partitions import NOBODY, make_partition, state
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
@@ -103,6 +104,20 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
         assert converter.begin(produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))) is None
     assert converter.begin(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage"))) is None
     converter.close()
+
+
+def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
+    partitions: dict[TopicPartition, Partition],
+) -> None:
+    log = partitions[PLAIN].log
+    log.update_config(replace(log.config, cleanup_policy="compact"))
+    keyed = build_batch(VALUES, timestamps_ms=1_700_000_000_000, keys=VALUES, codec=Codec.GZIP)
+    body = produce((PLAIN, keyed), (PLAIN, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+
+    assert isinstance(body.partitions[0][1], KeyedRecords) and body.partitions[0][1] == keyed
+    assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
 
 
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
