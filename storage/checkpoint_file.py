@@ -78,7 +78,7 @@ def _read_rows(fs: FileSystem, path: str, width: int) -> Iterator[list[str]] | N
 
 def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
     for line in lines:
-        row = line.split(" ")
+        row = line.split(" ", width)
         if len(row) != width or not all(row):
             raise CorruptFileError(path, 0, f"an entry is {line!r:.100}")
         yield row
