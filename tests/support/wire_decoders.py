@@ -1,0 +1,130 @@
+"""The decoders at the gRPC edge: from the bytes of a message to the values that brokers, quorum and clients know.
+
+Protobuf's own refusal of bytes that are no message counts as a typed error: gRPC answers it before any of our code
+runs. Good inputs are messages with every field set, made from their descriptors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError
+
+from broker import grpc_admin_codec, grpc_codec, grpc_quorum_codec
+from penstock.client import wire
+from penstock.errors import CorruptMessageError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import configs_pb2, controller_pb2, quorum_pb2
+from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
+
+_NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
+_LARGE_NUMBERS = (*_NUMBERS, (1 << 63) - 1, -(1 << 63))
+_UNSIGNED = (FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED32)
+_LARGE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64, FieldDescriptor.TYPE_SFIXED64)
+
+
+def _filled(random: Random, message: Any) -> Any:
+    """Every field set to something; repeated ones twice at most, maps left empty."""
+    for field in message.DESCRIPTOR.fields:
+        target = getattr(message, field.name)
+        if field.is_repeated:
+            if field.message_type is not None and field.message_type.GetOptions().map_entry:
+                continue
+            for _ in range(random.randrange(3)):
+                if field.message_type is not None:
+                    _filled(random, target.add())
+                else:
+                    target.append(_scalar(random, field))
+        elif field.message_type is not None:
+            if random.random() < 0.5:
+                _filled(random, target)
+        elif random.random() < 0.8:
+            setattr(message, field.name, _scalar(random, field))
+    return message
+
+
+def _scalar(random: Random, field: FieldDescriptor) -> Any:
+    kind = field.type
+    if kind == FieldDescriptor.TYPE_STRING:
+        return random.choice(("", "orders", "T" * 22, "näme", "x" * 200))
+    if kind == FieldDescriptor.TYPE_BYTES:
+        return random.randbytes(random.choice((0, 9, 200)))
+    if kind == FieldDescriptor.TYPE_BOOL:
+        return random.random() < 0.5
+    if kind == FieldDescriptor.TYPE_ENUM:
+        return random.choice(field.enum_type.values).number
+    if kind == FieldDescriptor.TYPE_DOUBLE:
+        return random.random()
+    number = random.choice(_LARGE_NUMBERS if kind in _LARGE else _NUMBERS)
+    return abs(number) & 0xFFFF if kind in _UNSIGNED else number
+
+
+def _decoder(message_class: Any, decode: Callable[[Any], object]) -> Decoder:
+    def parsed(data: bytes) -> object:
+        try:
+            message = message_class.FromString(data)
+        except DecodeError:
+            raise CorruptMessageError("no message: gRPC answers") from None
+        return decode(message)
+
+    def size(data: bytes) -> int:
+        try:
+            return max(len(data), ITEM_FLOOR_BYTES * _elements(message_class.FromString(data)))
+        except DecodeError:
+            return len(data)
+
+    name = f"{decode.__module__.rpartition('.')[2]}: {message_class.DESCRIPTOR.name}"
+    return Decoder(name, lambda random: _filled(random, message_class()).SerializeToString(), parsed, size=size)
+
+
+def _elements(message: Any) -> int:
+    """How many messages there are in a message, itself included."""
+    found = 1
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            found += sum(map(_elements, value if field.is_repeated else [value]))
+        elif field.is_repeated:
+            found += len(value)
+    return found
+
+
+WIRE_DECODERS = tuple(
+    _decoder(message_class, decode)
+    for message_class, decode in (
+        (pb.ProduceRequest, grpc_codec.produce_from_pb),
+        (pb.FetchRequest, grpc_codec.fetch_from_pb),
+        (pb.FetchResponse, grpc_codec.fetch_response_from_pb),
+        (pb.ListOffsetsRequest, grpc_codec.list_offsets_from_pb),
+        (pb.OffsetForLeaderEpochRequest, grpc_codec.epochs_from_pb),
+        (pb.CreateTopicsRequest, grpc_codec.create_topics_from_pb),
+        (pb.DeleteTopicsRequest, grpc_codec.delete_topics_from_pb),
+        (pb.DescribeQuorumResponse, grpc_codec.quorum_from_pb),
+        (pb.DeleteRecordsRequest, grpc_admin_codec.delete_records_from_pb),
+        (configs_pb2.AlterConfigsRequest, grpc_admin_codec.alter_configs_from_pb),
+        (configs_pb2.DescribeConfigsRequest, grpc_admin_codec.describe_configs_from_pb),
+        (quorum_pb2.VoteRequest, grpc_quorum_codec.vote_from_pb),
+        (quorum_pb2.BeginQuorumEpochRequest, grpc_quorum_codec.begin_from_pb),
+        (quorum_pb2.EndQuorumEpochRequest, grpc_quorum_codec.end_from_pb),
+        (quorum_pb2.FetchMetadataRequest, grpc_quorum_codec.fetch_from_pb),
+        (quorum_pb2.FetchMetadataResponse, grpc_quorum_codec.response_from_pb),
+        (quorum_pb2.VoteResponse, grpc_quorum_codec.response_from_pb),
+        (controller_pb2.RegisterBrokerRequest, grpc_quorum_codec.register_from_pb),
+        (controller_pb2.BrokerHeartbeatRequest, grpc_quorum_codec.heartbeat_from_pb),
+        (controller_pb2.BrokerHeartbeatResponse, grpc_quorum_codec.heartbeat_response_from_pb),
+        (controller_pb2.AlterPartitionRequest, grpc_quorum_codec.alter_partition_from_pb),
+        (controller_pb2.AlterPartitionResponse, grpc_quorum_codec.alter_partition_response_from_pb),
+        (pb.ProduceResponse, wire.decode_produce),
+        (pb.FetchResponse, wire.decode_fetch),
+        (pb.ListOffsetsResponse, wire.decode_list_offsets),
+        (pb.MetadataResponse, wire.decode_metadata),
+        (pb.CreateTopicsResponse, wire.decode_topics),
+        (pb.DescribeClusterResponse, wire.decode_cluster),
+        (pb.DescribeQuorumResponse, wire.decode_quorum),
+        (pb.DeleteRecordsResponse, wire.decode_delete_records),
+        (configs_pb2.AlterConfigsResponse, wire.decode_alter_configs),
+        (configs_pb2.DescribeConfigsResponse, wire.decode_describe_configs),
+    )
+)
