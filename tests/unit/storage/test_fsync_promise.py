@@ -13,13 +13,14 @@ from random import Random
 
 import pytest
 
+from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.flush import FlushTracker
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.losing_fs import Crashed, LosingFileSystem
-from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
+from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, open_manager, read_all
 
 OTHER = TopicPartition("orders", 1)
 COMPACTED = LogConfig(segment_bytes=600, index_interval_bytes=100, cleanup_policy="compact")
@@ -44,7 +45,7 @@ def scenario(manager: LogManager, promises: Promises, config: LogConfig) -> None
             counter += 1
             value = b"value-%04d" % counter
             promises.written.setdefault(log.topic_partition, set()).add((log.log_end_offset, value))
-            log.append_as_leader(batch(value), epoch, NOW_MS)
+            log.append_as_leader(build_batch([value], timestamps_ms=NOW_MS, keys=[b"k"]), epoch, NOW_MS)
             unflushed.setdefault(log.topic_partition, {})[log.log_end_offset - 1] = value
 
     def flush(log: Log) -> None:
