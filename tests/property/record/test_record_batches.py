@@ -5,6 +5,7 @@ The dumb decoder below reads one byte after the other and knows nothing of runs,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
@@ -228,6 +229,66 @@ def test_headers_of_every_prefix_are_those_of_its_whole_batches(parts: list[list
         found = [at + header.size_bytes for at, header in iter_headers(whole[:size])]
         assert found == [end for end in ends if end <= size]
         assert len(read_records(whole[:size])) == sum(len(part) for part in parts[: len(found)])
+
+
+def dumb_buffer(data: bytes) -> list[Record]:
+    """What reading a fetched buffer should say: every whole batch, one byte after the other; the rest is left."""
+    records: list[Record] = []
+    while len(data) >= HEADER_BYTES:
+        size = 12 + int.from_bytes(data[8:12], "big", signed=True)
+        if data[16] != 2 or size < HEADER_BYTES:
+            raise CorruptMessageError("header")
+        if size > len(data):
+            break
+        records += dumb_records(data[:size])
+        data = data[size:]
+    return records
+
+
+def found_by(read: Callable[[bytes], list[Record]], data: bytes) -> list[Record] | None:
+    """None for damage."""
+    try:
+        return read(data)
+    except CorruptMessageError:
+        return None
+
+
+@settings(max_examples=6, derandomize=True, deadline=None, database=None)
+@given(st.lists(st.tuples(row_lists(), st.sampled_from(Codec)), min_size=1, max_size=3), st.integers(1, 9))
+def test_a_buffer_fed_byte_by_byte_is_read_as_the_dumb_one_reads_it(
+    parts: list[tuple[list[Row], Codec]], first_size: int
+) -> None:
+    whole, next_offset = b"", 0
+    for rows, codec in parts:
+        short = [(key and key[:9], value and value[:9], headers, time) for key, value, headers, time in rows[:20]]
+        whole += built(short, codec, next_offset)
+        next_offset += len(short)
+
+    growing = bytearray()
+    expected, whole_batches = [], -1
+    for byte in whole:
+        growing.append(byte)
+        data = bytes(growing)
+        found = len(list(iter_headers(data)))
+        if found != whole_batches:  # between two batches the dumb one would say the same again
+            whole_batches, expected = found, dumb_buffer(data)
+        assert read_records(data) == expected
+        if len(data) % first_size == 0:
+            assert arrow_records(data) == expected
+    assert len(expected) == next_offset
+
+
+@few
+@given(row_lists(), st.sampled_from(Codec), st.binary(max_size=150) | st.binary(min_size=61, max_size=61))
+def test_trailing_bytes_are_left_or_judged_as_the_dumb_one_judges_them(
+    rows: list[Row], codec: Codec, trailing: bytes
+) -> None:
+    data = built(rows, codec) + trailing
+    expected = found_by(dumb_buffer, data)
+
+    assert found_by(read_records, data) == found_by(arrow_records, data) == expected
+    if len(trailing) < HEADER_BYTES:
+        assert expected == dumb_records(built(rows, codec))
 
 
 @few
