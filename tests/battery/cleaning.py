@@ -1,82 +1,78 @@
-"""What the cleaner may take out of a log, by dumb rules, and how the workload runs it.
+"""What the cleaner may take out of a log, by dumb rules, and a node's cleaner run to its end.
 
-The rules look at all records below the bound at once: of each key only the newest record must stay; the newest may go
-as well when it is a deletion that was kept for `delete.retention.ms`. The cleaner itself, with its bounded map, may take
-less.
+The rules look at all records below the bound at once: of each key only the newest record must stay, and it may go as
+well when it is a deletion that was kept for `delete.retention.ms` since a cleaning first met it. The cleaner itself,
+with its map and its groups, may take less.
 """
 
 from __future__ import annotations
 
+import errno
 from typing import NamedTuple
 
-from penstock.record.batch import iter_headers, set_placement
-from penstock.record.builder import build_batch
-from penstock.record.reader import read_columns
+from penstock.clock import ManualClock
+from penstock.errors import KafkaStorageError
+from storage.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner_types import CleanerConfig
 from storage.log import Log
-from storage.log_types import CleanedSegment
+from storage.log_cleaner import LogCleaner
+from storage.log_manager import LogManager
+from storage.log_to_clean import Candidate
 from tests.battery.history import LogHistory, Written
+from tests.battery.nodes import DIR
 from tests.support.losing_fs import LosingFileSystem
 
+PASSES_MAX = 20
 
-class Cleaning(NamedTuple):
-    """What may be gone after a cleaning."""
+
+class MayGo(NamedTuple):
+    """What need not be there after a cleaning."""
 
     superseded: list[Written]
     expired: list[Written]
     """Deletions; what they deleted must not come back."""
 
-    @classmethod
-    def of(cls, log: Log, history: LogHistory, below: int | None, now_ms: int) -> Cleaning:
-        bound = min(log.recovery_point, log.segments[-1].base_offset)
-        bound = bound if below is None else min(bound, below)
-        newest: dict[bytes | None, Written] = {}
-        there = sorted(record for record in history.kept.values() if record.offset < bound)
-        for record in there:
-            newest[record.key] = record
-        superseded = [record for record in there if newest[record.key] != record]
-        return cls(superseded, [])
+
+def may_go(log: Log, history: LogHistory, now_ms: int) -> MayGo:
+    """What a cleaning at this time may take out of the log; notes the deletions that it meets."""
+    bound = min(log.recovery_point, log.segments[-1].base_offset)
+    newest = {record.key: record for record in sorted(history.kept.values()) if record.offset < bound}
+    superseded = [r for r in history.kept.values() if r.offset < bound and newest[r.key] != r]
+    expired = []
+    for record in newest.values():
+        if record.value is None:
+            met_ms = history.met_deletions.setdefault(record.offset, now_ms)
+            if now_ms > met_ms + log.config.delete_retention_ms:
+                expired.append(record)
+    return MayGo(superseded, expired)
 
 
-def clean(fs: LosingFileSystem, log: Log, below: int | None, now_ms: int) -> None:
-    """All full segments become one."""
-    segments = log.cleanable_segments(log.recovery_point if below is None else below)
-    if not segments:
-        return
-    batches: list[tuple[int, int, int, bytes]] = []
-    newest: dict[bytes | None, int] = {}
-    for segment in segments:
-        fd = fs.open(segment.log_path)
-        content = fs.pread(fd, segment.size_bytes, 0)
-        fs.close(fd)
-        for at, header in iter_headers(content):
-            batches.append(
-                (header.base_offset, header.next_offset, header.leader_epoch, content[at : at + header.size_bytes])
-            )
-            columns = read_columns(content[at : at + header.size_bytes])
-            for offset, key in zip(columns.offsets, columns.keys or (), strict=False):
-                newest[bytes(key or b"")] = offset
-    kept = []
-    for base, following, epoch, content in batches:
-        columns = read_columns(content)
-        if any(
-            newest[bytes(key or b"")] == offset
-            for offset, key in zip(columns.offsets, columns.keys or (), strict=False)
-        ):
-            kept.append(content)
-        elif following == batches[-1][1]:
-            empty = bytearray(build_batch([], timestamps_ms=now_ms, last_offset_delta=following - base - 1))
-            set_placement(empty, 0, base, epoch)
-            kept.append(bytes(empty))
-    content = b"".join(kept)
-    path = segments[0].log_path + ".cleaned"
-    if path.rpartition("/")[2] in fs.listdir(log.directory):
-        fs.unlink(path)
-    fd = fs.open(path, create=True)
-    try:
-        fs.pwritev(fd, [content], 0)
-        fs.fdatasync(fd)
-    finally:
-        fs.close(fd)
-    log.replace_segments(
-        CleanedSegment(path, segments[0].base_offset, segments[-1].next_offset, len(content)), segments
-    )
+class NodeCleaner:
+    """The cleaner of a node that is up."""
+
+    def __init__(self, fs: LosingFileSystem, manager: LogManager) -> None:
+        self.checkpoint = CleanerCheckpoint(fs, DIR)
+        self._manager = manager
+        self._clock = ManualClock()
+        self._cleaner = LogCleaner(fs, CleanerConfig(), self._candidates, self._clock)
+        self._deferred = 0
+
+    def _candidates(self) -> list[Candidate]:
+        return [Candidate(log, log.recovery_point, self.checkpoint) for log in self._manager.logs()]
+
+    def run(self, now_ms: int) -> None:
+        """Passes until there is nothing to do; OSError when one was put off for lack of room."""
+        for _ in range(PASSES_MAX):
+            chosen = self._cleaner.choose(now_ms)
+            if chosen is None:
+                statistics = self._cleaner.statistics()
+                if statistics.uncleanable:
+                    raise AssertionError(f"given up: {statistics.uncleanable}")
+                if statistics.deferred > self._deferred:
+                    self._deferred = statistics.deferred
+                    self._clock.advance(self._cleaner.config.backoff_ms)
+                    raise OSError(errno.ENOSPC, "the cleaning was put off")
+                return
+            for step in self._cleaner.clean(chosen, now_ms):
+                step()
+        raise KafkaStorageError(f"still to be cleaned after {PASSES_MAX} passes: {self._cleaner.statistics()}")

@@ -12,6 +12,7 @@ from random import Random
 
 from tests.battery.history import History
 from tests.battery.judge import judge
+from tests.battery.nodes import is_formatted
 from tests.battery.nodes import start as start_node
 from tests.battery.outcome import Result, Size
 from tests.battery.scripts import Script, drawn, every_change
@@ -78,7 +79,8 @@ def inside_recovery(what: str, disk: LosingFileSystem, history: History, seed: i
         disks: list[tuple[str, LosingFileSystem]] = []
         fs = start.snapshot()
         fs.watch = lambda now, disks=disks: disks.append((f"operation {now.operations + 1}", now.snapshot()))  # type: ignore[misc]
-        start_node(fs)
+        if is_formatted(fs):
+            start_node(fs)
         for at in size.of(len(disks), 3):
             operation, cut = disks[at]
             survivor = cut.after_crash(Random(seed * 1000 + at)) if at % 2 else cut.after_crash()

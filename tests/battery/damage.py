@@ -12,9 +12,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 
-from penstock.errors import CorruptFileError, KafkaStorageError, MetaPropertiesError, PenstockError
+from penstock.epochs import epoch_for_offset
+from penstock.errors import (
+    CorruptFileError,
+    KafkaStorageError,
+    MetaPropertiesError,
+    OffsetOutOfRangeError,
+    PenstockError,
+)
+from penstock.record.batch import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES, iter_headers
 from penstock.types import TopicPartition
 from storage import file_names
 from storage.batch_validation import check_fetched
@@ -33,10 +41,11 @@ MAY_REFUSE = {
     file_names.OFFSET_GAPS: "without it a gap is damage",
     "quorum-state": "a vote that is forgotten is given twice",
 }
-A_DIRECTORY = "in place of a file no write of ours puts a directory: somebody did, and has to take it away"
-SMALL_LOG_BYTES = 60
-SMALL_FILE_BYTES = 12
-Case = tuple[str, str, LosingFileSystem]
+A_DIRECTORY = "is a directory"
+"""May be refused as well: no write of ours puts one in place of a file; somebody did, and has to take it away."""
+Case = tuple[str, str, Callable[[], LosingFileSystem]]
+"""What is done, to which file, and the disk with that done to it."""
+Kind = Callable[[Size, Image], Iterator[Case]]
 
 
 def run(size: Size) -> Iterator[Result]:
@@ -48,48 +57,60 @@ def run(size: Size) -> Iterator[Result]:
 stopped = cache(image)
 
 
-def of_image(
-    size: Size, of: Image, kinds: tuple[Callable[[Size, Image], Iterator[Case]], ...] = ()
-) -> Iterator[Result]:
+def of_image(size: Size, of: Image) -> Iterator[Result]:
     yield Result(f"{of.name}: nothing", *judge(of.fs.clone(), of, "nothing", ""))
-    for kind in kinds or (flips, cuts, others, strays):
-        for what, path, damaged in kind(size, of):
-            yield Result(f"{of.name}: {path} {what}", *judge(damaged, of, path, what))
+    for kind, enough in ENOUGH.items():
+        cases = list(kind(size, of))
+        for at in size.of(len(cases), enough):
+            what, path, make = cases[at]
+            yield Result(f"{of.name}: {path} {what}", *judge(make(), of, path, what))
 
 
 # Kinds of damage
 
 
-def _enough(path: str) -> int:
-    return SMALL_LOG_BYTES if path.endswith(file_names.LOG_SUFFIX) else SMALL_FILE_BYTES
-
-
 def flips(size: Size, of: Image) -> Iterator[Case]:
     for path in of.fs.files():
-        for position in size.of(of.fs.size(path), _enough(path)):
-            damaged = of.fs.clone()
+        unknowable = _unknowable(of, path)
+        for position in sorted(set(range(of.fs.size(path))) - unknowable):
             bit = (position + size.seed) % 8
-            damaged.damage(path, position, 1 << bit)
-            yield f"bit {bit} of byte {position} flipped", path, damaged
+            yield f"bit {bit} of byte {position} flipped", path, partial(_flipped, of, path, position, bit)
+
+
+def _unknowable(of: Image, path: str) -> set[int]:
+    """Bytes that nothing else tells of: the leader epoch, which no checksum covers, of what was never flushed."""
+    if of.clean or not path.endswith(file_names.LOG_SUFFIX):
+        return set()
+    truth = next(truth for tp, truth in of.logs.items() if f"/{tp}/" in path)
+    headers = iter_headers(of.fs.read_file(path))
+    unflushed = [at for at, header in headers if header.base_offset >= truth.recovery_point]
+    return {at + LEADER_EPOCH_AT + n for at in unflushed for n in range(LEADER_EPOCH_BYTES)}
+
+
+def _flipped(of: Image, path: str, position: int, bit: int) -> LosingFileSystem:
+    damaged = of.fs.clone()
+    damaged.damage(path, position, 1 << bit)
+    return damaged
 
 
 def cuts(size: Size, of: Image) -> Iterator[Case]:
     for path in of.fs.files():
-        for length in size.of(of.fs.size(path), _enough(path)):
-            damaged = of.fs.clone()
-            damaged.cut(path, length)
-            yield f"cut to {length}", path, damaged
+        for length in range(of.fs.size(path)):
+            yield f"cut to {length}", path, partial(_cut, of, path, length)
+
+
+def _cut(of: Image, path: str, length: int) -> LosingFileSystem:
+    damaged = of.fs.clone()
+    damaged.cut(path, length)
+    return damaged
 
 
 def others(size: Size, of: Image) -> Iterator[Case]:
-    """Missing; empty; a directory; grown by zeros and by a copy of itself; all zeros."""
+    """Missing; a directory; empty; grown by zeros and by a copy of itself; all zeros."""
     for path in of.fs.files():
         content = of.fs.read_file(path)
-        damaged = of.fs.clone()
-        damaged.unlink(path)
-        yield "missing", path, damaged.clone()
-        damaged.mkdir(path)
-        yield "is a directory", path, damaged.clone()
+        yield "missing", path, partial(_replaced, of, path, None)
+        yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
         changed = {
             "empty": b"",
             "grown by zeros": content + bytes(100),
@@ -98,9 +119,7 @@ def others(size: Size, of: Image) -> Iterator[Case]:
         }
         for what, wanted in changed.items():
             if wanted != content:
-                damaged = of.fs.clone()
-                put(damaged, path, wanted)
-                yield what, path, damaged
+                yield what, path, partial(_replaced, of, path, wanted)
 
 
 def strays(size: Size, of: Image) -> Iterator[Case]:
@@ -111,25 +130,36 @@ def strays(size: Size, of: Image) -> Iterator[Case]:
         contents = {"empty": b"", "garbage": b"\x2a" * 100, "a copy": of.fs.read_file(path)}
         for suffix in (".tmp", ".deleted", ".cleaned", ".swap"):
             for kind, content in contents.items():
-                damaged = of.fs.clone()
-                put(damaged, path + suffix, content)
-                yield f"has {kind} beside it as {suffix}", path, damaged
+                yield f"has {kind} beside it as {suffix}", path, partial(_replaced, of, path + suffix, content)
     partition = f"{DIR}/{next(iter(of.logs))}"
     for stray in ("00000000000000000999.index", "notes.txt", "00000000000000000003.timeindex.swap", "x.log"):
-        damaged = of.fs.clone()
-        put(damaged, f"{partition}/{stray}", b"\x2a" * 24)
-        yield "is there", f"{partition}/{stray}", damaged
+        yield "is there", f"{partition}/{stray}", partial(_replaced, of, f"{partition}/{stray}", b"\x2a" * 24)
+
+
+ENOUGH: dict[Kind, int] = {flips: 120, cuts: 80, others: 25, strays: 25}
+"""Cases of each kind for each image in the small battery."""
+
+
+def _replaced(of: Image, path: str, content: bytes | None) -> LosingFileSystem:
+    damaged = of.fs.clone()
+    if path in damaged.files(os.path.dirname(path)):
+        damaged.unlink(path)
+    if content is not None:
+        put(damaged, path, content)
+    return damaged.clone()
+
+
+def _replaced_by_directory(of: Image, path: str) -> LosingFileSystem:
+    damaged = _replaced(of, path, None)
+    damaged.mkdir(path)
+    return damaged.clone()
 
 
 def put(fs: LosingFileSystem, path: str, content: bytes) -> None:
-    """Make a file hold the content, durably."""
-    if path in fs.files(os.path.dirname(path)):
-        fs.unlink(path)
+    """A new file that holds the content."""
     fd = fs.open(path, create=True)
     fs.pwritev(fd, [content], 0)
-    fs.fdatasync(fd)
     fs.close(fd)
-    fs.fsync_dir(os.path.dirname(path))
 
 
 # Judging
@@ -151,13 +181,11 @@ def judge(fs: LosingFileSystem, of: Image, path: str, what: str) -> Verdict:
 
 def _may_refuse(path: str, what: str) -> bool:
     name = os.path.basename(path)
-    return what == "is a directory" or name in MAY_REFUSE or os.path.splitext(name)[1] in MAY_REFUSE
+    return what == A_DIRECTORY or name in MAY_REFUSE or os.path.splitext(name)[1] in MAY_REFUSE
 
 
 def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
     if of.vote is not None and not _vote_is_true(fs, of):
-        return Outcome.REFUSED
-    if not fs.exists(f"{DIR}/{file_names.META_PROPERTIES}"):
         return Outcome.REFUSED
     try:
         manager = start(fs)
@@ -202,6 +230,10 @@ def judge_log(manager: LogManager, topic_partition: TopicPartition, truth: LogTr
             look(log, truth)
         except (CorruptFileError, KafkaStorageError):
             refused = True
+        except OffsetOutOfRangeError:  # the first segment's file is gone: so it looks after retention, too
+            refused = log.log_start_offset > truth.log_start_offset
+            if not refused:
+                raise
     if refused:
         return Outcome.REFUSED
     _judge_offsets(manager, log, truth)
@@ -215,12 +247,22 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
         raise Wrong(f"{log!r}: ends at {log.log_end_offset}")
     if log.log_start_offset != truth.log_start_offset:
         raise Wrong(f"{log!r}: begins at {log.log_start_offset}, not {truth.log_start_offset}")
-    epochs = tuple(entry for entry in truth.epochs if entry.start_offset < log.log_end_offset)
-    if log.epoch_entries != epochs:
-        raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {epochs}")
+    if not _epochs_are_true(log, truth):
+        raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {truth.epochs}")
     high_watermark = manager.high_watermarks().get(log.topic_partition, 0)
     if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
         raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")
+
+
+def _epochs_are_true(log: Log, truth: LogTruth) -> bool:
+    """Made anew from a log with gaps, an epoch may begin earlier, in the gap before its first record."""
+    epochs = tuple(entry for entry in truth.epochs if entry.start_offset < log.log_end_offset)
+    if log.epoch_entries == epochs or not truth.has_gaps:
+        return log.epoch_entries == epochs
+    starts = dict(epochs)
+    batches = [b for b in truth.batches if b.base_offset < log.log_end_offset]
+    here = all(epoch_for_offset(log.epoch_entries, b.next_offset - 1) == b.leader_epoch for b in batches)
+    return here and all(entry.start_offset <= starts[entry.epoch] for entry in log.epoch_entries)
 
 
 def _read_here_and_there(log: Log, truth: LogTruth) -> None:

@@ -62,7 +62,7 @@ class Broker:
                     self.node.manager.fail_log_dir(DIR, error)
             except Exception as other:
                 raise Violated(f"{name} raised {other!r}") from other
-            if name != "open" and not is_shortage(error):
+            if name not in ("format", "open") and not is_shortage(error):
                 break
             self.refused.append(f"{name}: {error}")
             self.fs.fail_on.clear()

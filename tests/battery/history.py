@@ -34,6 +34,8 @@ class LogHistory:
     unflushed: dict[int, Written] = field(default_factory=dict)
     buried: dict[bytes | None, Written] = field(default_factory=dict)
     """Tombstones that may be gone by now; what they deleted must not be seen again without them."""
+    met_deletions: dict[int, int] = field(default_factory=dict)
+    """Offset of a tombstone -> when a cleaning met it first."""
     must_exist: bool = False
     log_start: int = 0
     """Below it nothing is to be read once that is durable."""
@@ -50,6 +52,7 @@ class LogHistory:
             dict(self.kept),
             dict(self.unflushed),
             dict(self.buried),
+            dict(self.met_deletions),
             self.must_exist,
             self.log_start,
             self.leaving_below,
@@ -77,6 +80,7 @@ class LogHistory:
         self.latest_epoch = self.unflushed_epoch = -1  # which epoch ends the log now is not worth a second bookkeeping
 
     def truncated(self, cut_at: int) -> None:
+        self.met_deletions = {offset: ms for offset, ms in self.met_deletions.items() if offset < cut_at}
         self.written = {record for record in self.written if record.offset < cut_at}
         self.flushed()
 

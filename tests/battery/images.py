@@ -15,8 +15,10 @@ from penstock.record.batch import iter_headers
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry, TopicPartition
 from raft.quorum_state import ElectionState
+from storage.checkpoint_file import read_offsets
 from storage.log import Log
 from storage.log_manager import LogManager
+from storage.offset_gaps import may_have_gaps
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
@@ -32,6 +34,7 @@ class Batch:
     base_offset: int
     next_offset: int
     content: bytes
+    leader_epoch: int
     times: tuple[tuple[int, int], ...]
     """(timestamp, offset) of its records."""
 
@@ -48,6 +51,7 @@ class LogTruth:
     recovery_point: int
     """Checkpointed: what is below may not be lost."""
     high_watermark: int
+    has_gaps: bool
 
     def first_at_or_after(self, timestamp_ms: int) -> int | None:
         times = sorted((offset, time_ms) for batch in self.batches for time_ms, offset in batch.times)
@@ -94,7 +98,6 @@ def compacted(node: Workload) -> None:
             node.append_keys(KEYED, key, epoch)
     node.flush(KEYED)
     node.clean(KEYED)
-    node.change_files(KEYED)
     node.checkpoint()
 
 
@@ -129,19 +132,17 @@ def image(name: str, clean: bool) -> Image:
     stopped = fs.clone()
     manager = start(stopped.clone())
     points = _checkpointed(stopped, clean)
-    logs = {log.topic_partition: _truth(manager, log, points) for log in manager.logs()}
+    logs = {log.topic_partition: _truth(stopped, manager, log, points) for log in manager.logs()}
     vote = quorum_state(fs).load() if name == "metadata" else None
     directory_id = manager.meta_properties[0].directory_id
     return Image(f"{name}, {'clean stop' if clean else 'crash'}", stopped, clean, logs, directory_id, vote)
 
 
 def _checkpointed(fs: LosingFileSystem, clean: bool) -> dict[TopicPartition, int]:
-    from storage.checkpoint_file import read_offsets
-
     return read_offsets(fs, f"{DIR}/recovery-point-offset-checkpoint") or {}
 
 
-def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> LogTruth:
+def _truth(fs: LosingFileSystem, manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> LogTruth:
     batches: list[Batch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -150,7 +151,7 @@ def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> 
             content = fetched.records[at : at + header.size_bytes]
             columns = read_columns(content)
             times = tuple(zip(columns.timestamps_ms, columns.offsets, strict=True))
-            batches.append(Batch(header.base_offset, header.next_offset, content, times))
+            batches.append(Batch(header.base_offset, header.next_offset, content, header.leader_epoch, times))
         offset = fetched.next_offset
     return LogTruth(
         topic_id=log.topic_id,
@@ -160,4 +161,5 @@ def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> 
         log_end_offset=log.log_end_offset,
         recovery_point=points.get(log.topic_partition, 0),
         high_watermark=manager.high_watermarks().get(log.topic_partition, 0),
+        has_gaps=may_have_gaps(fs, log.directory),
     )

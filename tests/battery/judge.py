@@ -13,6 +13,7 @@ from itertools import pairwise
 from penstock.epochs import epoch_for_offset
 from penstock.errors import PenstockError
 from penstock.record.batch import iter_headers
+from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
 from storage.batch_validation import check_fetched
@@ -20,10 +21,10 @@ from storage.log import Log
 from storage.log_manager import LogManager
 from storage.offset_gaps import may_have_gaps
 from tests.battery.history import History, LogHistory, Written
-from tests.battery.nodes import start
+from tests.battery.nodes import format_disk, is_formatted, start
 from tests.battery.outcome import Outcome
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, batch
+from tests.support.storage import NOW_MS
 
 READ_BYTES = 300
 Verdict = tuple[Outcome, str]
@@ -54,6 +55,8 @@ def judge(fs: LosingFileSystem, history: History) -> Verdict:
 
 
 def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition, list[Written]]:
+    if not is_formatted(fs):
+        format_disk(fs)
     manager = start(fs)
     for offline in manager.offline_logs.values():
         raise Wrong(f"refused: {offline.error}")
@@ -92,7 +95,8 @@ def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, list[Written]]:
     found = {log.topic_partition: read_whole(fs, log) for log in manager.logs()}
     for log in manager.logs():
         end = log.log_end_offset
-        log.append_as_leader(batch(b"after"), max(log.latest_epoch, 0), NOW_MS)
+        after = build_batch([b"after"], keys=[b"after"], timestamps_ms=NOW_MS)
+        log.append_as_leader(after, max(log.latest_epoch, 0), NOW_MS)
         if log.flush() != end + 1:
             raise Wrong(f"{log!r}: cannot be flushed")
     manager.close(True, 77)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from penstock.clock import ManualClock
 from penstock.types import TopicPartition
+from storage.file_names import META_PROPERTIES
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
+from storage.log_manager_config import LogManagerConfig
+from storage.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import SMALL, open_manager
+from tests.support.storage import CLUSTER_ID, SMALL
 
 DIR = "/d"
 COMPACTED = LogConfig(
@@ -28,6 +32,15 @@ def config_for(topic_partition: TopicPartition) -> LogConfig:
     return COMPACTED if topic_partition == KEYED else SMALL
 
 
+def is_formatted(fs: LosingFileSystem) -> bool:
+    return f"{DIR}/{META_PROPERTIES}" in fs.files()
+
+
+def format_disk(fs: LosingFileSystem) -> None:
+    format_directory(fs, DIR, CLUSTER_ID, 1)
+
+
 def start(fs: LosingFileSystem) -> LogManager:
-    """What is there is opened; an empty disk is formatted."""
-    return open_manager(fs, (DIR,), config_for=config_for, recovery_threads=1, progress=lambda progress: None)
+    """The logs of a formatted disk."""
+    config = LogManagerConfig(1, CLUSTER_ID, config_for=config_for, recovery_threads=1, progress=lambda progress: None)
+    return LogManager.open((DIR,), config, fs, ManualClock())

@@ -135,7 +135,8 @@ def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: R
     somewhere = random.randint(log.log_start_offset, log.log_end_offset)
     steps: list[tuple[int, Callable[[], None]]] = [
         (8, lambda: node.append_keys(topic_partition, random.choice(("abAc", "bcd", "aaB", "deDf")), epoch)),
-        (2, lambda: node.follow(topic_partition, random.randint(1, 9), epoch)),
+        (2, lambda: node.follow(topic_partition, random.randint(1, 9), epoch, key=b"f")),
+        (2, lambda: node.wait(random.choice((10, 600, 2_000)))),
         (6, lambda: node.flush(topic_partition)),
         (2, lambda: node.roll(topic_partition)),
         (2, lambda: node.truncate(topic_partition, somewhere)),

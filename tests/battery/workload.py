@@ -16,9 +16,9 @@ from penstock.types import TopicPartition
 from storage.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
-from tests.battery.cleaning import Cleaning, clean
+from tests.battery.cleaning import NodeCleaner, may_go
 from tests.battery.history import History, LogHistory, Written
-from tests.battery.nodes import DIR, config_for, start
+from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS
 
@@ -46,17 +46,21 @@ class Workload:
         self.history = History()
         self.now_ms = NOW_MS
         self.manager: LogManager | None = None
+        self._cleaner: NodeCleaner | None = None
         self._counter = 0
 
     # The node
 
     def open(self) -> None:
         """Start the node; formats a new disk."""
+        if not is_formatted(self.fs):
+            self.attempt("format", lambda: format_disk(self.fs))
         if self.attempt("open", self._open):
             self.history.marker_epochs = {-1}
 
     def _open(self) -> None:
         self.manager = start(self.fs)
+        self._cleaner = NodeCleaner(self.fs, self.manager)
 
     def close(self, broker_epoch: int) -> None:
         """Stop in order; it has worked when the marker is there."""
@@ -114,16 +118,20 @@ class Workload:
         if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms)):
             history.appended(records, epoch)
 
-    def follow(self, topic_partition: TopicPartition, count: int, epoch: int) -> None:
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+
+    def follow(self, topic_partition: TopicPartition, count: int, epoch: int, key: bytes | None = None) -> None:
         """`count` batches from a leader in one answer, over segment boundaries."""
         log, history = self._log(topic_partition)
         if log is None:
             return
         end = log.log_end_offset
-        records = [Written(end + n, None, self._value()) for n in range(count)]
+        records = [Written(end + n, key, self._value()) for n in range(count)]
         history.appending(records)
         content = b"".join(
-            build_batch([r.value], timestamps_ms=self.now_ms, base_offset=r.offset, leader_epoch=epoch) for r in records
+            build_batch([r.value], keys=[key], timestamps_ms=self.now_ms, base_offset=r.offset, leader_epoch=epoch)
+            for r in records
         )
 
         def append_the_rest() -> None:
@@ -166,14 +174,21 @@ class Workload:
         if log is None:
             return
         history.truncating(offset)
+        self._lower(topic_partition, offset)
         if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
             history.truncated(offset)
+
+    def _lower(self, topic_partition: TopicPartition, offset: int) -> None:
+        cleaner = self._cleaner
+        if cleaner is not None:
+            self.attempt("lower", lambda: cleaner.checkpoint.lower(topic_partition, offset), raw=True)
 
     def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
         if log is None:
             return
         history.truncating(0)
+        self._lower(topic_partition, 0)
         if self.attempt("truncate_fully", lambda: log.truncate_fully_and_start_at(offset)):
             history.truncated(0)
             history.log_start = offset
@@ -195,14 +210,15 @@ class Workload:
         if self.attempt("remove_oldest", lambda: log.remove_oldest(count)):
             history.leaving_below = log.segments[0].base_offset
 
-    def clean(self, topic_partition: TopicPartition, below: int | None = None) -> None:
-        """Run the cleaner over the log, as far as its cleaned segments are in the log's memory."""
+    def clean(self, topic_partition: TopicPartition) -> None:
+        """Run the node's cleaner until it has nothing to do."""
         log, history = self._log(topic_partition)
-        if log is None:
+        if log is None or self._cleaner is None:
             return
-        plan = Cleaning.of(log, history, below, self.now_ms)
-        history.superseded(plan.superseded, plan.expired)
-        self.attempt("clean", lambda: clean(self.fs, log, below, self.now_ms), raw=True)
+        gone = may_go(log, history, self.now_ms)
+        history.superseded(gone.superseded, gone.expired)
+        cleaner = self._cleaner
+        self.attempt("clean", lambda: cleaner.run(self.now_ms), raw=True)
 
     def change_files(self, topic_partition: TopicPartition) -> None:
         """Carry out what removals and cleanings left to do, and what expired."""

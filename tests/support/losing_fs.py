@@ -181,20 +181,13 @@ class LosingFileSystem:
 
     def exists(self, path: str) -> bool:
         with self._mutex:
-            return self._could_look("exists") and self._there_is(path)
+            self._must_run("exists")
+            return self._there_is(path)
 
     def is_directory(self, path: str) -> bool:
         with self._mutex:
-            found = self._could_look("is_directory") and self._there_is(path)
-            return found and isinstance(self._node(path), Directory)
-
-    def _could_look(self, name: str) -> bool:
-        """Whoever cannot look sees nothing, as `os.path.exists` has it."""
-        try:
-            self._must_run(name)
-        except OSError:
-            return False
-        return True
+            self._must_run("is_directory")
+            return self._there_is(path) and isinstance(self._node(path), Directory)
 
     def _there_is(self, path: str) -> bool:
         try:
@@ -212,6 +205,10 @@ class LosingFileSystem:
         with self._mutex:
             self._must_run("listdir")
             return sorted(self._directory(path).entries)
+
+    def entries(self, path: str) -> dict[str, bool]:
+        with self._mutex:
+            return {name: isinstance(self._node(f"{path}/{name}"), Directory) for name in self.listdir(path)}
 
     def mkdir(self, path: str) -> None:
         with self._mutex:
