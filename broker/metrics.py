@@ -1,8 +1,7 @@
 """What the node shows at /metrics, in Prometheus' exposition format (by prometheus-client).
 
 Counters and gauges are read from the parts' `statistics()` when a scrape comes, so no part knows this library. Only the
-request times are observed as they happen: one histogram per API and phase. Names follow Kafka's metrics in Prometheus'
-spelling; docs/metrics.md lists them with Kafka's names beside.
+request times and the flush times are observed as they happen. Names follow Kafka's metrics in Prometheus' spelling.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
@@ -28,12 +28,14 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One number to show. `is_counter` numbers only rise while the node runs; their names get `_total`."""
+    """One number to show. `is_counter` numbers only rise while the node runs; their names get `_total`. Readings of one
+    name, with different labels, follow each other."""
 
     name: str
     help: str
     value: float
     is_counter: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 class _Readings:
@@ -43,10 +45,12 @@ class _Readings:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        for reading in self._read():
-            family: Any = CounterMetricFamily if reading.is_counter else GaugeMetricFamily
-            metric = family(reading.name, reading.help)
-            metric.add_metric([], reading.value)
+        for name, readings in groupby(self._read(), key=lambda reading: reading.name):
+            first, *others = readings
+            family: Any = CounterMetricFamily if first.is_counter else GaugeMetricFamily
+            metric = family(name, first.help, labels=[label for label, _ in first.labels])
+            for reading in (first, *others):
+                metric.add_metric([value for _, value in reading.labels], reading.value)
             yield metric
 
 
@@ -67,6 +71,12 @@ class Metrics:
         self._requests = Counter(
             "penstock_requests", "Requests by API and error code (0: none).", ["api", "error"], registry=self.registry
         )
+        self.flush_timed: Callable[[float], None] = Histogram(
+            "penstock_log_flush_seconds",
+            "Time of a flush of one log (fdatasync), good or bad.",
+            registry=self.registry,
+            buckets=BUCKETS,
+        ).observe
         self._phases: dict[str, list[Histogram]] = {}
         self._counts: dict[tuple[str, int], Counter] = {}
         self._stop: Callable[[], None] = lambda: None

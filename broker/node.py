@@ -72,6 +72,7 @@ class Node:
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
         if self.broker is not None:
             self.broker.channel.on_sent = self.metrics.request_sent
+            self.broker.group_commit.on_timed = self.metrics.flush_timed
             self.broker.replicas.on_storage_failure = self._directory_failed
 
     # -- parts -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which numbers a node shows, each with the part that it is read from. The list of metrics, but for request times.
+"""Which numbers a node shows, each with the part that it is read from. The list of metrics, but for times and logs.
 
 Reads `statistics()` only; what a part does not have on this node (a controller without a broker) is left out.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.metrics import Reading
+from broker.storage_readings import storage_readings
 
 if TYPE_CHECKING:
     from broker.node import Node
@@ -20,6 +21,7 @@ def node_readings(node: Node) -> Iterator[Reading]:
     if node.broker is not None:
         yield from _request_path(node)
         yield from _replication(node)
+    yield from storage_readings(node)
 
 
 def _quorum(node: Node) -> Iterator[Reading]:
@@ -40,7 +42,6 @@ def _quorum(node: Node) -> Iterator[Reading]:
         for partition in topic.partitions.values()
     )
     yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", leaderless)
-    yield Reading("penstock_failed_log_dirs", "Log dirs that failed since the start.", len(node.failed_log_dirs))
 
 
 def _request_path(node: Node) -> Iterator[Reading]:
@@ -78,9 +79,6 @@ def _replication(node: Node) -> Iterator[Reading]:
     yield Reading(
         "penstock_under_min_isr_partitions", "Led partitions below min.insync.replicas.", replicas.under_min_isr
     )
-    offline = {p.topic_partition for p in broker.replicas.partitions() if p.offline is not None}
-    offline |= node.log_manager.offline_logs.keys()  # found damaged at the start: never hosted
-    yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
     yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)
     yield Reading("penstock_messages_in", "Records appended for producers.", replicas.messages_in, True)
@@ -92,5 +90,3 @@ def _replication(node: Node) -> Iterator[Reading]:
     yield Reading(
         "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
     )
-    flushes = broker.group_commit.statistics()
-    yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)

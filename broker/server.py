@@ -48,7 +48,12 @@ def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
     flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
     return LogManager.open(
         config.log_dirs,
-        LogManagerConfig(node_id=config.node_id, flush_policy=flush_policy, config_for=_config_of_found_log),
+        LogManagerConfig(
+            node_id=config.node_id,
+            flush_policy=flush_policy,
+            config_for=_config_of_found_log,
+            recovery_threads=config.num_recovery_threads_per_data_dir,
+        ),
         OsFileSystem(),
         clock,
     )

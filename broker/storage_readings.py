@@ -1,0 +1,107 @@
+"""Which numbers a node shows of its logs and disks, and of the jobs that keep them. The other half of node_readings.py.
+
+Read in the thread of a scrape, from `statistics()` and from single numbers of the logs, which change meanwhile on the
+loop: each number is true for itself, a moment ago. Sizes are shown for each partition, as Kafka does, but of no more
+than a limit, the largest first: a node may host many more partitions than a monitoring system wants series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from broker.metrics import Reading
+from storage.log import Log
+from storage.retention import Reason
+
+if TYPE_CHECKING:
+    from broker.broker_parts import BrokerParts
+    from broker.node import Node
+
+PARTITIONS_SHOWN_MAX = 1_000
+"""Partitions with a size of their own; the sum over all of them is always there."""
+_REASONS = {Reason.TIME: "retention.ms", Reason.SIZE: "retention.bytes", Reason.LOG_START: "log.start.offset"}
+
+
+def storage_readings(node: Node) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _log_dirs(node)
+    if node.broker is not None:
+        yield from _lost_replicas(node, node.broker)
+        yield from _flushes(node.broker)
+        yield from _retention(node.broker)
+        yield from _logs(node)
+        yield from _jobs(node.broker)
+
+
+def _log_dirs(node: Node) -> Iterator[Reading]:
+    failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
+    yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
+    strays, rotten = len(node.log_manager.strays), len(node.log_manager.rotten)
+    help_text = "Directories of partitions that stand aside, for a person to look at and delete."
+    yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
+    yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
+
+
+def _lost_replicas(node: Node, broker: BrokerParts) -> Iterator[Reading]:
+    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.offline_logs)
+    yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
+    lost = broker.replicas.lost.statistics()
+    help_text = "Replicas that this broker should serve and cannot, by what ails them."
+    for why, count in (
+        ("damaged", lost.damaged),
+        ("out_of_use", lost.out_of_use),
+        ("without_log", lost.without_log),
+    ):
+        yield Reading("penstock_lost_replicas", help_text, count, labels=(("why", why),))
+    help_text = "Damaged logs that were set aside and are fetched anew."
+    yield Reading("penstock_replicas_rebuilt", help_text, lost.rebuilt, True)
+
+
+def _flushes(broker: BrokerParts) -> Iterator[Reading]:
+    flushes = broker.group_commit.statistics()
+    yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
+    yield Reading("penstock_log_flushes_deferred", "Flushes that found no room.", flushes.deferrals, True)
+    yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
+
+
+def _retention(broker: BrokerParts) -> Iterator[Reading]:
+    found = broker.upkeep.statistics()
+    help_text = "Segments that retention has deleted, by the reason."
+    for reason, name in _REASONS.items():
+        count = found.segments_deleted.get(reason, 0)
+        yield Reading("penstock_log_segments_deleted", help_text, count, True, (("reason", name),))
+    yield Reading("penstock_log_bytes_deleted", "Bytes of those segments.", found.bytes_deleted, True)
+    yield Reading(
+        "penstock_wall_clock_believed",
+        "0 after the clock has jumped: nothing is deleted by age until it is back.",
+        float(found.clock_is_believed),
+    )
+
+
+def _logs(node: Node) -> Iterator[Reading]:
+    logs = node.log_manager.logs()
+    yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
+    yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
+    help_text = "Bytes of one replica here; of the largest ones, where there are many."
+    for log in nlargest(PARTITIONS_SHOWN_MAX, logs, key=lambda log: log.size_bytes):
+        yield Reading("penstock_partition_log_bytes", help_text, log.size_bytes, labels=_partition(log))
+
+
+def _partition(log: Log) -> tuple[tuple[str, str], ...]:
+    return ("topic", log.topic_partition.topic), ("partition", str(log.topic_partition.partition))
+
+
+def _jobs(broker: BrokerParts) -> Iterator[Reading]:
+    """The label is `task`: `job` is Prometheus' own."""
+    jobs = broker.scheduler.statistics()
+    for job in jobs:
+        yield Reading("penstock_scheduled_runs", "Runs of a periodic job.", job.runs, True, (("task", job.name),))
+    for job in jobs:
+        labels = (("task", job.name),)
+        yield Reading("penstock_scheduled_failures", "Runs that a disk made fail.", job.failures, True, labels)
+    for job in jobs:
+        seconds = max(0, job.last_duration_ms) / 1000
+        help_text = "How long the last run of a periodic job took."
+        yield Reading("penstock_scheduled_last_run_seconds", help_text, seconds, labels=(("task", job.name),))
