@@ -7,9 +7,9 @@ aiokafka's compiled code. Ours and the bare one take turns, and the best round o
 median), because whatever else the machine does only makes things slower. Absolute figures do not hold from machine to
 machine, the ratios do. `--dir` is where to write: the disk under test. Exit code 1 when a goal is missed.
 
-The sections are in files of their own: storage_log.py (append, read, recovery), storage_records.py,
-storage_commit.py, storage_cleaner.py, storage_partitions.py; rows, rounds and the table in storage_rows.py. Not here:
-a socket, a broker (benchmarks/broker.py), a client (benchmarks/client.py).
+The sections are in files of their own: storage_log.py (append, read, recovery), storage_verify.py, storage_records.py,
+storage_commit.py, storage_cleaner.py, storage_partitions.py; rows, rounds and the table in storage_rows.py. Not here: a
+socket, a broker (benchmarks/broker.py), a client (benchmarks/client.py).
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from benchmarks.storage_log import append_rows, read_rows, recovery_rows
 from benchmarks.storage_partitions import partition_rows
 from benchmarks.storage_records import record_rows
 from benchmarks.storage_rows import FULL, QUICK, Row, Scale, all_met, print_table
+from benchmarks.storage_verify import verify_rows
 
 SECTIONS: dict[str, Callable[[str, Scale], Iterator[Row]]] = {
     "append": append_rows,
     "read": read_rows,
     "recovery": recovery_rows,
+    "verify": verify_rows,
     "records": record_rows,
     "commit": commit_rows,
     "partitions": partition_rows,

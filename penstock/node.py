@@ -1,5 +1,7 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
+Also `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`.
+
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
 place that puts that folder on `sys.path`, first, and takes the current directory off it: so a user's own `storage.py`
@@ -7,7 +9,7 @@ shadows nothing of ours, and ours nothing of theirs. Nothing else in `penstock` 
 line and `penstock.testing` start this module with `node_command`.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 refused the configuration or the directories; the reason is one line on
-stderr.
+stderr. Those of the log actions are in storage/tools/command.py.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
+LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 _PR_SET_PDEATHSIG = 1
@@ -58,15 +61,18 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=["start", "format"])
+    parser.add_argument("action", choices=["start", "format", *LOG_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
+    parser.add_argument("--request", default="{}", help="log-…: what to look at, as `penstock log` asks for it")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     """Server modules are found by name only now that the path is prepared; a type checker must not follow them."""
-    if options.action in ("start", "format") and not options.config:
+    if options.action in LOG_ACTIONS:
+        return int(importlib.import_module("storage.tools.command").main(options.action, options.request))
+    if not options.config:
         from penstock.errors import ConfigError
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")

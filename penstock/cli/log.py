@@ -1,144 +1,122 @@
-"""`penstock log dump|verify DIR`: what the segment files of a partition hold, read as they lie on disk.
+"""`penstock log dump|verify|recover PATH`: into the files of a stopped node, or of a copy.
 
-Works on a directory of a stopped node or a copy; beside a running one the last batch may be half written. Only reads.
+Storage's own code does the work, in a process of its own (`log_process.py`), as the server packages are not on this
+one's path; it answers with lines of JSON, which are passed on or made readable (`log_text.py`). Not here: any look at a
+file.
 """
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator
-from dataclasses import dataclass
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.log_process import ToolProcess
+from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
 from penstock.cli.options import AsJson
-from penstock.cli.output import print_json, print_table
-from penstock.errors import ConfigError, CorruptMessageError
+from penstock.errors import ConfigError
 
-if TYPE_CHECKING:
-    from penstock.record.batch import BatchHeader
+app = typer.Typer(help="Look into the log files of a stopped node, check and recover them.", no_args_is_help=True)
 
-app = typer.Typer(help="Look into the files of a partition.", no_args_is_help=True)
-
-PartitionDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="A partition's directory, like data/orders-0.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One batch of one file, or what is wrong at a position."""
-
-    file: str
-    position: int
-    header: BatchHeader | None
-    problem: str = ""
+Target = Annotated[
+    Path, typer.Argument(metavar="PATH", help="A partition's directory, like data/orders-0, or a log dir, like data.")
+]
+TargetOrFile = Annotated[
+    Path, typer.Argument(metavar="PATH", help="A partition's directory, a log dir, or one file in them.")
+]
 
 
 @app.command()
-def dump(directory: PartitionDirectory, as_json: AsJson = False) -> None:
-    """Print every record batch: offsets, epoch, count, size, codec."""
-    columns = [
-        "file",
-        "position",
-        "base offset",
-        "last offset",
-        "epoch",
-        "records",
-        "bytes",
-        "codec",
-        "timestamp",
-        "problem",
-    ]
-    rows = [_row(finding) for finding in findings(directory, gaps_allowed=True)]
-    if as_json:
-        for row in rows:
-            print_json(dict(zip((name.replace(" ", "_") for name in columns), row, strict=True)))
-    else:
-        print_table(columns, rows)
+def dump(
+    path: TargetOrFile,
+    records: Annotated[bool, typer.Option("--records", help="Print records instead of batches.")] = False,
+    index: Annotated[bool, typer.Option("--index", help="Print the entries of both indexes.")] = False,
+    epochs: Annotated[bool, typer.Option("--epochs", help="Print the leader epochs and where they begin.")] = False,
+    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Print the log dir's checkpoints.")] = False,
+    from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, help="Leave out what is before.")] = 0,
+    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after so many rows; 0: never.")] = 0,
+    max_bytes: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Cut keys, values and headers to N bytes.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what the files hold: record batches, unless something else is asked for. Reads only.
+
+    Exit code 1 when something could not be read.
+    """
+    wanted = {"records": records, "index": index, "epochs": epochs, "checkpoints": checkpoints}
+    chosen = [name for name, is_chosen in wanted.items() if is_chosen]
+    if len(chosen) > 1:
+        raise ConfigError(f"--{' and --'.join(chosen)} exclude each other; give one")
+    what = chosen[0] if chosen else "batches"
+    request = {"what": what, "from_offset": from_offset, "count": count, "max_bytes": max_bytes}
+    _run("log-dump", path, request, None if as_json else DumpText(path))
 
 
 @app.command()
 def verify(
-    directory: PartitionDirectory,
-    compacted: Annotated[bool, typer.Option("--compacted", help="Of a compacted topic: gaps are no fault.")] = False,
+    path: Target,
+    deep: Annotated[bool, typer.Option("--deep", help="Decompress and decode every record as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check every checksum and that offsets are dense; exit 1 when something is wrong."""
-    batches = records = 0
-    problems: list[Finding] = []
-    for finding in findings(directory, gaps_allowed=compacted):
-        if finding.header is None or finding.problem:
-            problems.append(finding)
+    """Check everything: checksums, offsets, epochs, indexes, checkpoints, leftovers. Reads only.
+
+    Exit codes: 0 sound, 1 damage, 2 no such directory, 3 no damage, but a start has something to tidy, cut or rebuild.
+    """
+    _run("log-verify", path, {"deep": deep}, None if as_json else VerifyText(path))
+
+
+@app.command()
+def recover(
+    path: Target,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; touch nothing.")] = False,
+    rebuild_indexes: Annotated[bool, typer.Option("--rebuild-indexes", help="Build every index anew.")] = False,
+    truncate: Annotated[
+        bool,
+        typer.Option("--truncate-at-damage", help="LOSES RECORDS: end a damaged log before its first bad byte."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before records are lost.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Do what a start would do: tidy leftovers, cut torn tails, rebuild indexes. The node must be stopped.
+
+    Exit codes: 0 done, 1 a log is damaged and was left alone, 2 no such directory, or a running node has it.
+    """
+    request: dict[str, Any] = {"dry_run": dry_run, "rebuild_indexes": rebuild_indexes}
+    if truncate:
+        request["truncate_at"] = _agreed_truncations(path, ask=not (yes or dry_run), as_json=as_json)
+    _run("log-recover", path, request, None if as_json else RecoveryText(path, dry_run=dry_run))
+
+
+def _agreed_truncations(path: Path, *, ask: bool, as_json: bool) -> dict[str, int]:
+    """Directory and offset of every log that is to end there; the person has seen what that costs."""
+    text = RecoveryText(path, dry_run=True)
+    found: dict[str, int] = {}
+    with ToolProcess("log-recover", {"path": str(path), "plan_truncation": True}) as process:
+        for row in process.rows():
+            found[row["directory"]] = row["offset"]
+            if as_json:
+                sys.stdout.buffer.write(process.last_line)
+            else:
+                text.row(row)
+    if process.exit_code:
+        raise typer.Exit(process.exit_code)
+    if found and ask:
+        if not sys.stdin.isatty():
+            raise ConfigError("--truncate-at-damage loses records; say --yes where nobody can be asked")
+        typer.confirm("Lose these records?", abort=True, err=True)
+    return found
+
+
+def _run(action: str, path: Path, request: dict[str, Any], text: DumpText | VerifyText | RecoveryText | None) -> None:
+    with ToolProcess(action, {"path": str(path), **request}) as process:
+        if text is None:
+            process.pass_on()
         else:
-            batches += 1
-            records += finding.header.record_count
-    if as_json:
-        wrong = [{"file": p.file, "position": p.position, "problem": p.problem} for p in problems]
-        print_json({"batches": batches, "records": records, "problems": wrong})
-    else:
-        for problem in problems:
-            print(f"{problem.file}: byte {problem.position}: {problem.problem}")
-        print(f"{batches} batches with {records} records are good, {len(problems)} problems")
-    if problems:
-        raise typer.Exit(1)
-
-
-def findings(directory: Path, *, gaps_allowed: bool) -> Iterator[Finding]:
-    """Every batch in the order of the log; after damage, the rest of that file is not looked at."""
-    segments = sorted(directory.glob("*.log"))
-    if not segments:
-        raise ConfigError(f"{directory}: no segment files (*.log); give a partition's directory")
-    expected: int | None = None
-    for segment in segments:
-        if segment.stat().st_size == 0:
-            continue
-        with (
-            segment.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-            memoryview(mapped) as data,
-        ):
-            for finding in _segment_findings(segment.name, data, expected, gaps_allowed):
-                if finding.header is not None:
-                    expected = finding.header.next_offset
-                yield finding
-
-
-def _segment_findings(name: str, data: memoryview, expected: int | None, gaps_allowed: bool) -> Iterator[Finding]:
-    from penstock.record.batch import iter_headers, verify_crc
-
-    end = 0
-    try:
-        for position, header in iter_headers(data):
-            problem = ""
-            if not verify_crc(data, position, header):
-                problem = "the checksum does not fit"
-            elif expected is not None and (
-                header.base_offset < expected or (header.base_offset > expected and not gaps_allowed)
-            ):
-                problem = f"begins at offset {header.base_offset}, expected {expected}"
-            yield Finding(name, position, header, problem)
-            expected, end = header.next_offset, position + header.size_bytes
-    except CorruptMessageError as error:
-        yield Finding(name, end, None, str(error))
-        return
-    if end < len(data):
-        yield Finding(name, end, None, f"{len(data) - end} bytes that are no whole batch")
-
-
-def _row(finding: Finding) -> tuple[object, ...]:
-    header = finding.header
-    if header is None:
-        return (finding.file, finding.position, "", "", "", "", "", "", "", finding.problem)
-    return (
-        finding.file,
-        finding.position,
-        header.base_offset,
-        header.last_offset,
-        header.leader_epoch,
-        header.record_count,
-        header.size_bytes,
-        header.codec.name.lower(),
-        header.max_timestamp_ms,
-        finding.problem,
-    )
+            for row in process.rows():
+                with process.bar_hidden():
+                    text.row(row)
+    if process.exit_code:
+        raise typer.Exit(process.exit_code)

@@ -109,7 +109,8 @@ def test_the_log_on_disk_verifies(penstock: Run, cluster: Cluster) -> None:
     ok(penstock("topics", "create", "disk", "-p", "1"))
     ok(penstock("produce", "disk", stdin=b"a\nb\n"))
     directory = str(cluster.directory(0) / "disk-0")
-    assert as_json(penstock("log", "verify", directory, "--json"))["records"] == 2
+    summary = json.loads(ok(penstock("log", "verify", directory, "--json")).splitlines()[-1])
+    assert summary["records"] == 2
     assert b"base offset" in ok(penstock("log", "dump", directory))
 
 

@@ -1,66 +1,125 @@
-"""`penstock log verify`: what it finds in segment files, good and damaged."""
+"""`penstock log`: the command as a process, and how its rows are said to people."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.cli.log import findings
-from penstock.errors import ConfigError
-from penstock.record.builder import build_batch
+from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
+from storage.file_system import OsFileSystem
+from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, contents, cut, flip, make_log_dir, open_values
 
 
-def write_segment(directory: Path, base_offset: int, batches: int) -> Path:
-    """A segment of batches with three records each."""
-    starts = range(base_offset, base_offset + 3 * batches, 3)
-    data = b"".join(
-        build_batch([b"a", b"b", b"c"], timestamps_ms=1, base_offset=start, leader_epoch=0) for start in starts
-    )
-    path = directory / f"{base_offset:020d}.log"
-    path.write_bytes(data)
-    return path
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return make_log_dir(tmp_path / "data")
 
 
-def problems(directory: Path, *, gaps_allowed: bool = False) -> list[str]:
-    return [found.problem for found in findings(directory, gaps_allowed=gaps_allowed) if found.problem]
+def penstock(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    program = "import sys; from penstock.cli.main import main; sys.argv[0] = 'penstock'; main()"
+    command = [sys.executable, "-c", program, "log", *map(str, arguments)]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-def test_good_segments_have_no_problems(tmp_path: Path) -> None:
-    write_segment(tmp_path, 0, 2)
-    write_segment(tmp_path, 6, 1)
-    found = list(findings(tmp_path, gaps_allowed=False))
-    assert [batch.header.base_offset for batch in found if batch.header] == [0, 3, 6]
-    assert problems(tmp_path) == []
+def rows(result: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
-    path = write_segment(tmp_path, 0, 2)
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    assert problems(tmp_path) == ["the checksum does not fit"]
+def test_verify_exits_0_when_sound_and_3_when_a_start_has_something_to_do(data: Path) -> None:
+    result = penstock("verify", data)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("2 logs, 20 batches, 20 records: sound; ")
+    (data / "orders-0" / "x.cleaned").touch()
+    result = penstock("verify", data, "--json")
+    assert result.returncode == 3
+    assert [row["type"] for row in rows(result)] == ["finding", "log", "log", "summary"]
 
 
-def test_a_torn_tail_is_found(tmp_path: Path) -> None:
-    path = write_segment(tmp_path, 0, 2)
-    path.write_bytes(path.read_bytes()[:-3])
-    assert len(problems(tmp_path)) == 1 and "no whole batch" in problems(tmp_path)[0]
+def test_verify_exits_1_at_damage_and_names_it(data: Path) -> None:
+    flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
+    result = penstock("verify", data / "orders-0")
+    assert result.returncode == 1
+    assert f"damage: {SECOND}, byte {BATCH_BYTES}, offset 8: the checksum of the batch" in result.stdout
+    assert "damage in 1 place;" in result.stdout
 
 
-def test_a_missing_segment_is_a_gap_unless_the_topic_is_compacted(tmp_path: Path) -> None:
-    write_segment(tmp_path, 0, 1)
-    write_segment(tmp_path, 9, 1)
-    assert problems(tmp_path) == ["begins at offset 9, expected 3"]
-    assert problems(tmp_path, gaps_allowed=True) == []
+@pytest.mark.parametrize("action", ["dump", "verify", "recover"])
+def test_a_path_that_is_no_log_exits_2(tmp_path: Path, action: str) -> None:
+    result = penstock(action, tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith(f"penstock: {tmp_path}: neither a partition's directory nor a log dir")
 
 
-def test_offsets_that_fall_are_found_even_in_a_compacted_topic(tmp_path: Path) -> None:
-    write_segment(tmp_path, 0, 2)
-    write_segment(tmp_path, 3, 1)
-    assert problems(tmp_path, gaps_allowed=True) == ["begins at offset 3, expected 6"]
+def test_dump_prints_batches_in_columns_and_records_as_json(data: Path) -> None:
+    lines = penstock("dump", data / "orders-0").stdout.splitlines()
+    assert lines[0].split("\t")[:4] == ["file", "position", "base offset", "last offset"] and len(lines) == 21
+    result = penstock("dump", data / "orders-0", "--records", "--from-offset", 9, "-n", 2, "--max-bytes", 3, "--json")
+    found = rows(result)
+    assert [(row["offset"], row["value"], row["value_bytes"]) for row in found] == [(9, "val", 8), (10, "val", 8)]
 
 
-def test_a_directory_without_segments_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no segment files \(\*\.log\)"):
-        list(findings(tmp_path, gaps_allowed=False))
+def test_two_things_cannot_be_dumped_at_once(data: Path) -> None:
+    result = penstock("dump", data, "--index", "--epochs")
+    assert result.returncode == 2 and "--index and --epochs exclude each other" in result.stderr
+
+
+def test_recover_is_refused_while_a_node_has_the_dir(data: Path) -> None:
+    fs = OsFileSystem()
+    lock = fs.lock(str(data / ".lock"))
+    try:
+        result = penstock("recover", data)
+    finally:
+        fs.close(lock)
+    assert result.returncode == 2 and "in use by another process" in result.stderr
+
+
+def test_records_are_lost_only_after_a_yes(data: Path) -> None:
+    cut(data / "orders-0" / SECOND, 3 * BATCH_BYTES + 5)
+    assert penstock("recover", data).returncode == 0, "a start after a clean stop does not look there"
+    before = contents(data)
+    asked = penstock("recover", data, "--truncate-at-damage")
+    assert asked.returncode == 2 and "say --yes" in asked.stderr
+    dry = penstock("recover", data, "--truncate-at-damage", "--dry-run")
+    assert dry.returncode == 0 and "10 offsets, 10 to 19, are lost" in dry.stdout
+    assert contents(data) == before
+    assert penstock("recover", data, "--truncate-at-damage", "--yes", "--json").returncode == 0
+    assert penstock("verify", data).returncode == 0
+    assert open_values(data) == [b"value-%02d" % n for n in range(10)]
+
+
+# Words
+
+
+def test_bytes_are_text_or_hex_and_never_break_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = DumpText(tmp_path)
+    row = {"type": "record", "offset": 1, "timestamp_ms": 2, "value": "a\tb\n"}
+    text.row(row | {"key": None, "headers": [{"name": "h", "value_base64": "/wA="}]})
+    text.row(row | {"key_base64": "/wA=", "key_bytes": 9})
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "1\t2\tnull\ta\\tb\\n\th=0xff00",
+        "1\t2\t0xff00… (9 bytes)\ta\\tb\\n\t",
+    ]
+
+
+def test_a_remedy_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = VerifyText(tmp_path)
+    for offset in (1, 2):
+        row = {"type": "finding", "severity": "damage", "file": f"{tmp_path}/{FIRST}", "what": "bad", "remedy": "do"}
+        text.row(row | {"position": 0, "offset": offset})
+    assert capsys.readouterr().out.splitlines() == [
+        f"damage: {FIRST}, byte 0, offset 1: bad",
+        "    do",
+        f"damage: {FIRST}, byte 0, offset 2: bad",
+    ]
+
+
+def test_a_dry_run_says_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = RecoveryText(tmp_path, dry_run=True)
+    text.row({"type": "change", "action": "cut", "file": f"{tmp_path}/{FIRST}", "bytes": 7})
+    assert capsys.readouterr().out == f"would have cut 7 bytes off the end of {FIRST}\n"

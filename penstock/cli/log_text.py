@@ -1,0 +1,211 @@
+"""What `penstock log` says to people: columns for a dump, sentences for findings and changes.
+
+Row by row, as they come. In a pipe columns are separated by tabs, on a terminal padded. Bytes that are no text are
+shown in hex. Not here: where the rows come from (`log_process.py`), their meaning (storage/tools).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
+    "batch": (
+        ("file", 26),
+        ("position", 10),
+        ("base_offset", 12),
+        ("last_offset", 12),
+        ("leader_epoch", 12),
+        ("records", 8),
+        ("bytes", 8),
+        ("codec", 7),
+        ("max_timestamp_ms", 16),
+    ),
+    "record": (("offset", 12), ("timestamp_ms", 14), ("key", 16), ("value", 40), ("headers", 0)),
+    "index": (("file", 26), ("position", 9), ("offset", 12), ("log_position", 12)),
+    "timeindex": (("file", 30), ("position", 9), ("timestamp_ms", 14), ("offset", 12)),
+    "epoch": (("file", 26), ("epoch", 8), ("start_offset", 12)),
+    "checkpoint": (("file", 34), ("topic", 24), ("partition", 9), ("offset", 12)),
+}
+
+
+class _Names:
+    """Files as a person knows them: below the path that was given."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path if path.is_dir() else path.parent
+
+    def short(self, file: str) -> str:
+        name = os.path.relpath(file, self._path)
+        return file if name.startswith(".") and not os.path.basename(file).startswith(".") else name
+
+
+class DumpText:
+    """The rows of a dump."""
+
+    def __init__(self, path: Path) -> None:
+        self._names = _Names(path)
+        self._type = ""
+
+    def row(self, row: Row) -> None:
+        kind = row["type"]
+        columns = _COLUMNS.get(kind, ())
+        if kind == "problem":
+            print(f"{self._names.short(row['file'])}: byte {row['position']}: {row['problem']}")
+        elif not columns:
+            for name, value in row.items():
+                if name not in ("type", "file"):
+                    print(f"{name}: {value}")
+        else:
+            if kind != self._type:
+                print(_line([name.replace("_", " ") for name, _ in columns], columns))
+            self._type = kind
+            print(_line([self._cell(row, name) for name, _ in columns], columns))
+
+    def _cell(self, row: Row, name: str) -> str:
+        if name == "file":
+            return self._names.short(row[name])
+        if name in ("key", "value"):
+            return _bytes_cell(row, name)
+        if name == "headers":
+            return ", ".join(f"{header['name']}={_bytes_cell(header, 'value')}" for header in row.get(name, ()))
+        return str(row[name])
+
+
+def _line(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
+    if not sys.stdout.isatty():
+        return "\t".join(cells)
+    return "  ".join(cell.ljust(width) for cell, (_, width) in zip(cells, columns, strict=True)).rstrip()
+
+
+def _bytes_cell(row: Row, name: str) -> str:
+    """Text without the characters that would break the line; `…` and the size where it was cut."""
+    if row.get(name) is not None:
+        text = json.dumps(row[name], ensure_ascii=False)[1:-1]
+    elif f"{name}_base64" in row:
+        text = "0x" + base64.b64decode(row[f"{name}_base64"]).hex()
+    else:
+        return "null"
+    whole = row.get(f"{name}_bytes")
+    return text if whole is None else f"{text}… ({whole} bytes)"
+
+
+class _FindingText:
+    """Findings; a remedy is printed the first time it applies."""
+
+    def __init__(self, path: Path) -> None:
+        self.names = _Names(path)
+        self._remedies: set[str] = set()
+
+    def print(self, row: Row) -> None:
+        where = [self.names.short(row["file"])]
+        if "position" in row:
+            where.append(f"byte {row['position']}")
+        if "offset" in row:
+            where.append(f"offset {row['offset']}")
+        print(f"{row['severity']}: {', '.join(where)}: {row['what']}")
+        remedy = row.get("remedy", "")
+        if remedy and remedy not in self._remedies:
+            self._remedies.add(remedy)
+            print(f"    {remedy}")
+
+
+class VerifyText:
+    """The rows of a verification."""
+
+    def __init__(self, path: Path) -> None:
+        self._findings = _FindingText(path)
+        self._file = ""
+        self._unprinted: Row | None = None
+
+    def row(self, row: Row) -> None:
+        if row["type"] == "finding":
+            self._findings.print(row)
+            self._file = row["file"]
+        elif row["type"] == "log":
+            self._unprinted = row
+            if self._file.startswith(row["directory"]):
+                self._print_log()
+        else:
+            if row["logs"] == 1:
+                self._print_log()
+            self._print_summary(row)
+
+    def _print_log(self) -> None:
+        """Of a log dir with thousands of logs only those of which there is something to say."""
+        row, self._unprinted = self._unprinted, None
+        if row is not None:
+            flushed = f", flushed up to {row['recovery_point']}" if "recovery_point" in row else ""
+            offsets = f"offsets {row['log_start_offset']} to {row['log_end_offset']}{flushed}"
+            print(f"{_name(row)}: {offsets}; {_counts(row, 'segment', 'batch', 'record')}")
+
+    def _print_summary(self, row: Row) -> None:
+        damage, warnings, notes = row["damage"], row["warning"], row["note"]
+        words = [f"damage in {_plural(damage, 'place')}"] if damage else []
+        words += [_plural(warnings, "warning")] if warnings else []
+        words = words or ["sound"]
+        words += [_plural(notes, "note")] if notes else []
+        print(f"{_counts(row, 'log', 'batch', 'record')}: {', '.join(words)}; {_speed(row)}")
+
+
+class RecoveryText:
+    """The rows of a recovery, and of the plan of a truncation."""
+
+    def __init__(self, path: Path, *, dry_run: bool) -> None:
+        self._findings = _FindingText(path)
+        self._names = self._findings.names
+        self._would = "would have " if dry_run else ""
+
+    def row(self, row: Row) -> None:
+        kind = row["type"]
+        if kind == "finding":
+            self._findings.print(row)
+        elif kind == "change":
+            print(self._would + self._change(row))
+        elif kind == "truncation":
+            self._print_truncation(row)
+        elif kind == "recovered" and row["cut_bytes"]:
+            print(f"{_name(row)}: ends at offset {row['log_end_offset']}, {row['cut_bytes']} bytes were cut off")
+        elif kind == "summary":
+            refused = f", {row['refused']} damaged and left alone" if row["refused"] else ""
+            done = " (none was made)" if row["dry_run"] else ""
+            changes = _plural(row["changes"], "change")
+            print(f"{_plural(row['logs'], 'log')} recovered{refused}; {changes}{done}; {_speed(row)}")
+
+    def _change(self, row: Row) -> str:
+        file = self._names.short(row["file"])
+        if row["action"] == "renamed":
+            return f"renamed {file} to {os.path.basename(row['to'])}"
+        if row["action"] == "cut":
+            return f"cut {row['bytes']} bytes off the end of {file}"
+        return f"{row['action']} {file} ({row['bytes']} bytes)"
+
+    def _print_truncation(self, row: Row) -> None:
+        print(f"{_name(row)}: {self._names.short(row['file'])}, byte {row['position']}: {row['what']}")
+        lost = f"{row['lost_offsets']} offsets, {row['offset']} to {row['offset'] + row['lost_offsets'] - 1}, are lost"
+        print(f"    cut there, the log ends at offset {row['offset']}: {lost}")
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}{'es' if word.endswith('ch') else 's'}"
+
+
+def _counts(row: Row, *words: str) -> str:
+    """Of what a row counts under the words' plurals."""
+    return ", ".join(_plural(row[_plural(2, word)[2:]], word) for word in words)
+
+
+def _name(row: Row) -> str:
+    """Of a log, by its directory."""
+    return os.path.basename(os.path.abspath(str(row["directory"])))
+
+
+def _speed(row: Row) -> str:
+    return f"{row['read_bytes'] / 1e6:.1f} MB in {row['seconds']:.1f} s, {row['mb_per_s']:.0f} MB/s"

@@ -1,0 +1,92 @@
+"""Reads one .log file whole and tells of every batch whether it is good; after a bad one it goes on where it can.
+
+Recovery stops at the first bad byte (`batch_scan.verify`), for it cuts or refuses there. Whoever looks for damage wants
+to know how far it goes: a batch whose checksum is wrong still says how long it is, and if another batch begins behind
+it, the walk goes on. Where no header can be read, it ends: what follows cannot be told from record bytes.
+
+Memory is one chunk: the checksum of a larger batch is computed in pieces, so a damaged length allocates nothing. Not
+here: whether offsets and epochs follow on (`verify_log.py`), whether damage is a tear or rot (`damage.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, read_header, verify_crc
+from storage.batch_scan import LogFile
+
+CHUNK_BYTES = 512 * 1024
+"""Large enough for full speed, small enough for the processor's cache, where the checksum finds it."""
+
+
+class Seen(NamedTuple):
+    """One batch, or what stands where one should."""
+
+    position: int
+    header: BatchHeader | None
+    """None: no header can be read here, and the walk ends."""
+    problem: str
+    """Empty when the batch is good."""
+    is_cut_off: bool = False
+    """The file ends within the batch, as a write leaves it that was interrupted."""
+
+
+def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
+    """Every batch of the file; `on_read` is told how many bytes were read, now and then."""
+    chunk, chunk_at, position, end = b"", 0, 0, file.size_bytes
+    try:
+        while position < end:
+            at = position - chunk_at
+            if at + HEADER_BYTES > len(chunk):
+                chunk, chunk_at, at = _read(file, position, on_read), position, 0
+            try:
+                header = read_header(chunk, at)
+            except CorruptMessageError:
+                yield _no_header(chunk[at : at + HEADER_BYTES], position, end - position)
+                return
+            size = header.size_bytes
+            if size > end - position:
+                what = f"the last {size - end + position} bytes of the batch at offset {header.base_offset} are missing"
+                yield Seen(position, None, what, is_cut_off=True)
+                return
+            if at + size > len(chunk) and at:
+                chunk, chunk_at, at = _read(file, position, on_read), position, 0
+            if verify_crc(chunk, at, header) or (
+                size > len(chunk) and _crc_in_pieces(file, position, size, on_read) == header.crc
+            ):
+                yield Seen(position, header, "")
+            else:
+                yield Seen(position, header, f"the checksum of the batch at offset {header.base_offset} is wrong")
+            position += size
+    except OSError as error:
+        yield Seen(position, None, f"the disk does not give back what begins here: {error.strerror}")
+    except CorruptFileError as error:
+        yield Seen(position, None, error.why, is_cut_off=True)  # it has become shorter meanwhile
+
+
+def _read(file: LogFile, position: int, on_read: Callable[[int], None]) -> bytes:
+    chunk = file.read(min(CHUNK_BYTES, file.size_bytes - position), position)
+    on_read(len(chunk))
+    return chunk
+
+
+def _crc_in_pieces(file: LogFile, position: int, size: int, on_read: Callable[[int], None]) -> int:
+    crc, at, end = 0, position + ATTRIBUTES_AT, position + size
+    while at < end:
+        piece = file.read(min(CHUNK_BYTES, end - at), at)
+        on_read(len(piece))
+        crc = crc32c(piece, crc)
+        at += len(piece)
+    return crc
+
+
+def _no_header(head: bytes, position: int, left: int) -> Seen:
+    if left < HEADER_BYTES:
+        return Seen(position, None, f"the file ends with {left} bytes that are no whole batch", is_cut_off=True)
+    if not any(head):
+        return Seen(position, None, f"zeros where a batch should begin; {left} bytes from here on", is_cut_off=True)
+    return Seen(position, None, f"no batch begins here; {left} bytes from here on cannot be read as batches")

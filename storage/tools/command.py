@@ -1,0 +1,194 @@
+"""The server side of `penstock log`: runs what a request asks for and prints one JSON object a line.
+
+Started by the launcher (`penstock/node.py`) as `log-dump|log-verify|log-recover --request JSON`; the command line
+renders the lines, or passes them on. Types of lines: the rows of a dump; `finding`, `log`, `change`, `recovered`,
+`truncation`, `progress` (only when asked for), and `summary` at the end.
+
+Exit codes: 0 sound or done, 1 damage, 3 (verify) only warnings. Not here: any decision.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+from penstock.errors import ConfigError, MetaPropertiesError
+from storage.disk_errors import storage_error
+from storage.file_system import FileSystem, OsFileSystem
+from storage.tools.dump_files import dump
+from storage.tools.dump_log import DumpOptions, Row
+from storage.tools.findings import Finding, LogReport
+from storage.tools.log_dir_knowledge import read_knowledge
+from storage.tools.overlay import OverlayFileSystem
+from storage.tools.recorded import Change
+from storage.tools.recover import Recovered, RecoverOptions, recover
+from storage.tools.target import LogPath, Target, find_target
+from storage.tools.truncation import Truncation, find_truncation, find_truncations
+from storage.tools.verify_log import VerifyOptions
+from storage.tools.verify_log_dir import verify
+from storage.tools.work import bytes_to_recover, bytes_to_verify
+
+EXIT_DONE, EXIT_DAMAGE, EXIT_WARNINGS = 0, 1, 3
+EXIT_INTERRUPTED = 130
+PROGRESS_BYTES = 16 * 1024 * 1024
+"""Between two progress lines: several in a second at the speed of a good disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for; of each action only its own fields."""
+
+    path: str
+    progress: bool = False
+    what: str = "batches"
+    from_offset: int = 0
+    count: int = 0
+    max_bytes: int | None = None
+    deep: bool = False
+    dry_run: bool = False
+    rebuild_indexes: bool = False
+    plan_truncation: bool = False
+    truncate_at: dict[str, int] = field(default_factory=dict)
+
+
+def main(action: str, request_json: str) -> int:
+    """Runs one action; its exit code."""
+    logging.getLogger().addHandler(logging.NullHandler())  # what recovery tells a node's log is told here as lines
+    try:
+        request = Request(**json.loads(request_json))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{action}: --request: {error}; use the command `penstock log`") from error
+    try:
+        return _ACTIONS[action](request, _Lines(request.progress))
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise ConfigError(f"{error.filename or request.path}: {error.strerror}") from error
+    except OSError as error:
+        raise storage_error("read", str(error.filename or request.path), error) from error
+
+
+class _Lines:
+    """stdout, and the progress on it."""
+
+    def __init__(self, wants_progress: bool) -> None:
+        self._wants_progress = wants_progress
+        self._started_s = time.monotonic()
+        self.read_bytes = self._told_bytes = 0
+
+    def write(self, row: Row, *, flush: bool = True) -> None:
+        sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        if flush:
+            sys.stdout.buffer.flush()
+
+    def begin(self, total_bytes: int) -> None:
+        if self._wants_progress:
+            self.write({"type": "progress", "bytes": 0, "total_bytes": total_bytes})
+
+    def on_read(self, count: int) -> None:
+        self.read_bytes += count
+        if self._wants_progress and self.read_bytes - self._told_bytes >= PROGRESS_BYTES:
+            self._told_bytes = self.read_bytes
+            self.write({"type": "progress", "bytes": self.read_bytes})
+
+    def speed(self) -> Row:
+        seconds = time.monotonic() - self._started_s
+        return {
+            "read_bytes": self.read_bytes,
+            "seconds": round(seconds, 3),
+            "mb_per_s": round(self.read_bytes / 1e6 / max(seconds, 1e-6), 1),
+        }
+
+
+def _dump(request: Request, lines: _Lines) -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever has seen enough ends it
+    options = DumpOptions(request.what, request.from_offset, request.max_bytes)
+    problems = 0
+    for row in islice(dump(OverlayFileSystem(), request.path, options), request.count or None):
+        lines.write(row, flush=False)
+        problems += row["type"] == "problem"
+    sys.stdout.buffer.flush()
+    return EXIT_DAMAGE if problems else EXIT_DONE
+
+
+def _verify(request: Request, lines: _Lines) -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    fs = OverlayFileSystem()
+    target = find_target(fs, request.path)
+    lines.begin(bytes_to_verify(fs, target))
+    totals = dict.fromkeys(("damage", "warning", "note", "logs", "segments", "batches", "records"), 0)
+    for found in verify(target, VerifyOptions(request.deep, lines.on_read)):
+        lines.write(_line(found))
+        if isinstance(found, Finding):
+            totals[found.severity] += 1
+        else:
+            totals["logs"] += 1
+            for name in ("segments", "batches", "records"):
+                totals[name] += getattr(found, name)
+    lines.write({"type": "summary", **totals, **lines.speed()})
+    if totals["damage"]:
+        return EXIT_DAMAGE
+    return EXIT_WARNINGS if totals["warning"] else EXIT_DONE
+
+
+def _recover(request: Request, lines: _Lines) -> int:
+    fs: FileSystem = OverlayFileSystem() if request.dry_run or request.plan_truncation else OsFileSystem()
+    target = find_target(fs, request.path)
+    if request.plan_truncation:
+        return _plan_truncation(target, lines, fs)
+    lines.begin(bytes_to_recover(fs, target))
+    options = RecoverOptions(request.rebuild_indexes, request.truncate_at, _damage_at(target), lines.on_read)
+    logs = refused = changes = 0
+    for found in recover(fs, target, options):
+        lines.write(_line(found))
+        logs += isinstance(found, Recovered)
+        refused += isinstance(found, Finding)
+        changes += isinstance(found, Change)
+    counts: Row = {"logs": logs, "refused": refused, "changes": changes, "dry_run": request.dry_run}
+    lines.write({"type": "summary", **counts, **lines.speed()})
+    return EXIT_DAMAGE if refused else EXIT_DONE
+
+
+def _damage_at(target: Target) -> Callable[[LogPath], int | None]:
+    knowledge = read_knowledge(target.log_dir)
+
+    def damage_at(log: LogPath) -> int | None:
+        found = find_truncation(log, knowledge, lambda count: None)
+        return found.offset if found is not None else None
+
+    return damage_at
+
+
+def _plan_truncation(target: Target, lines: _Lines, fs: FileSystem) -> int:
+    if read_knowledge(target.log_dir).is_in_use:
+        raise MetaPropertiesError(f"{target.log_dir} is in use by a running node; stop it first")
+    lines.begin(bytes_to_verify(fs, target))
+    for found in find_truncations(target, lines.on_read):
+        lines.write(_line(found))
+    return EXIT_DONE
+
+
+def _line(found: Finding | LogReport | Change | Recovered | Truncation) -> Row:
+    fields: dict[str, Any] = found._asdict() if isinstance(found, Change) else asdict(found)
+    return {"type": _TYPES[type(found)], **{name: value for name, value in fields.items() if value not in (None, "")}}
+
+
+_TYPES: dict[type, str] = {
+    Finding: "finding",
+    LogReport: "log",
+    Change: "change",
+    Recovered: "recovered",
+    Truncation: "truncation",
+}
+_ACTIONS: dict[str, Callable[[Request, _Lines], int]] = {
+    "log-dump": _dump,
+    "log-verify": _verify,
+    "log-recover": _recover,
+}

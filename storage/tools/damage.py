@@ -1,0 +1,99 @@
+"""Judges what stands where a good batch should: a torn tail, which a start cuts, or rot, which it refuses.
+
+It follows from the recovery point R, as in `recovery.py`; X is the offset that should stand there:
+
+    X < R        damage: it was on the disk once, so no crash explains it (rot)
+    X >= R       warning: a torn tail, as far as anybody can tell; how many good batches follow it is said, because
+                 after a crash few do, and after rot many may
+    R not known  in the newest segment, a file that ends within a batch is a torn tail; anything else is damage
+
+A log has at most one torn tail: what follows the first one goes with it. Pure. Not here: finding bad batches
+(`batch_walk.py`, `verify_log.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from storage.recovery import LastKnown
+from storage.segment import Segment
+from storage.tools.findings import CUT, Finding, remedy_for_damage
+from storage.tools.target import LogPath
+
+NO_POINT = (
+    "no recovery point is known here, so rot and a torn tail look the same, and a start would cut the log here: verify "
+    "the log dir that it stood in"
+)
+
+
+class BadBytes(NamedTuple):
+    """What is wrong, and where."""
+
+    segment: Segment
+    position: int
+    what: str
+    is_cut_off: bool = False
+    """The file ends within a batch."""
+
+
+class DamageJudge:
+    """Of one log; asked in the order of the log."""
+
+    def __init__(self, log: LogPath, last_known: LastKnown, segments: Sequence[Segment]) -> None:
+        self._log, self._segments = log, segments
+        self._point = last_known.recovery_point
+        self._remedy = remedy_for_damage(log.topic_partition)
+        self._has_rot = False
+        self._torn: tuple[BadBytes, int] | None = None
+        self.good_after_tear = 0
+
+    @property
+    def is_torn(self) -> bool:
+        """The log ends here; what follows is no part of it."""
+        return self._torn is not None
+
+    def bad(self, bad: BadBytes, offset: int | None, end: int) -> Iterator[Finding]:
+        """At `offset`, or where nobody knows the offset, somewhere behind `end`; a torn tail is told with `tail`."""
+        if self._torn is not None:
+            return
+        where = end if offset is None else offset
+        if not self._has_rot and self._is_tear(bad, where):
+            self._torn = bad, where
+            return
+        self._has_rot = True
+        what, remedy = bad.what, self._remedy
+        if self._point is None and bad.segment is self._segments[-1]:
+            remedy = f"{NO_POINT}; {remedy}"
+        elif self._point is not None and where < self._point:
+            what += f"; everything below offset {self._point} was flushed, so this is rot and no tear"
+        yield Finding("damage", "rot", bad.segment.log_path, what, remedy, position=bad.position, offset=offset)
+
+    def _is_tear(self, bad: BadBytes, offset: int) -> bool:
+        if self._point is None:
+            return bad.is_cut_off and bad.segment is self._segments[-1]
+        return offset >= self._point
+
+    def tail(self, end: int) -> Iterator[Finding]:
+        """The torn tail, if there is one; or what is missing although it was flushed. `end`: of the good batches."""
+        if self._torn is not None:
+            yield self._torn_tail(*self._torn)
+        elif not self._has_rot and end < (self._point or 0):
+            newest = self._segments[-1] if self._segments else None
+            what = f"the log ends at offset {end}, but was flushed up to {self._point}: records are missing"
+            path, position = (newest.log_path, newest.size_bytes) if newest is not None else (self._log.directory, 0)
+            yield Finding("damage", "short", path, what, self._remedy, position=position, offset=end)
+
+    def _torn_tail(self, bad: BadBytes, offset: int) -> Finding:
+        behind = [s for s in self._segments if s.base_offset > bad.segment.base_offset]
+        gone = bad.segment.size_bytes - bad.position + sum(segment.size_bytes for segment in behind)
+        what = f"{bad.what}: a torn tail of {gone} bytes"
+        if behind:
+            what += f" and {len(behind)} segment{'s' if len(behind) > 1 else ''} behind it"
+        if self._point is not None:
+            what += f", above the recovery point {self._point}"
+        if self.good_after_tear:
+            what += f"; good batches follow ({self.good_after_tear}), so it may be rot"
+        finding = Finding("warning", "torn-tail", bad.segment.log_path, what, CUT)
+        return replace(finding, position=bad.position, offset=offset)

@@ -1,0 +1,38 @@
+"""Decodes the records of one batch that lies in a file, within the cap on what it may unpack to.
+
+Control batches too, which readers never see. Not here: checksums (`batch_walk.py`).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
+from penstock.record.batch import HEADER_BYTES, BatchHeader
+from penstock.record.reader import (
+    DEFAULT_MAX_DECOMPRESSED_BYTES,
+    NO_RECORDS,
+    RecordColumns,
+    batch_body,
+    columns_of_batch,
+)
+from storage.batch_scan import LogFile
+
+DECODING_ERRORS = (CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError)
+
+
+def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:
+    """The records of the batch that begins at `position`; one of DECODING_ERRORS when they are none."""
+    if not header.record_count:
+        if header.size_bytes != HEADER_BYTES:
+            raise CorruptMessageError(f"{header.size_bytes - HEADER_BYTES} bytes of records in a batch without any")
+        return NO_RECORDS
+    data = file.read(header.size_bytes, position)
+    return columns_of_batch(*batch_body(data, 0, header, DEFAULT_MAX_DECOMPRESSED_BYTES), header)
+
+
+def decoding_problem(file: LogFile, position: int, header: BatchHeader) -> str:
+    """Why the records cannot be decoded; empty when they can."""
+    try:
+        read_batch(file, position, header)
+    except DECODING_ERRORS as error:
+        return f"the batch at offset {header.base_offset} does not decode: {error}"
+    return ""

@@ -1,0 +1,138 @@
+"""The rows of `penstock log dump` for small files, and which file is of which kind.
+
+Same rows as `dump_log.py`. A file that is damaged is one row of type `problem`. Not here: .log and index files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
+from storage.atomic_file import read_text
+from storage.checkpoint_file import read_epochs, read_offsets
+from storage.file_names import (
+    CLEAN_SHUTDOWN,
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    TIME_INDEX_SUFFIX,
+)
+from storage.file_system import FileSystem
+from storage.meta_properties import read_meta_properties
+from storage.partition_metadata import read_topic_id
+from storage.sealed_text import unseal_json
+from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
+from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
+from storage.tools.verify_files import QUORUM_STATE
+
+Dump = Callable[[FileSystem, str], Iterator[Row]]
+
+
+def dump(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
+    """What is wanted of a log dir, a partition's directory or one file; ConfigError when it is none of them."""
+    if fs.exists(path) and not fs.is_directory(path):
+        yield from _dump_file(fs, path, options)
+        return
+    target = find_target(fs, path)
+    if options.what == "checkpoints":
+        yield from _checkpoints(fs, target)
+        return
+    for log in target.logs:
+        if options.what == "epochs":
+            yield from dump_epochs(fs, f"{log.directory}/{LEADER_EPOCH_CHECKPOINT}")
+            continue
+        for segment in segment_paths(fs, log.directory, options.from_offset):
+            yield from dump_indexes(fs, segment) if options.what == "index" else dump_segment(fs, segment, options)
+
+
+def _dump_file(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
+    name = plain_name(path)
+    if name.endswith(LOG_SUFFIX):
+        return dump_indexes(fs, path) if options.what == "index" else dump_segment(fs, path, options)
+    if name.endswith((INDEX_SUFFIX, TIME_INDEX_SUFFIX)):
+        return dump_index(fs, path)
+    small = _SMALL_FILES.get(name)
+    if small is None:
+        known = ", ".join(("*.log", "*.index", "*.timeindex", *_SMALL_FILES))
+        raise ConfigError(f"{path}: not a file that can be dumped; these can: {known}")
+    return small(fs, path)
+
+
+def _checkpoints(fs: FileSystem, target: Target) -> Iterator[Row]:
+    """Those of the log dir; of a partition its own lines."""
+    wanted = None if target.is_log_dir else target.logs[0].topic_partition
+    for name in OFFSET_CHECKPOINTS if target.log_dir is not None else ():
+        for row in dump_offsets(fs, f"{target.log_dir}/{name}"):
+            if wanted is None or row["type"] == "problem" or (row["topic"], row["partition"]) == wanted:
+                yield row
+
+
+def dump_offsets(fs: FileSystem, path: str) -> Iterator[Row]:
+    """An offset checkpoint."""
+    try:
+        offsets = read_offsets(fs, path) or {}
+    except CorruptFileError as damage:
+        yield _problem(damage)
+        return
+    for tp, offset in offsets.items():
+        yield {"type": "checkpoint", "file": path, "topic": tp.topic, "partition": tp.partition, "offset": offset}
+
+
+def dump_epochs(fs: FileSystem, path: str) -> Iterator[Row]:
+    """A leader-epoch-checkpoint."""
+    try:
+        entries = read_epochs(fs, path) or ()
+    except CorruptFileError as damage:
+        yield _problem(damage)
+        return
+    for entry in entries:
+        yield {"type": "epoch", "file": path, "epoch": entry.epoch, "start_offset": entry.start_offset}
+
+
+def _topic_id(fs: FileSystem, path: str) -> Iterator[Row]:
+    try:
+        yield {"type": "file", "file": path, "topic_id": read_topic_id(fs, os.path.dirname(path) or ".")}
+    except CorruptFileError as damage:
+        yield _problem(damage)
+
+
+def _meta_properties(fs: FileSystem, path: str) -> Iterator[Row]:
+    try:
+        properties = read_meta_properties(fs, os.path.dirname(path) or ".")
+    except MetaPropertiesError as error:
+        yield {"type": "problem", "file": path, "position": 0, "problem": str(error)}
+        return
+    if properties is not None:
+        yield {
+            "type": "file",
+            "file": path,
+            "cluster_id": properties.cluster_id,
+            "node_id": properties.node_id,
+            "directory_id": properties.directory_id,
+        }
+
+
+def _sealed_json(fs: FileSystem, path: str) -> Iterator[Row]:
+    try:
+        fields, is_sealed = unseal_json(path, read_text(fs, path) or "")
+    except CorruptFileError as damage:
+        yield _problem(damage)
+        return
+    yield {"type": "file", "file": path, **fields, "sealed": is_sealed}
+
+
+def _problem(damage: CorruptFileError) -> Row:
+    return {"type": "problem", "file": damage.path, "position": damage.position, "problem": damage.why}
+
+
+_SMALL_FILES: dict[str, Dump] = {
+    **dict.fromkeys(OFFSET_CHECKPOINTS, dump_offsets),
+    LEADER_EPOCH_CHECKPOINT: dump_epochs,
+    PARTITION_METADATA: _topic_id,
+    META_PROPERTIES: _meta_properties,
+    QUORUM_STATE: _sealed_json,
+    CLEAN_SHUTDOWN: _sealed_json,
+}

@@ -1,0 +1,179 @@
+"""The rows of `penstock log dump`: batches, records and index entries as they lie on the disk.
+
+A row is a dict of what JSON knows, with `type` first; the rows of a log come in order, one at a time, so a log of any
+size can be looked at. Bytes are text where they are UTF-8 and base64 otherwise (`key_base64`); where they are cut,
+`key_bytes` says how many there are. Damage is a row as well, of type `problem`; what can be read behind it follows.
+Not here: whether anything is right (`verify_log.py`).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.record.batch import CODEC_MASK, BatchHeader
+from penstock.record.codecs import Codec
+from penstock.record.reader import RecordColumns
+from storage import offset_index, time_index
+from storage.batch_scan import MAX_OFFSETS, LogFile
+from storage.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    parse_segment_file,
+)
+from storage.file_system import FileSystem
+from storage.tools.batch_walk import walk
+from storage.tools.decode import DECODING_ERRORS, read_batch
+from storage.tools.verify_indexes import OFFSET_ENTRY, TIME_ENTRY
+
+Row = dict[str, object]
+
+_CODECS = {int(codec): codec.name.lower() for codec in Codec}
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What of a log is wanted."""
+
+    what: str = "batches"
+    """`batches`, `records`, `index`, `epochs` or `checkpoints`."""
+    from_offset: int = 0
+    max_bytes: int | None = None
+    """How much of each key, value and header is shown; None: all."""
+
+
+def segment_paths(fs: FileSystem, directory: str, from_offset: int) -> list[str]:
+    """The .log files that may hold the offset or come after it, oldest first."""
+    found = [(parse_segment_file(name), name) for name in fs.listdir(directory)]
+    bases = sorted((parsed[0], name) for parsed, name in found if parsed is not None and parsed[1] == LOG_SUFFIX)
+    first = max((at for at, (base, _) in enumerate(bases) if base <= from_offset), default=0)
+    return [f"{directory}/{name}" for _, name in bases[first:]]
+
+
+def plain_name(path: str) -> str:
+    """Without what marks a file on its way in or out."""
+    name = os.path.basename(path)
+    for suffix in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def dump_segment(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
+    """Batches or records of one .log file (or one that bears its name with a suffix)."""
+    parsed = parse_segment_file(plain_name(path))
+    base = parsed[0] if parsed is not None else 0
+    fd = fs.open(path)
+    try:
+        file = LogFile(fs, fd, path, fs.size(path), base, base + MAX_OFFSETS)
+        for position, header, problem, _ in walk(file, lambda count: None):
+            if header is None:
+                yield {"type": "problem", "file": path, "position": position, "problem": problem}
+            elif header.next_offset > options.from_offset:
+                if options.what == "records" and not problem:
+                    yield from _records(file, position, header, options)
+                else:
+                    yield _batch(path, position, header, problem)
+    finally:
+        fs.close(fd)
+
+
+def _batch(path: str, position: int, header: BatchHeader, problem: str) -> Row:
+    row: Row = {
+        "type": "batch",
+        "file": path,
+        "position": position,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "leader_epoch": header.leader_epoch,
+        "records": header.record_count,
+        "bytes": header.size_bytes,
+        "codec": _CODECS.get(header.attributes & CODEC_MASK, f"unknown ({header.attributes & CODEC_MASK})"),
+        "base_timestamp_ms": header.base_timestamp_ms,
+        "max_timestamp_ms": header.max_timestamp_ms,
+        "timestamp_type": "append" if header.is_log_append_time else "create",
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "is_transactional": header.is_transactional,
+        "is_control": header.is_control,
+        "attributes": header.attributes,
+        "crc": f"{header.crc:08x}",
+    }
+    return {**row, "type": "problem", "problem": problem} if problem else row
+
+
+def _records(file: LogFile, position: int, header: BatchHeader, options: DumpOptions) -> Iterator[Row]:
+    try:
+        columns = read_batch(file, position, header)
+    except DECODING_ERRORS as error:
+        yield {"type": "problem", "file": file.path, "position": position, "problem": str(error)}
+        return
+    for at, offset in enumerate(columns.offsets):
+        if offset >= options.from_offset:
+            row: Row = {"type": "record", "file": file.path, "position": position, "offset": offset}
+            if header.is_control:
+                row["is_control"] = True
+            yield row | _record(columns, at, options.max_bytes)
+
+
+def _record(columns: RecordColumns, at: int, max_bytes: int | None) -> Row:
+    row: Row = {"timestamp_ms": columns.timestamps_ms[at]}
+    row |= bytes_fields("key", columns.keys[at] if columns.keys is not None else None, max_bytes)
+    row |= bytes_fields("value", columns.values[at], max_bytes)
+    headers = columns.headers[at] if columns.headers is not None else ()
+    if headers:
+        row["headers"] = [{"name": name, **bytes_fields("value", value, max_bytes)} for name, value in headers]
+    return row
+
+
+def bytes_fields(name: str, data: bytes | None, max_bytes: int | None) -> Row:
+    """Bytes as JSON can hold them."""
+    if data is None:
+        return {name: None}
+    cut = data if max_bytes is None else data[:max_bytes]
+    try:
+        data.decode()
+        row: Row = {name: cut.decode(errors="ignore")}  # a cut may go through a character
+    except UnicodeDecodeError:
+        row = {f"{name}_base64": base64.b64encode(cut).decode("ascii")}
+    if len(cut) < len(data):
+        row[f"{name}_bytes"] = len(data)
+    return row
+
+
+def dump_index(fs: FileSystem, path: str) -> Iterator[Row]:
+    """The entries of an .index or .timeindex file, as they are."""
+    parsed = parse_segment_file(plain_name(path))
+    base = parsed[0] if parsed is not None else 0
+    is_time = plain_name(path).endswith(TIME_INDEX_SUFFIX)
+    size, entry = (time_index.ENTRY_BYTES, TIME_ENTRY) if is_time else (offset_index.ENTRY_BYTES, OFFSET_ENTRY)
+    content = fs.read_file(path)
+    for at, (first, second) in enumerate(_entries(entry, content, size)):
+        row: Row = {"type": "timeindex" if is_time else "index", "file": path, "position": at * size}
+        if is_time:
+            yield row | {"timestamp_ms": first, "offset": base + second}
+        else:
+            yield row | {"offset": base + first, "log_position": second}
+    if len(content) % size:
+        left = len(content) % size
+        what = f"{left} bytes that are no whole entry"
+        yield {"type": "problem", "file": path, "position": len(content) - left, "problem": what}
+
+
+def _entries(entry: struct.Struct, content: bytes, size: int) -> Iterator[tuple[int, int]]:
+    return ((first, second) for first, second in entry.iter_unpack(content[: len(content) // size * size]))
+
+
+def dump_indexes(fs: FileSystem, log_path: str) -> Iterator[Row]:
+    """Both indexes of one .log file."""
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        path = log_path.removesuffix(LOG_SUFFIX) + suffix
+        if fs.exists(path):
+            yield from dump_index(fs, path)

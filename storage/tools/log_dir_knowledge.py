@@ -1,0 +1,81 @@
+"""What the checkpoints of a log dir say about its logs, read without taking the dir into use.
+
+A start reads the same files through `log_directory.py`, which locks the dir and takes the marker of a clean stop away;
+here nothing is changed, and a damaged checkpoint is kept as what it is, for it is to be reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError
+from penstock.types import TopicPartition
+from storage.checkpoint_file import read_offsets
+from storage.clean_shutdown import CleanStop, take_marker
+from storage.file_names import LOCK, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, parse_partition_directory
+from storage.file_system import FileSystem
+from storage.recovery import LastKnown
+from storage.tools.overlay import OverlayFileSystem
+from storage.tools.target import OFFSET_CHECKPOINTS
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirKnowledge:
+    """The claims of one log dir."""
+
+    checkpoints: dict[str, dict[TopicPartition, int]]
+    """By file name; those that can be read."""
+    damaged: tuple[CorruptFileError, ...]
+    clean_stop: CleanStop | None
+    is_in_use: bool
+    """A running node holds the dir."""
+
+    def offset(self, checkpoint: str, topic_partition: TopicPartition | None) -> int | None:
+        """What the line of the log says; None without a line."""
+        offsets = self.checkpoints.get(checkpoint, {})
+        return None if topic_partition is None else offsets.get(topic_partition)
+
+    def last_known(self, topic_partition: TopicPartition | None) -> LastKnown:
+        """As `LogDirectory.last_known`: without a line in a good checkpoint nothing of a log need be flushed."""
+        known = RECOVERY_POINT_CHECKPOINT in self.checkpoints and topic_partition is not None
+        return LastKnown(
+            clean=self.clean_stop is not None,
+            recovery_point=(self.offset(RECOVERY_POINT_CHECKPOINT, topic_partition) or 0) if known else None,
+            log_start_offset=self.offset(LOG_START_CHECKPOINT, topic_partition) or 0,
+        )
+
+
+NOTHING_KNOWN = LogDirKnowledge({}, (), None, False)
+"""Of a log that stands alone."""
+
+
+def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
+    """Reads the machine's files, whatever the caller works on: what is known is known before anything changes."""
+    if log_dir is None:
+        return NOTHING_KNOWN
+    fs = OverlayFileSystem()
+    checkpoints: dict[str, dict[TopicPartition, int]] = {}
+    damaged = []
+    for name in OFFSET_CHECKPOINTS:
+        try:
+            offsets = read_offsets(fs, f"{log_dir}/{name}")
+        except CorruptFileError as damage:
+            damaged.append(damage)
+            continue
+        if offsets is not None:
+            checkpoints[name] = offsets
+    if RECOVERY_POINT_CHECKPOINT not in checkpoints and not any(map(parse_partition_directory, fs.listdir(log_dir))):
+        checkpoints[RECOVERY_POINT_CHECKPOINT] = {}
+    return LogDirKnowledge(checkpoints, tuple(damaged), take_marker(fs, log_dir), is_in_use(fs, log_dir))
+
+
+def is_in_use(fs: FileSystem, log_dir: str) -> bool:
+    """Whether a running node holds the dir. To look is to hold the lock for a moment: a node that starts just then is
+    refused."""
+    try:
+        fs.close(fs.lock(f"{log_dir}/{LOCK}"))
+    except BlockingIOError:
+        return True
+    except OSError:  # no permission, or a file system without locks: then nobody can tell
+        return False
+    return False

@@ -1,0 +1,183 @@
+"""`penstock log recover`: does to a stopped directory what a start would do, without a node.
+
+The same code as a start's: the log dir is locked (refused while a running node has it), the marker of a clean stop is
+taken, each log is opened with what the checkpoints know of it, which tidies, checks, cuts and rebuilds (`recovery.py`),
+and closed again, which writes its indexes. A log that has rotted is refused and nothing in it is touched. A dry run is
+the same on an overlay (`overlay.py`).
+
+Checkpoints stay true: they are lowered BEFORE records go, and have the recovery points afterwards. The marker is put
+back only where nothing below a recovery point was given up: a node that has lost what it acknowledged must not look as
+if it had stopped in order (KIP-966). Losing records at damage is never done here unless `truncate_at` has the log and
+the very offset (`truncation.py` finds it, a person agrees).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.errors import CorruptFileError
+from penstock.types import TopicPartition
+from storage.atomic_file import write_atomically
+from storage.clean_shutdown import NO_BROKER_EPOCH
+from storage.disk_errors import storage_error
+from storage.file_names import DELETE_DIRECTORY_SUFFIX, parse_partition_directory, set_aside_suffix
+from storage.file_system import FileSystem, remove_tree
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_directory import LogDirectory
+from storage.log_types import LogOptions
+from storage.recovery import LastKnown
+from storage.tools.findings import Finding, remedy_for_damage
+from storage.tools.recorded import Change, RecordedFileSystem
+from storage.tools.target import LogPath, Target
+
+_NOBODY = TopicPartition("unnamed", 0)
+"""For a directory whose name tells no partition; a log needs a name for its messages only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverOptions:
+    """What is done besides."""
+
+    rebuild_indexes: bool = False
+    truncate_at: Mapping[str, int] = field(default_factory=dict)
+    """Directory to offset: these logs are to end there, and everything from there on is lost."""
+    damage_at: Callable[[LogPath], int | None] = lambda log: None
+    """Where the damage of such a log begins now, while the lock is held: it must be where it was agreed to cut."""
+    on_read: Callable[[int], None] = lambda count: None
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One log that is in order now."""
+
+    directory: str
+    log_start_offset: int
+    log_end_offset: int
+    cut_bytes: int
+
+
+def recover(fs: FileSystem, target: Target, options: RecoverOptions) -> Iterator[Change | Finding | Recovered]:
+    """What was done, as it is done."""
+    recorded = RecordedFileSystem(fs, options.on_read)
+    if target.log_dir is None:
+        for log in target.logs:
+            yield from _Recovery(recorded, None, options).run(log)
+        return
+    yield from _in_log_dir(recorded, target, target.log_dir, options)
+
+
+def _in_log_dir(
+    fs: RecordedFileSystem, target: Target, log_dir: str, options: RecoverOptions
+) -> Iterator[Change | Finding | Recovered]:
+    directory = LogDirectory(fs, log_dir)
+    closed = False
+    try:
+        recovery = _Recovery(fs, directory, options)
+        for log in target.logs:
+            yield from recovery.run(log)
+        if target.is_log_dir:
+            _remove_deleted(fs, log_dir)
+        recovery.checkpoint()
+        yield from fs.take_changes()
+        stop = directory.clean_stop
+        closed = True
+        if stop is not None and not options.truncate_at:
+            directory.close(clean=True, broker_epoch=stop.broker_epoch, directory_ids=stop.directory_ids or ())
+        else:
+            directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
+    except OSError as error:
+        raise storage_error("recover", log_dir, error) from error
+    finally:
+        if not closed:
+            with contextlib.suppress(OSError):
+                directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
+
+
+def _remove_deleted(fs: FileSystem, log_dir: str) -> None:
+    for name in fs.listdir(log_dir):
+        if set_aside_suffix(name) == DELETE_DIRECTORY_SUFFIX:
+            remove_tree(fs, f"{log_dir}/{name}")
+
+
+class _Recovery:
+    """Of the logs of one target, one after another."""
+
+    def __init__(self, fs: RecordedFileSystem, directory: LogDirectory | None, options: RecoverOptions) -> None:
+        self._fs, self._directory, self._options = fs, directory, options
+        self._recovered: dict[TopicPartition, Recovered] = {}
+
+    def run(self, path: LogPath) -> Iterator[Change | Finding | Recovered]:
+        tp = path.topic_partition
+        if not self._is_as_agreed(path):
+            what = "the damage does not begin where it was agreed to cut; the log was left alone"
+            yield Finding("damage", "changed", path.directory, what, "look again, and agree again")
+            return
+        last_known = self._last_known(path)
+        options = LogOptions(last_known=last_known)
+        if self._directory is not None and tp is not None:
+            options = replace(options, lower_checkpoints=self._directory.lower_checkpoints)
+        try:
+            log = Log(self._fs, path.directory, tp or _NOBODY, LogConfig(), options)
+        except CorruptFileError as damage:
+            yield from self._fs.take_changes()
+            remedy = remedy_for_damage(tp)
+            yield Finding("damage", "rot", damage.path, damage.why, remedy, position=damage.position)
+            return
+        except OSError as error:
+            raise storage_error("recover", path.directory, error) from error
+        try:
+            if self._options.rebuild_indexes:
+                self._rebuild_indexes(log)
+            end, start, cut_bytes = log.log_end_offset, log.log_start_offset, log.statistics().recovery_cut_bytes
+            log.close()
+        finally:
+            log.abandon()
+        found = Recovered(path.directory, start, end, cut_bytes)
+        if tp is not None and self._directory is not None:
+            self._directory.lower_checkpoints(tp, end)
+            self._recovered[tp] = found
+        yield from self._fs.take_changes()
+        yield found
+
+    def _last_known(self, path: LogPath) -> LastKnown:
+        """As for a start; a log that is to be truncated counts as flushed up to there and not further."""
+        tp = path.topic_partition
+        known = LastKnown()
+        if self._directory is not None and tp is not None:
+            known = self._directory.last_known(tp)
+        end = self._options.truncate_at.get(path.directory)
+        if end is None:
+            return known
+        if self._directory is not None and tp is not None:
+            self._directory.lower_checkpoints(tp, end)  # durable BEFORE any record goes
+        return LastKnown(False, end, min(known.log_start_offset, end))
+
+    def _is_as_agreed(self, path: LogPath) -> bool:
+        agreed = self._options.truncate_at.get(path.directory)
+        return agreed is None or self._options.damage_at(path) == agreed
+
+    def _rebuild_indexes(self, log: Log) -> None:
+        """One segment after another, written and forgotten: memory does not grow with the log."""
+        for segment in log.segments:
+            segment.indexes.rebuild(segment.file(), "asked for")
+            for path, content in segment.indexes.contents():
+                write_atomically(self._fs, path, content, sync_directory=False)
+            segment.indexes.dirty = False
+            segment.release()
+        self._fs.fsync_dir(log.directory)
+
+    def checkpoint(self) -> None:
+        """The recovery points of what was recovered; other logs in the dir keep theirs."""
+        directory = self._directory
+        if directory is None:
+            return
+        here = map(parse_partition_directory, self._fs.listdir(directory.path))
+        others = [tp for tp in here if tp is not None and tp not in self._recovered]
+        points = {tp: found.log_end_offset for tp, found in self._recovered.items()}
+        directory.checkpoint_recovery_points(lambda: points, others)
+
+    def __repr__(self) -> str:
+        return f"_Recovery({self._directory}, {len(self._recovered)} recovered)"

@@ -1,0 +1,93 @@
+"""What a path given to `penstock log` is: a partition's directory, or a log dir with all its partitions.
+
+A log dir is known by its own files, or by holding a partition's directory. A partition's directory that stands in a log
+dir is looked at with what that dir's checkpoints know; one that stands alone, such as a copy, without. Only reads. Not
+here: single files (`dump_files.py`), the files inside (`verify_log.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+from penstock.types import TopicPartition
+from storage.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    LOG_SUFFIX,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    SWAP_SUFFIX,
+    parse_partition_directory,
+    parse_segment_file,
+)
+from storage.file_system import FileSystem
+
+OFFSET_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+_LOG_DIR_FILES = (META_PROPERTIES, *OFFSET_CHECKPOINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPath:
+    """The directory of one log."""
+
+    directory: str
+    topic_partition: TopicPartition | None
+    """None: by its name it is none of a node's, such as one that was set aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which logs are meant, and the log dir they stand in."""
+
+    logs: tuple[LogPath, ...]
+    log_dir: str | None
+    """None: a partition's directory that stands alone."""
+    is_log_dir: bool
+    """The whole of the log dir is meant."""
+
+
+def find_target(fs: FileSystem, path: str) -> Target:
+    """ConfigError when the path is neither."""
+    path = os.path.normpath(path)
+    if os.path.basename(path) in ("", ".", ".."):
+        path = os.path.abspath(path)  # the name of a partition's directory says which partition it is
+    if not fs.is_directory(path):
+        raise ConfigError(f"{path}: {'not a directory' if fs.exists(path) else 'no such directory'}")
+    if _is_partition(fs, path):
+        parent = os.path.dirname(path) or "."
+        log = LogPath(path, parse_partition_directory(os.path.basename(path)))
+        return Target((log,), parent if _has_log_dir_files(fs, parent) else None, is_log_dir=False)
+    logs = tuple(LogPath(f"{path}/{name}", tp) for name, tp in _partitions(fs, path))
+    if not logs and not _has_log_dir_files(fs, path):
+        raise ConfigError(f"{path}: neither a partition's directory nor a log dir; give one like data/orders-0 or data")
+    return Target(logs, path, is_log_dir=True)
+
+
+def _has_log_dir_files(fs: FileSystem, path: str) -> bool:
+    return any(fs.exists(f"{path}/{name}") for name in _LOG_DIR_FILES)
+
+
+def _partitions(fs: FileSystem, path: str) -> list[tuple[str, TopicPartition]]:
+    names = [(name, parse_partition_directory(name)) for name in fs.listdir(path)]
+    found = [(name, tp) for name, tp in names if tp is not None and fs.is_directory(f"{path}/{name}")]
+    if _has_log_dir_files(fs, path):
+        return found
+    return [(name, tp) for name, tp in found if _is_partition(fs, f"{path}/{name}")]
+
+
+def _is_partition(fs: FileSystem, path: str) -> bool:
+    names = set(fs.listdir(path))
+    if names & {PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT}:
+        return True
+    parsed = (parse_segment_file(name.removesuffix(SWAP_SUFFIX)) for name in names)
+    return any(found is not None and found[1] == LOG_SUFFIX for found in parsed)

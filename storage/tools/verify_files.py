@@ -1,0 +1,135 @@
+"""Checks what stands in a directory besides segments: leftovers, small files, names that are not ours.
+
+For a partition's directory and for a log dir. Not here: segments and epochs (`verify_log.py`), whether checkpoints fit
+the logs (`verify_log_dir.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.errors import CorruptFileError, MetaPropertiesError
+from storage.atomic_file import read_text
+from storage.checkpoint_file import read_epochs
+from storage.file_names import (
+    CLEAN_SHUTDOWN,
+    CLEANED_SUFFIX,
+    DELETE_DIRECTORY_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOCK,
+    LOG_SUFFIX,
+    META_PROPERTIES,
+    OFFSET_GAPS,
+    PARTITION_METADATA,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TMP_SUFFIX,
+    file_stem,
+    parse_partition_directory,
+    parse_segment_file,
+    set_aside_suffix,
+)
+from storage.file_system import FileSystem
+from storage.meta_properties import read_meta_properties
+from storage.partition_metadata import read_topic_id
+from storage.recovery import LastKnown
+from storage.sealed_text import unseal_json
+from storage.tools.findings import TIDY, Finding, Severity
+from storage.tools.target import OFFSET_CHECKPOINTS
+
+QUORUM_STATE = "quorum-state"
+"""Of the metadata log; its owner is the broker, its form a sealed JSON object."""
+_LEFTOVERS = {
+    TMP_SUFFIX: "a small file that was not finished",
+    DELETED_SUFFIX: "a file on its way out",
+    CLEANED_SUFFIX: "a cleaned segment that was not finished",
+    SWAP_SUFFIX: "a cleaned segment that is to take its place",
+}
+_OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, OFFSET_GAPS, QUORUM_STATE}
+_OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, "lost+found", *OFFSET_CHECKPOINTS}
+
+
+def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
+    """Leftovers, orphans and strangers among the files of a partition."""
+    names = fs.listdir(directory)
+    for name in names:
+        path = f"{directory}/{name}"
+        parsed = parse_segment_file(name)
+        leftover = next((what for suffix, what in _LEFTOVERS.items() if name.endswith(suffix)), "")
+        if leftover and not fs.is_directory(path):
+            yield Finding("warning", "leftover", path, leftover, TIDY)
+        elif parsed is not None and parsed[1] in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            log = file_stem(parsed[0]) + LOG_SUFFIX
+            if log not in names and log + SWAP_SUFFIX not in names:
+                yield Finding("warning", "index-orphan", path, "an index without its .log", TIDY)
+        elif parsed is None and name not in _OURS:
+            yield Finding("note", "foreign", path, "not a file of ours; it is left alone")
+
+
+def topic_id(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
+    """partition.metadata, without which nobody knows whose records these are."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    remedy = "put back the line `topic_id` as other replicas of the partition have it, or move the directory away"
+    try:
+        if read_topic_id(fs, directory) is not None:
+            return
+    except CorruptFileError as damage:
+        yield Finding("damage", "partition-metadata", path, damage.why, remedy, position=damage.position)
+        return
+    if has_records and last_known.recovery_point != 0:
+        severity: Severity = "warning" if last_known.recovery_point is None else "damage"
+        yield Finding(severity, "partition-metadata", path, "missing: a start sets the log aside", remedy)
+    else:
+        yield Finding("note", "partition-metadata", path, "missing; nothing in this log was ever flushed")
+
+
+def epochs(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
+    """Whether there is a good leader-epoch-checkpoint; whether it fits the batches is seen while they are read."""
+    path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+    remedy = "nothing to do: the next start or `penstock log recover` takes the epochs from the log"
+    try:
+        if read_epochs(fs, path) is None and has_records and last_known.recovery_point:
+            yield Finding("warning", "epoch-checkpoint", path, "there is no such file", remedy)
+    except CorruptFileError as damage:
+        yield Finding("warning", "epoch-checkpoint", path, damage.why, remedy, position=damage.position)
+
+
+def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
+    """The vote of a metadata log's directory, if there is one."""
+    path = f"{directory}/{QUORUM_STATE}"
+    try:
+        text = read_text(fs, path)
+        if text is not None:
+            unseal_json(path, text)
+    except CorruptFileError as damage:
+        remedy = "restore the file, or give this voter a new, empty place and a new node id"
+        yield Finding("damage", "quorum-state", path, damage.why, remedy, position=damage.position)
+
+
+def log_dir_names(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
+    """Leftovers and strangers in a log dir."""
+    for name in fs.listdir(log_dir):
+        path = f"{log_dir}/{name}"
+        suffix = set_aside_suffix(name)
+        if suffix == DELETE_DIRECTORY_SUFFIX:
+            yield Finding("warning", "leftover", path, "a deleted log whose files were not all removed", TIDY)
+        elif suffix is not None:
+            remedy = "look whether anything in it is still wanted, then remove it by hand"
+            yield Finding("note", "set-aside", path, "it was set aside; the node never deletes it", remedy)
+        elif name.endswith(TMP_SUFFIX):
+            yield Finding("note", "leftover", path, "not finished; the next write of the file replaces it")
+        elif name not in _OURS_IN_LOG_DIR and parse_partition_directory(name) is None:
+            yield Finding("note", "foreign", path, "not ours; it is left alone")
+
+
+def meta_properties(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
+    """Whose the log dir is."""
+    path = f"{log_dir}/{META_PROPERTIES}"
+    try:
+        if read_meta_properties(fs, log_dir) is None:
+            remedy = "a copy needs none; a node does not start without: restore it"
+            yield Finding("warning", "meta-properties", path, "there is no such file", remedy)
+    except MetaPropertiesError as error:
+        yield Finding("damage", "meta-properties", path, str(error), "restore it; the node does not start until then")

@@ -1,0 +1,171 @@
+"""Reads one log whole and tells everything that is wrong with it.
+
+The directory is looked at as the next start would find it: leftovers are reported, and tidied on an overlay
+(`overlay.py`), so that a half-finished swap is seen as what it becomes. What is checked: that batches are whole, their
+checksums, that offsets and epochs follow on, indexes, small files, and with `deep` every record. Not here: what a bad
+byte means (`damage.py`), the checkpoints of the log dir (`verify_log_dir.py`), going on with the log (`recover.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from storage.batch_scan import LogFile
+from storage.epoch_witness import EpochWitness
+from storage.log_config import LogConfig
+from storage.offset_gaps import may_have_gaps
+from storage.recovery import LastKnown
+from storage.segment import Segment
+from storage.segment_files import find_segments, tidy
+from storage.tools import verify_files
+from storage.tools.batch_walk import walk
+from storage.tools.damage import BadBytes, DamageJudge
+from storage.tools.decode import decoding_problem
+from storage.tools.findings import Finding, LogReport, remedy_for_damage
+from storage.tools.overlay import OverlayFileSystem
+from storage.tools.target import LogPath
+from storage.tools.verify_indexes import IndexCheck
+
+UNDECODABLE = "the bytes are as they were produced: the producer is at fault, and readers must go past this batch"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """How much is looked at."""
+
+    deep: bool = False
+    """Decompress and decode every record."""
+    on_read: Callable[[int], None] = lambda count: None
+
+
+def verify_log(log: LogPath, last_known: LastKnown, options: VerifyOptions) -> Iterator[Finding | LogReport]:
+    """Every finding, then the report."""
+    fs = OverlayFileSystem()
+    directory = log.directory
+    yield from verify_files.partition_names(fs, directory)
+    try:
+        tidy(fs, directory)
+        segments = find_segments(fs, directory, LogConfig().index_interval_bytes)
+    except CorruptFileError as damage:
+        remedy = remedy_for_damage(log.topic_partition)
+        yield Finding("damage", "rot", damage.path, damage.why, remedy, position=damage.position)
+        return
+    check = _LogCheck(fs, log, last_known, options, segments)
+    yield from check.run()
+    report = check.report()
+    yield from verify_files.topic_id(fs, directory, last_known, has_records=report.batches > 0)
+    yield from verify_files.epochs(fs, directory, last_known, has_records=report.batches > 0)
+    yield from verify_files.quorum_state(fs, directory)
+    yield report
+
+
+class _LogCheck:
+    """One walk over one log."""
+
+    def __init__(
+        self,
+        fs: OverlayFileSystem,
+        log: LogPath,
+        last_known: LastKnown,
+        options: VerifyOptions,
+        segments: list[Segment],
+    ) -> None:
+        self._fs, self._log, self._last_known, self._options = fs, log, last_known, options
+        self._segments = segments
+        self._may_have_gaps = may_have_gaps(fs, log.directory)
+        self._judge = DamageJudge(log, last_known, segments)
+        self._epochs = EpochWitness(fs, log.directory, last_known.recovery_point or 0)
+        self._first = self._end = segments[0].base_offset if segments else 0
+        self._expected: int | None = self._first
+        """The offset that comes next; None behind damage of unknown extent."""
+        self._batches = self._records = 0
+
+    def report(self) -> LogReport:
+        start = min(max(self._first, self._last_known.log_start_offset), self._end)
+        return LogReport(
+            directory=self._log.directory,
+            log_start_offset=start,
+            log_end_offset=self._end,
+            recovery_point=self._last_known.recovery_point,
+            segments=len(self._segments),
+            batches=self._batches,
+            records=self._records,
+            size_bytes=sum(segment.size_bytes for segment in self._segments),
+        )
+
+    def run(self) -> Iterator[Finding]:
+        for segment in self._segments:
+            yield from self._begins_where_the_last_ends(segment)
+            self._expected = segment.base_offset
+            yield from self._segment(segment)
+            segment.close()
+        yield from self._judge.tail(self._end)
+
+    def _begins_where_the_last_ends(self, segment: Segment) -> Iterator[Finding]:
+        expected, base = self._expected, segment.base_offset
+        if expected is not None and base != expected:
+            missing = "; what is between them is missing" if base > expected else ""
+            what = f"the segment begins at offset {base}, but the one before ends at {expected}{missing}"
+            yield from self._bad(BadBytes(segment, 0, what), expected)
+
+    def _segment(self, segment: Segment) -> Iterator[Finding]:
+        file = segment.file()
+        indexes = self._index_check(segment)
+        was_bad, is_sound = False, True
+        for position, header, problem, is_cut_off in walk(file, self._options.on_read):
+            if header is None:
+                is_sound = False
+                if not was_bad:  # else it is the same damage
+                    yield from self._bad(BadBytes(segment, position, problem, is_cut_off), self._expected)
+                self._expected = None
+                break
+            was_bad = bool(problem)
+            if self._judge.is_torn:
+                self._judge.good_after_tear += not was_bad
+                continue
+            belongs = header.base_offset if self._expected is None else self._expected
+            wrong = problem or self._misplaced(segment, header)
+            if wrong:
+                is_sound = False
+                yield from self._bad(BadBytes(segment, position, wrong), belongs)
+                self._expected = None if problem else belongs + header.last_offset_delta + 1
+                continue
+            self._expected = header.next_offset
+            if is_sound:  # behind damage the entries say nothing that is not said already
+                indexes.note(position, header)
+            found = self._good(segment, file, position, header)
+            if found is not None:
+                yield found
+        yield from indexes.finish(walked_to_end=is_sound and not self._judge.is_torn)
+
+    def _index_check(self, segment: Segment) -> IndexCheck:
+        """Those of a full segment are durable before the recovery point passes it, all of them after a clean stop."""
+        point, is_newest = self._last_known.recovery_point, segment is self._segments[-1]
+        is_final = not is_newest and (point is None or segment.next_offset <= point)
+        must_exist = is_final or self._last_known.clean
+        return IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
+
+    def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
+        """What the checksum leaves out: a batch must stand where its offsets belong."""
+        offset, expected = header.base_offset, self._expected
+        if expected is not None and (offset < expected or (offset > expected and not self._may_have_gaps)):
+            return f"offset {offset} where {expected} should follow"
+        if offset < segment.base_offset or header.next_offset > segment.next_offset:
+            until = f"{segment.base_offset} to {segment.next_offset - 1}"
+            return f"offsets {offset} to {header.last_offset} in a segment from {until}"
+        return self._epochs.wrong(header, offset if expected is None else expected) or ""
+
+    def _good(self, segment: Segment, file: LogFile, position: int, header: BatchHeader) -> Finding | None:
+        self._batches += 1
+        self._records += header.record_count
+        self._end = header.next_offset
+        problem = decoding_problem(file, position, header) if self._options.deep else ""
+        if not problem:
+            return None
+        return Finding("damage", "undecodable", segment.log_path, problem, UNDECODABLE, position, header.base_offset)
+
+    def _bad(self, bad: BadBytes, offset: int | None) -> Iterator[Finding]:
+        return self._judge.bad(bad, offset, self._end)

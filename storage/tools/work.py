@@ -1,0 +1,35 @@
+"""How much there is to read, for whoever shows progress: sizes of .log files, nothing is opened."""
+
+from __future__ import annotations
+
+from storage.file_names import LOG_SUFFIX, parse_segment_file
+from storage.file_system import FileSystem
+from storage.tools.log_dir_knowledge import read_knowledge
+from storage.tools.target import Target
+
+
+def bytes_to_verify(fs: FileSystem, target: Target) -> int:
+    """All of them."""
+    return sum(size for log in target.logs for _, size in _segments(fs, log.directory))
+
+
+def bytes_to_recover(fs: FileSystem, target: Target) -> int:
+    """From the segment on that holds the record before the recovery point; about nothing after a clean stop."""
+    knowledge = read_knowledge(target.log_dir)
+    total = 0
+    for log in target.logs:
+        known = knowledge.last_known(log.topic_partition)
+        if not known.clean:
+            segments = _segments(fs, log.directory)
+            first = max((base for base, _ in segments if base < (known.recovery_point or 0)), default=0)
+            total += sum(size for base, size in segments if base >= first)
+    return total
+
+
+def _segments(fs: FileSystem, directory: str) -> list[tuple[int, int]]:
+    found = [(parse_segment_file(name), name) for name in fs.listdir(directory)]
+    return [
+        (parsed[0], fs.size(f"{directory}/{name}"))
+        for parsed, name in found
+        if parsed is not None and parsed[1] == LOG_SUFFIX
+    ]

@@ -1,0 +1,69 @@
+"""Log dirs on the real disk, as a node leaves them, and ways to damage them: for tests of `penstock log`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.clock import ManualClock
+from penstock.types import TopicPartition
+from storage.file_system import OsFileSystem
+from storage.log_manager import LogManager, LogManagerConfig
+from storage.meta_properties import format_directory
+from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch
+
+BATCHES = 20
+FIRST, SECOND, THIRD = (f"{base:020d}.log" for base in (0, 7, 14))
+BATCH_BYTES = len(batch(b"value-00"))
+OTHER = TopicPartition("other", 0)
+
+
+def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES) -> Path:
+    """orders-0 with three segments, 0..6, 7..13 and 14..19, of two epochs; and other-0, empty.
+
+    Not clean: the process ends when `flushed` of the batches were flushed and checkpointed.
+    """
+    fs = OsFileSystem()
+    format_directory(fs, str(path), CLUSTER_ID, 1)
+    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), fs, ManualClock())
+    manager.get_or_create(OTHER, TOPIC_ID, SMALL, is_new=True).flush()
+    log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True)
+    for n in range(BATCHES):
+        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // 8, NOW_MS)
+        if n + 1 == flushed:
+            log.flush()
+            manager.checkpoint_recovery_points()
+    manager.close(clean=clean, broker_epoch=7)
+    return path
+
+
+def flip(path: Path, position: int, mask: int = 1) -> None:
+    """Change bits of one byte."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= mask
+    path.write_bytes(data)
+
+
+def cut(path: Path, size: int) -> None:
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    """Every file below a directory."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def open_values(path: Path) -> list[bytes]:
+    """What a node finds in orders-0, after a start on the directory; it is closed again."""
+    from tests.support.storage import read_all
+
+    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), OsFileSystem(), ManualClock())
+    try:
+        log = manager.get(TP)
+        assert log is not None, manager.offline_logs
+        return [value for _, value in read_all(log)]
+    finally:
+        manager.close(clean=False)
+
+
+Damage = Callable[[Path], None]
