@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import bench, cluster, consume, demo, dev, log, node, produce, topics
+from penstock.cli import bench, cluster, configs, consume, demo, dev, log, node, produce, topics
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
 EXIT_FAILED = 1
@@ -30,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(topics.app, name="topics")
+app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
 app.add_typer(cluster.quorum_app, name="quorum")
 app.add_typer(node.app, name="node")

@@ -20,14 +20,14 @@ Bootstrap = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
-def parse_pairs(pairs: Iterable[str]) -> dict[str, str]:
+def parse_pairs(pairs: Iterable[str], option: str = "-c") -> dict[str, str]:
     """The configs of `-c key=value …`; ConfigError for one without '=' or given twice."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise ConfigError(f"-c {pair}: must be key=value, like retention.ms=86400000")
+            raise ConfigError(f"{option} {pair}: must be key=value, like retention.ms=86400000")
         if key in found:
-            raise ConfigError(f"-c {pair}: {key} is given twice; keep one")
+            raise ConfigError(f"{option} {pair}: {key} is given twice; keep one")
         found[key] = value
     return found

@@ -1,4 +1,4 @@
-"""`penstock topics create|list|describe|delete`."""
+"""`penstock topics create|list|describe|delete`; the rest of it, `offsets` and `delete-records`, is in records.py."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
 from penstock.cli.output import print_fields, print_json, print_table
+from penstock.cli.records import delete_records, offsets
 
 if TYPE_CHECKING:
     from penstock.client.admin_types import TopicDescription
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, list, describe and delete topics, look up their offsets and delete their records.",
+    no_args_is_help=True,
+)
+
+app.command("offsets")(offsets)
+app.command("delete-records")(delete_records)
 
 CLUSTER_DEFAULT = -1
 TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]

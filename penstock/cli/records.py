@@ -1,0 +1,121 @@
+"""`penstock topics offsets|delete-records`: where a topic's records begin and end, and the deletion of old ones."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import print_json, print_table
+from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.client.admin import Admin
+    from penstock.types import TopicPartition
+
+SPECS = ("earliest", "latest", "max-timestamp")
+EVERYTHING = -1
+
+TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
+Partitions = Annotated[
+    list[int] | None, typer.Option("-p", "--partition", metavar="N", help="Only this partition; may be repeated.")
+]
+
+
+def offsets(
+    name: TopicName,
+    partition: Partitions = None,
+    time: Annotated[
+        str,
+        typer.Option(
+            "--time",
+            metavar="SPEC",
+            help="earliest, latest (the high watermark), max-timestamp, or a time: ms since 1970, or ISO 8601 (local"
+            " unless it has a zone), for the first record at or after it.",
+        ),
+    ] = "latest",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Show an offset of each partition; '-' where there is no such record."""
+    spec = time if time in SPECS else parse_time_ms(time)
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        wanted: dict[TopicPartition, int | str] = dict.fromkeys(_partitions(admin, name, partition), spec)
+        found = sorted(admin.list_offsets(wanted).items())
+    if as_json:
+        print_json(
+            [
+                {
+                    "partition": tp.partition,
+                    "offset": info.offset,
+                    "timestamp_ms": info.timestamp_ms,
+                    "leader_epoch": info.leader_epoch,
+                }
+                for tp, info in found
+            ]
+        )
+        return
+    print_table(
+        ["partition", "offset", "timestamp_ms"],
+        [(tp.partition, _shown(info.offset), _shown(info.timestamp_ms)) for tp, info in found],
+    )
+
+
+def delete_records(
+    name: TopicName,
+    partition: Partitions = None,
+    before_offset: Annotated[
+        int | None, typer.Option("--before-offset", metavar="N", help="Delete every record below this offset.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Delete everything that can be read now.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the oldest records of a topic for good, and show where each partition begins now."""
+    if everything == (before_offset is not None):
+        raise ConfigError("give either --before-offset N or --all")
+    if before_offset is not None and before_offset < 0:
+        raise ConfigError(f"--before-offset {before_offset}: must not be negative; --all deletes everything")
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        partitions = _partitions(admin, name, partition)
+        if before_offset is not None and not partition and len(partitions) > 1:
+            raise ConfigError(
+                f"--before-offset {before_offset}: {name} has {len(partitions)} partitions, each with offsets of its"
+                " own; say which with -p N"
+            )
+        offset = EVERYTHING if before_offset is None else before_offset
+        low_watermarks = sorted(admin.delete_records(dict.fromkeys(partitions, offset)).items())
+    if as_json:
+        print_json([{"partition": tp.partition, "low_watermark": low} for tp, low in low_watermarks])
+    else:
+        print_table(["partition", "low_watermark"], [(tp.partition, low) for tp, low in low_watermarks])
+
+
+def parse_time_ms(text: str) -> int:
+    """A time as ms since 1970."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"--time {text}: must be {', '.join(SPECS)}, ms since 1970, or a time like 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def _partitions(admin: Admin, name: str, chosen: list[int] | None) -> list[TopicPartition]:
+    from penstock import TopicPartition
+
+    if chosen:
+        return [TopicPartition(name, number) for number in chosen]
+    return [TopicPartition(name, info.partition) for info in admin.describe_topic(name).partitions]
+
+
+def _shown(number: int) -> int | str:
+    return number if number >= 0 else "-"
