@@ -17,6 +17,7 @@ Written atomically. Not here: what the offsets mean, and what it means that a ch
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
@@ -37,7 +38,9 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
     rows = _read_rows(fs, path, 3)
     if rows is None:
         return None
-    return {TopicPartition(topic, _number(path, part)): _number(path, offset) for topic, part, offset in rows}
+    return {
+        TopicPartition(sys.intern(topic), _number(path, part)): _number(path, offset) for topic, part, offset in rows
+    }
 
 
 def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:

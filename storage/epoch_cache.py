@@ -30,12 +30,11 @@ class EpochSnapshot(NamedTuple):
 class EpochCache:
     """Epoch entries, ascending; changed on one thread, persisted on any."""
 
-    __slots__ = ("_closed", "_entries", "_fs", "_lock", "_path", "_persisted_version", "_version")
+    __slots__ = ("_closed", "_directory", "_entries", "_fs", "_lock", "_persisted_version", "_version")
 
     def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...]) -> None:
         """`entries` are what the file holds."""
-        self._fs = fs
-        self._path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._fs, self._directory = fs, directory
         self._entries = entries
         self._version = self._persisted_version = 0
         self._lock = threading.Lock()
@@ -77,7 +76,7 @@ class EpochCache:
         with self._lock:
             if self._closed or snapshot.version <= self._persisted_version:
                 return
-            write_epochs(self._fs, self._path, snapshot.entries)
+            write_epochs(self._fs, f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", snapshot.entries)
             self._persisted_version = snapshot.version
 
     def close(self) -> None:
@@ -86,4 +85,4 @@ class EpochCache:
             self._closed = True
 
     def __repr__(self) -> str:
-        return f"EpochCache({self._path}, {len(self._entries)} entries, latest {self.latest_epoch})"
+        return f"EpochCache({self._directory}, {len(self._entries)} entries, latest {self.latest_epoch})"

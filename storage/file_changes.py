@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from storage.atomic_file import write_atomically
@@ -51,7 +50,7 @@ class FileChanges:
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs, self._directory = fs, directory
         self._lock = threading.Lock()
-        self._steps: deque[Step] = deque()
+        self._steps: list[Step] = []
         self._deleted: dict[str, int | None] = {}
         """Files on their way out, and when they were first seen as such; None: not seen yet."""
 
@@ -120,7 +119,7 @@ class FileChanges:
         with self._lock:
             while self._steps:
                 self._steps[0]()
-                self._steps.popleft()
+                self._steps.pop(0)
 
     def cancel(self) -> None:
         """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap."""

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from penstock.types import TopicPartition, new_uuid
 
@@ -67,7 +68,7 @@ def partition_directory(topic_partition: TopicPartition) -> str:
 def parse_partition_directory(name: str) -> TopicPartition | None:
     """The partition that a directory holds; None when the name is not one of ours."""
     match = _PARTITION.match(name)
-    return TopicPartition(match["topic"], int(match["partition"])) if match else None
+    return TopicPartition(sys.intern(match["topic"]), int(match["partition"])) if match else None
 
 
 def set_aside_directory(topic_partition: TopicPartition, suffix: str) -> str:

@@ -22,6 +22,10 @@ Bytes = bytes | bytearray | memoryview
 
 
 class FileSystem(Protocol):
+READ_BYTES = 1024 * 1024
+"""A file that is read whole is small, nearly always: one read, and no look at its size before."""
+
+
     """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
 
     def open(self, path: str, *, create: bool = False) -> int:
@@ -69,6 +73,10 @@ class FileSystem(Protocol):
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces a file that has the target's name."""
         ...
+    def entries(self, path: str) -> dict[str, bool]:
+        """The names in a directory, sorted, and whether each is a directory: in one look."""
+        ...
+
 
     def unlink(self, path: str) -> None: ...
 
@@ -118,8 +126,14 @@ class OsFileSystem:
         return mode is not None and stat.S_ISDIR(mode)
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            chunks = [os.read(fd, READ_BYTES)]
+            while len(chunks[-1]) == READ_BYTES:
+                chunks.append(os.read(fd, READ_BYTES))
+        finally:
+            os.close(fd)
+        return b"".join(chunks) if len(chunks) > 1 else chunks[0]
 
     def listdir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
@@ -135,6 +149,10 @@ class OsFileSystem:
 
     def unlink(self, path: str) -> None:
         os.unlink(path)
+    def entries(self, path: str) -> dict[str, bool]:
+        with os.scandir(path) as found:
+            return dict(sorted((entry.name, entry.is_dir()) for entry in found))
+
 
     def fsync_dir(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -58,7 +58,7 @@ class Log:
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()
         self._changes = FileChanges(fs, directory)
-        self._gaps = OffsetGaps(fs, directory)
+        self._gaps = OffsetGaps(fs, directory, recovered.may_have_gaps)
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
         self._health = LogHealth(directory)

@@ -78,10 +78,10 @@ def find_logs(fs: FileSystem, directories: Sequence[LogDirectory]) -> Findings:
 
 
 def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:
-    for name in fs.listdir(path):
-        topic_partition, suffix = parse_partition_directory(name), set_aside_suffix(name)
-        if (topic_partition is None and suffix is None) or not fs.is_directory(f"{path}/{name}"):
+    for name, is_directory in fs.entries(path).items():
+        if not is_directory:
             continue
+        topic_partition, suffix = parse_partition_directory(name), set_aside_suffix(name)
         if suffix is not None:
             set_aside[f"{path}/{name}"] = suffix
         if topic_partition is not None:

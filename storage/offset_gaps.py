@@ -15,9 +15,9 @@ class OffsetGaps:
 
     __slots__ = ("_directory", "_fs", "_is_marked", "allowed")
 
-    def __init__(self, fs: FileSystem, directory: str) -> None:
+    def __init__(self, fs: FileSystem, directory: str, is_marked: bool) -> None:
         self._fs, self._directory = fs, directory
-        self.allowed = self._is_marked = may_have_gaps(fs, directory)
+        self.allowed = self._is_marked = is_marked
         """True also while the mark is only queued, with the swap that brings the first gap."""
 
     def mark(self) -> None:

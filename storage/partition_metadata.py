@@ -12,6 +12,7 @@ topic's, be set aside, and an empty one would stand in its place. Version 0 is K
 from __future__ import annotations
 
 import re
+import sys
 
 from penstock.errors import CorruptFileError
 from storage.atomic_file import read_text, write_atomically
@@ -33,7 +34,7 @@ def read_topic_id(fs: FileSystem, directory: str) -> str | None:
     match = _CONTENT.fullmatch(unseal(path, text) if sealed else text)
     if match is None:
         raise CorruptFileError(path, 0, f"not 'version: {VERSION}' and 'topic_id: …' but {text[:80]!r}")
-    return match["id"]
+    return sys.intern(match["id"])  # one string for all partitions of a topic
 
 
 def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:

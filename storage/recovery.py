@@ -30,13 +30,14 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from typing import NamedTuple
 from penstock.errors import CorruptFileError
 from storage.batch_scan import scan_headers, verify
 from storage.epoch_cache import EpochCache
 from storage.epoch_witness import EpochWitness
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
-from storage.offset_gaps import may_have_gaps
+from storage.file_names import OFFSET_GAPS
 from storage.segment import Place, Segment
 from storage.segment_files import find_segments, tidy
 
@@ -65,11 +66,12 @@ class RecoveredLog:
     """How much of a torn tail was cut."""
 
 
+    may_have_gaps: bool
 def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown) -> RecoveredLog:
     """Everything needed to go on with a log; creates the first segment of an empty one."""
-    tidy(fs, directory)
-    segments = find_segments(fs, directory, config.index_interval_bytes)
-    recovery = _Recovery(fs, directory, config, last_known, segments)
+    entries = tidy(fs, directory)
+    segments = find_segments(fs, directory, config.index_interval_bytes, entries)
+    recovery = _Recovery(fs, directory, config, last_known, _Found(segments, OFFSET_GAPS in entries))
     try:
         recovery.run()
         return recovery.result()
@@ -81,13 +83,17 @@ def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known:
 
 class _Recovery:
     """One opening of one log."""
+class _Found(NamedTuple):
+    """What stands in the log's directory."""
 
-    def __init__(
-        self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, segments: list[Segment]
-    ) -> None:
+    segments: list[Segment]
+    may_have_gaps: bool
+
+
+
+    def __init__(self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, found: _Found) -> None:
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
-        self._may_have_gaps = may_have_gaps(fs, directory)
-        self._segments = segments
+        self._segments, self._may_have_gaps = found
         self._cut_bytes = 0
         self._bound = last_known.recovery_point or 0
         self._epochs = EpochWitness(fs, directory, self._bound)
@@ -211,4 +217,4 @@ class _Recovery:
         cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
         for segment in self._segments:  # most logs of a node are idle, and cost nothing then
             segment.release()
-        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)
+        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes, self._may_have_gaps)

@@ -28,6 +28,8 @@ from storage.segment_indexes import SegmentIndexes
 
 KNOWN_PLACES = 1024
 """Boundaries remembered in each of two generations: more than the appends between two high watermarks."""
+_NONE_KNOWN: dict[int, int] = {}
+"""Of every segment that was not read yet; never changed."""
 _CLOSED = -1
 
 
@@ -80,8 +82,7 @@ class Segment:
         self._pinned = False
         self._checked_to = self._opened_bytes = 0
         self._first_timestamp_ms: int | None = None
-        self._known: dict[int, int] = {}
-        self._known_before: dict[int, int] = {}
+        self._known = self._known_before = _NONE_KNOWN
 
     def create(self) -> None:
         """Make the file; its name is durable only after an fsync of the directory."""
@@ -214,7 +215,9 @@ class Segment:
         return end
 
     def _remember(self, offset: int, position: int) -> None:
-        if len(self._known) >= KNOWN_PLACES:
+        if not self._known:
+            self._known = {}
+        elif len(self._known) >= KNOWN_PLACES:
             self._known_before, self._known = self._known, {}
         self._known[offset] = position
 
@@ -224,7 +227,7 @@ class Segment:
         """Cut the file at a boundary; durable only after a flush."""
         self.indexes.load(self.file())
         self._fs.truncate(self.fd(), place.position)
-        self._known, self._known_before = {}, {}
+        self._known = self._known_before = _NONE_KNOWN
         self.size_bytes, self.next_offset = place.position, place.offset
         self._opened_bytes = min(self._opened_bytes, place.position)
         self.synced_bytes = -1
@@ -257,7 +260,7 @@ class Segment:
         if self._pinned:
             return
         self.indexes.release()
-        self._known, self._known_before = {}, {}
+        self._known = self._known_before = _NONE_KNOWN
         self.close()
 
     def may_close(self, *, forced: bool) -> bool:

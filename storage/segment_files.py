@@ -9,6 +9,7 @@ are left alone. All of this may be interrupted and done again. Not here: whether
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
 from storage.batch_scan import MAX_OFFSETS, LogFile, scan_headers
@@ -30,17 +31,24 @@ from storage.segment import Segment
 _log = logging.getLogger(__name__)
 
 
-def tidy(fs: FileSystem, directory: str) -> None:
-    """Finish or undo what a crash interrupted."""
-    names = fs.listdir(directory)
-    for name in names:
-        if name.endswith((TMP_SUFFIX, DELETED_SUFFIX, CLEANED_SUFFIX)) and not fs.is_directory(f"{directory}/{name}"):
-            _log.info("%s/%s: removing what an interrupted operation left", directory, name)
-            fs.unlink(f"{directory}/{name}")
-    for name in names:
-        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
-            _finish_swap(fs, directory, name)
-    _remove_orphans(fs, directory)
+def tidy(fs: FileSystem, directory: str) -> dict[str, bool]:
+    """Finish or undo what a crash interrupted; what there is now, and which of it are directories."""
+    entries = fs.entries(directory)
+    leftovers = [
+        name
+        for name, is_directory in entries.items()
+        if name.endswith((TMP_SUFFIX, DELETED_SUFFIX, CLEANED_SUFFIX)) and not is_directory
+    ]
+    swaps = [name for name in entries if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    for name in leftovers:
+        _log.info("%s/%s: removing what an interrupted operation left", directory, name)
+        fs.unlink(f"{directory}/{name}")
+    for name in swaps:
+        _finish_swap(fs, directory, name)
+    if leftovers or swaps:
+        entries = fs.entries(directory)
+    _remove_orphans(fs, directory, entries)
+    return entries
 
 
 def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
@@ -78,21 +86,23 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
         fs.close(fd)
 
 
-def _remove_orphans(fs: FileSystem, directory: str) -> None:
-    names = set(fs.listdir(directory))
-    for name in sorted(names):
+def _remove_orphans(fs: FileSystem, directory: str, entries: dict[str, bool]) -> None:
+    for name in tuple(entries):
         found = parse_segment_file(name.removesuffix(SWAP_SUFFIX))
-        if found is not None and found[1] != LOG_SUFFIX and file_stem(found[0]) + LOG_SUFFIX not in names:
+        if found is not None and found[1] != LOG_SUFFIX and file_stem(found[0]) + LOG_SUFFIX not in entries:
             _log.info("%s/%s: removing an index without its log", directory, name)
             fs.unlink(f"{directory}/{name}")
+            del entries[name]
 
 
-def find_segments(fs: FileSystem, directory: str, interval_bytes: int) -> list[Segment]:
+def find_segments(
+    fs: FileSystem, directory: str, interval_bytes: int, entries: Mapping[str, bool] | None = None
+) -> list[Segment]:
     """The segments in order, each taken to reach to the next one, the newest as far as can be; nothing is opened."""
     bases = []
-    for name in fs.listdir(directory):
+    for name, is_directory in (fs.entries(directory) if entries is None else entries).items():
         found = parse_segment_file(name)
-        if found is not None and fs.is_directory(f"{directory}/{name}"):
+        if found is not None and is_directory:
             raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a segment's file should be")
         if found is not None and found[1] == LOG_SUFFIX:
             bases.append(found[0])

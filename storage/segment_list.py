@@ -1,16 +1,16 @@
 """The segments of one log in order: which one holds an offset, reading across them, adding, dropping and replacing.
 
 Only a few full segments keep a descriptor and their indexes in memory, and of an idle log none (`open_files.py`).
-Truncation drops the
-newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the other end or is replaced
-in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the next one begins, always:
-gaps, where there are any, are inside segments. Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
+Truncation drops the newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the
+other end or is replaced in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the
+next one begins, always: gaps, where there are any, are inside segments.
+
+Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -39,7 +39,8 @@ class SegmentList:
         for segment in segments:
             segment.open_files = open_files
         self._bases = [segment.base_offset for segment in segments]
-        self._warm: OrderedDict[int, Segment] = OrderedDict()
+        self._warm: dict[int, Segment] = {}
+        """Longest unused first."""
 
     @property
     def active(self) -> Segment:
@@ -96,10 +97,10 @@ class SegmentList:
 
     def _keep_warm(self, segment: Segment) -> None:
         """A full segment was used: it stays open, and the one that was used longest ago is closed."""
+        self._warm.pop(segment.base_offset, None)
         self._warm[segment.base_offset] = segment
-        self._warm.move_to_end(segment.base_offset)
         if len(self._warm) > WARM_SEGMENTS:
-            self._warm.popitem(last=False)[1].release()
+            self._warm.pop(next(iter(self._warm))).release()
 
     def start_new(self, base_offset: int, interval_bytes: int) -> None:
         """A new active segment; its name is durable only after an fsync of the directory."""
