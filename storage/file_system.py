@@ -11,21 +11,22 @@ failed fsync is never retried: the kernel may have dropped the dirty pages, ATC'
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 Bytes = bytes | bytearray | memoryview
 """What a write accepts; never copied on the way to the kernel."""
 
 
-class FileSystem(Protocol):
 READ_BYTES = 1024 * 1024
 """A file that is read whole is small, nearly always: one read, and no look at its size before."""
 
 
+class FileSystem(Protocol):
     """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
 
     def open(self, path: str, *, create: bool = False) -> int:
@@ -46,7 +47,13 @@ READ_BYTES = 1024 * 1024
 
     def truncate(self, fd: int, size: int) -> None: ...
 
-    def fdatasync(self, fd: int) -> None: ...
+    def fdatasync(self, fd: int) -> None:
+        """A failure is never ENOSPC: it is no shortage after which the same will work (`disk_errors.py`)."""
+        ...
+
+    def drop_cache(self, fd: int, position: int) -> None:
+        """From there on, the next reads are the disk's: after a failed fsync the page cache may hold what it lacks."""
+        ...
 
     def size(self, path: str) -> int: ...
 
@@ -66,6 +73,10 @@ READ_BYTES = 1024 * 1024
 
     def listdir(self, path: str) -> list[str]: ...
 
+    def entries(self, path: str) -> dict[str, bool]:
+        """The names in a directory, sorted, and whether each is a directory: in one look."""
+        ...
+
     def mkdir(self, path: str) -> None: ...
 
     def rmdir(self, path: str) -> None: ...
@@ -73,10 +84,6 @@ READ_BYTES = 1024 * 1024
     def rename(self, source: str, target: str) -> None:
         """Atomic; replaces a file that has the target's name."""
         ...
-    def entries(self, path: str) -> dict[str, bool]:
-        """The names in a directory, sorted, and whether each is a directory: in one look."""
-        ...
-
 
     def unlink(self, path: str) -> None: ...
 
@@ -110,7 +117,11 @@ class OsFileSystem:
         os.ftruncate(fd, size)
 
     def fdatasync(self, fd: int) -> None:
-        os.fdatasync(fd)
+        _final(os.fdatasync, fd)
+
+    def drop_cache(self, fd: int, position: int) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, position, 0, os.POSIX_FADV_DONTNEED)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
@@ -138,6 +149,10 @@ class OsFileSystem:
     def listdir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
+    def entries(self, path: str) -> dict[str, bool]:
+        with os.scandir(path) as found:
+            return dict(sorted((entry.name, entry.is_dir()) for entry in found))
+
     def mkdir(self, path: str) -> None:
         os.mkdir(path)
 
@@ -149,15 +164,11 @@ class OsFileSystem:
 
     def unlink(self, path: str) -> None:
         os.unlink(path)
-    def entries(self, path: str) -> dict[str, bool]:
-        with os.scandir(path) as found:
-            return dict(sorted((entry.name, entry.is_dir()) for entry in found))
-
 
     def fsync_dir(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            _final(os.fsync, fd)
         finally:
             os.close(fd)
 
@@ -172,6 +183,15 @@ class OsFileSystem:
 
     def __repr__(self) -> str:
         return "OsFileSystem()"
+
+
+def _final(sync: Callable[[int], None], fd: int) -> None:
+    try:
+        sync(fd)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(errno.EIO, f"{sync.__name__}: {error.strerror}") from error
+        raise
 
 
 def _mode(path: str) -> int | None:

@@ -181,7 +181,7 @@ class Log:
         full = self._segments.active
         if not full.size_bytes:
             return
-        with self._health.failing("flush"):
+        with self._health.refusing("flush"):
             self._flushing.sync_directories()
         self._segments.start_new(self.log_end_offset, self.config.index_interval_bytes)
         self._flushing.rolled(full)
@@ -211,12 +211,14 @@ class Log:
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
         """The first record at or after the time; None when there is none."""
         self._health.must_be_open()
-        return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        with self._health.reading():
+            return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self, below: int | None = None) -> TimestampAndOffset | None:
         """The first record with the largest timestamp, of all or of those below an offset; None when there is none."""
         self._health.must_be_open()
-        return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
+        with self._health.reading():
+            return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
 
     # Flushing
 
@@ -265,7 +267,8 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         segment = self._segments.holding(offset)
-        place = segment.place_of(offset)
+        with self._health.reading():
+            place = segment.place_of(offset)
         cut_at = min(place.offset, offset)
         self._before_truncation(segment.base_offset if self._gaps.allowed else cut_at)
         with self._health.failing("truncate"):
@@ -282,9 +285,7 @@ class Log:
         self._health.must_be_writable()
         self._before_truncation(0)
         with self._health.failing("truncate"):
-            while len(self._segments):
-                self._segments.drop_newest()
-            self._segments.start_new(offset, self.config.index_interval_bytes)
+            self._segments.start_over(offset, self.config.index_interval_bytes)
         self.log_start_offset = self.log_end_offset = offset
         self._epochs.clear()
         self._after_truncation()
@@ -366,9 +367,9 @@ class Log:
         """Flush everything and write the indexes, so that the next start has nothing to do."""
         if not self.closed:
             try:
-                if self._health.failure is None:
-                    self._changes.run()
-                    self._flush_now(closing=True)
+                self._health.must_be_writable()  # what a failed log holds is not durable, and its dir not clean
+                self._changes.run()
+                self._flush_now(closing=True)
             finally:
                 self.abandon()
 

@@ -49,6 +49,14 @@ class LogHealth:
         except OSError as error:
             raise self.refuse(action, error) from error
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """An error of the disk inside is raised as the typed error; what it means is for the broker to say."""
+        try:
+            yield
+        except OSError as error:
+            raise storage_error("read", self.path, error) from error
+
     def must_be_open(self) -> None:
         if self.closed:
             raise KafkaStorageError(f"{self.path}: the log is closed")

@@ -28,16 +28,18 @@ Not here: where R comes from (`log_directory.py`), what an offline log means (br
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
-
 from typing import NamedTuple
+
 from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
 from storage.batch_scan import scan_headers, verify
 from storage.epoch_cache import EpochCache
 from storage.epoch_witness import EpochWitness
+from storage.file_names import OFFSET_GAPS
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
-from storage.file_names import OFFSET_GAPS
 from storage.segment import Place, Segment
 from storage.segment_files import find_segments, tidy
 
@@ -64,9 +66,9 @@ class RecoveredLog:
     log_end_offset: int
     cut_bytes: int
     """How much of a torn tail was cut."""
-
-
     may_have_gaps: bool
+
+
 def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown) -> RecoveredLog:
     """Everything needed to go on with a log; creates the first segment of an empty one."""
     entries = tidy(fs, directory)
@@ -81,8 +83,6 @@ def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known:
         raise
 
 
-class _Recovery:
-    """One opening of one log."""
 class _Found(NamedTuple):
     """What stands in the log's directory."""
 
@@ -90,6 +90,8 @@ class _Found(NamedTuple):
     may_have_gaps: bool
 
 
+class _Recovery:
+    """One opening of one log."""
 
     def __init__(self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, found: _Found) -> None:
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
@@ -165,7 +167,7 @@ class _Found(NamedTuple):
             return place, CorruptFileError(segment.log_path, 0, apart)
         place = Place(0, segment.base_offset)
         try:
-            for position, header in verify(segment.file(), 0):
+            for position, header in self._verified(segment):
                 why = self._breaks_off(header.base_offset, place.offset) or self._epochs.wrong(header, place.offset)
                 if why:
                     return place, CorruptFileError(segment.log_path, position, why)
@@ -174,6 +176,23 @@ class _Found(NamedTuple):
         except CorruptFileError as damage:
             return place, damage
         return place, None
+
+    def _verified(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
+        """Every batch; those that were not flushed for sure as the disk has them, not as the page cache does.
+
+        After an fsync that failed, the cache keeps showing what the disk has not got, and no later fsync writes it
+        (ATC'20). The node that met the failure has stopped using the log; its next start would repeat the mistake.
+        """
+        file = segment.file()
+        for position, header in verify(file, 0):
+            if header.next_offset > self._bound:
+                break
+            yield position, header
+        else:
+            return
+        self._fs.fdatasync(file.fd)
+        self._fs.drop_cache(file.fd, position)
+        yield from verify(file, position)
 
     def _breaks_off(self, offset: int, expected: int) -> str | None:
         """Offsets are dense, but for what the cleaner took out."""

@@ -272,6 +272,7 @@ class SegmentIndexes:
         _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
         self.rebuilds += 1
         self._clear(OffsetIndex(), TimeIndex())
+        self.loaded = False  # until all of it is there: half an index would be believed
         for position, header in verify(file, 0):
             self.note(position, header)
         self.loaded = self.dirty = True

@@ -114,7 +114,7 @@ class SegmentList:
         self._bases.append(base_offset)
 
     def drop_newest(self) -> None:
-        """Durable when it returns. The list may be empty then, for a moment."""
+        """Durable when it returns; never the only one."""
         segment = self._segments.pop()
         self._bases.pop()
         self._warm.pop(segment.base_offset, None)
@@ -129,6 +129,20 @@ class SegmentList:
             self._warm.pop(segment.base_offset, None)
             self._segments[-1] = segment.renewed()
         self.active.truncate_to(place)
+
+    def start_over(self, base_offset: int, interval_bytes: int) -> None:
+        """Drop everything and begin with an empty segment. An error in between leaves the list as it is, but broken."""
+        for at, segment in reversed(list(enumerate(self._segments))):
+            segment.delete()
+            self._fs.fsync_dir(self._directory)
+            if at > 0:
+                self._segments.pop()
+                self._bases.pop()
+        self._warm.clear()
+        new = Segment(self._fs, self._directory, base_offset, interval_bytes)
+        new.open_files = self._open_files
+        new.create()
+        self._segments, self._bases = [new], [base_offset]
 
     def take_oldest(self, count: int) -> list[Segment]:
         """Up to `count` of the oldest, never the active one, leave the list; their files stay."""

@@ -43,7 +43,7 @@ def _look_up(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndO
     """A look-up by time reads the log: what is wrong with the disk there is the partition's trouble, as in a read."""
     try:
         return _find(partition, asked)
-    except (OSError, CorruptFileError) as error:
+    except (OSError, CorruptFileError, KafkaStorageError) as error:
         partition.on_disk_error(partition, error)
         raise KafkaStorageError(f"{partition.topic_partition}: reading failed: {error}") from error
 

@@ -46,14 +46,17 @@ class File:
         self.pending.append((at, content))
 
     def sync(self) -> None:
-        if self.pages_dropped:
-            durable = bytearray(self.durable)
-            for at, content in self.pending:
-                _apply(durable, at, content)
-            self.durable = bytes(durable)
-        else:
-            self.durable = bytes(self.data)
+        self.durable = self.after_sync()
         self.pending.clear()
+
+    def after_sync(self) -> bytes:
+        """What the disk has once everything that is dirty was written."""
+        if not self.pages_dropped:
+            return bytes(self.data)
+        durable = bytearray(self.durable)
+        for at, content in self.pending:
+            _apply(durable, at, content)
+        return bytes(durable)
 
     def drop_pages(self) -> None:
         """The sync failed: what was dirty counts as clean from now on, and is not on the disk. A cut is no page."""
@@ -167,6 +170,13 @@ class LosingFileSystem:
                 raise
             if not self.lazy_fdatasync:
                 file.sync()
+
+    def drop_cache(self, fd: int, position: int) -> None:
+        with self._mutex:
+            self._must_run("drop_cache")
+            file = self._held(fd)
+            if file.pages_dropped:
+                file.data[position:] = file.after_sync()[position:]
 
     def size(self, path: str) -> int:
         with self._mutex:
