@@ -51,7 +51,7 @@ class FakeLog:
     def append(self, records: bytes) -> int:
         base = self.end_offset
         for at, header in iter_headers(records):
-            start, end = self.end_offset, self.end_offset + header.record_count
+            start, end = self.end_offset, self.end_offset + header.last_offset_delta + 1
             if not self.discard:
                 body = records[at + PLACEMENT_BYTES : at + header.size_bytes]
                 data = placement(start, header.batch_length, self.epoch) + body

@@ -59,6 +59,19 @@ class FakeLogClient:
         log.batches.append((log.end, log.end + count, timestamp_ms, data))
         log.end += count
 
+    def append_compacted(self, topic: str, partition: int, deltas: list[int], size: int) -> None:
+        """One batch that had `size` records, of which compaction has left these; perhaps none."""
+        log = self.logs[TopicPartition(topic, partition)]
+        data = build_batch(
+            [f"{topic}-{partition}@{log.end + delta}".encode() for delta in deltas],
+            timestamps_ms=[1000] * len(deltas),
+            offset_deltas=deltas,
+            last_offset_delta=size - 1,
+            base_offset=log.end,
+        )
+        log.batches.append((log.end, log.end + size, 1000, data))
+        log.end += size
+
     def delete_below(self, topic: str, partition: int, offset: int) -> None:
         self.logs[TopicPartition(topic, partition)].start = offset
 
