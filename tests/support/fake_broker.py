@@ -1,9 +1,9 @@
 """A fake cluster for client tests: real gRPC, real record batches, logs in memory, and errors on demand.
 
 Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
-`fail_produce` and `fail_fetch` queue errors for a partition (each is used once), `silence` lets a node swallow
-requests, `break_streams` ends its open streams, `move_leader` moves a partition, `truncate` loses records. It checks
-nothing that a real broker checks.
+`fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once), `silence` lets a node
+swallow requests, `break_streams` ends its open streams, `move_leader` moves a partition, `truncate` loses records. It
+checks nothing that a real broker checks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import uvloop
 from penstock.epochs import diverging_epoch
 from penstock.errors import ApiError, OffsetOutOfRangeError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc, common_pb2
+from penstock.pb import broker_pb2_grpc, common_pb2, configs_pb2
 from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
 from penstock.types import EpochEntry, TopicPartition
 
@@ -86,6 +86,10 @@ class FakeCluster:
         self.controller_id = 1
         self.produced: list[tuple[int, pb.ProduceRequest]] = []
         self.fetches: list[tuple[int, pb.FetchRequest]] = []
+        self.deletions: list[tuple[int, pb.DeleteRecordsRequest]] = []
+        self.alterations: list[configs_pb2.AlterConfigsRequest] = []
+        self.metadata_offset = 0  # of a change; the nodes have heard of everything up to `heard_offset`
+        self.heard_offset = 0
         self.metadata_requests = 0
         self.keep_requests = True
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
@@ -93,6 +97,7 @@ class FakeCluster:
         self._discard = discard
         self._produce_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
+        self._delete_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._silent: set[int] = set()
         self._contexts: dict[int, set[Any]] = defaultdict(set)
         self._servers: dict[int, Any] = {}
@@ -163,6 +168,9 @@ class FakeCluster:
     def fail_fetch(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._fetch_errors[TopicPartition(topic, partition)].extend(errors)
 
+    def fail_delete(self, topic: str, partition: int, *errors: ApiError) -> None:
+        self._delete_errors[TopicPartition(topic, partition)].extend(errors)
+
     def silence(self, node_id: int, on: bool = True) -> None:
         """Produce requests are taken, appended, and never answered."""
         (self._silent.add if on else self._silent.discard)(node_id)
@@ -225,7 +233,8 @@ class FakeCluster:
         return None
 
     def next_error(self, errors: str, tp: TopicPartition) -> common_pb2.Error | None:
-        queue = (self._produce_errors if errors == "produce" else self._fetch_errors)[tp]
+        queues = {"produce": self._produce_errors, "fetch": self._fetch_errors, "delete": self._delete_errors}
+        queue = queues[errors][tp]
         return encode_error(queue.popleft()) if queue else None
 
     def is_silent(self, node_id: int) -> bool:
@@ -379,7 +388,10 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
     async def Metadata(self, request: Any, context: Any) -> Any:
         cluster = self._cluster
         cluster.metadata_requests += 1
-        answer = pb.MetadataResponse(cluster_id="fake", controller_id=cluster.controller_id)
+        answer = pb.MetadataResponse(
+            cluster_id="fake", controller_id=cluster.controller_id, metadata_offset=cluster.heard_offset
+        )
+        cluster.heard_offset += 1
         answer.brokers.extend(self._brokers())
         names = cluster.topics if request.all_topics else request.topics
         hidden = cluster.hide_topics_for > 0
@@ -431,6 +443,49 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
                 result.error.code, result.error.message = 3, f"topic {name} is not known"
             for tp in [tp for tp in self._cluster.logs if tp.topic == name]:
                 del self._cluster.logs[tp]
+        return answer
+
+    async def DeleteRecords(self, request: Any, context: Any) -> Any:
+        cluster = self._cluster
+        cluster.deletions.append((self._node_id, request))
+        answer = pb.DeleteRecordsResponse()
+        for part in request.partitions:
+            tp = TopicPartition(part.topic, part.partition)
+            result = answer.partitions.add(topic=part.topic, partition=part.partition, low_watermark=-1)
+            error = cluster.leadership_error(self._node_id, tp) or cluster.next_error("delete", tp)
+            if error is not None:
+                result.error.CopyFrom(error)
+                continue
+            if part.before_offset > cluster.logs[tp].log_start_offset:
+                cluster.delete_below(*tp, part.before_offset)
+            result.low_watermark = cluster.logs[tp].log_start_offset
+        return answer
+
+    async def AlterConfigs(self, request: Any, context: Any) -> Any:
+        cluster = self._cluster
+        cluster.alterations.append(request)
+        answer = configs_pb2.AlterConfigsResponse(metadata_offset=cluster.metadata_offset)
+        for resource in request.resources:
+            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
+            if resource.resource_name not in cluster.topics:
+                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+            elif not request.validate_only:
+                for change in resource.changes:
+                    cluster.configs[resource.resource_name][change.key] = change.value
+        return answer
+
+    async def DescribeConfigs(self, request: Any, context: Any) -> Any:
+        answer = configs_pb2.DescribeConfigsResponse()
+        for resource in request.resources:
+            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
+            if resource.resource_type == "broker":
+                result.configs.add(key="node.id", value=str(self._node_id), source="CONFIG_SOURCE_STATIC_BROKER_CONFIG")
+            elif resource.resource_name not in self._cluster.topics:
+                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+            else:
+                for key, value in self._cluster.configs[resource.resource_name].items():
+                    result.configs.add(key=key, value=value, source=1, type="string", documentation="says nothing")
+                result.configs.add(key="segment.bytes", value="1", source=5, type="int")
         return answer
 
     async def DescribeCluster(self, request: Any, context: Any) -> Any:

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Admin, TopicPartition
-from penstock.errors import TopicExistsError, UnknownTopicOrPartitionError
+from penstock.client import by_leader
+from penstock.client.admin_types import ConfigEntry
+from penstock.client.configs import config_changes
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    RequestTimedOutError,
+    TimedOutError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.builder import build_batch
 from tests.support.fake_broker import FakeCluster
 
 
@@ -64,3 +76,124 @@ def test_a_node_that_is_down_is_passed_over(cluster: FakeCluster) -> None:
         cluster.stop_node(2)
         for _ in range(4):
             assert admin.describe_cluster().cluster_id == "fake"
+
+
+# Configs
+
+
+def test_a_config_value_is_written_in_kafkas_spelling() -> None:
+    changes = config_changes({"a": 5, "b": True, "c": None, "d": ["x", "y"]}, {"e": "x"}, {"f": ("x", "y")})
+    assert [(change.key, change.operation.name, change.value) for change in changes] == [
+        ("a", "SET", "5"),
+        ("b", "SET", "true"),
+        ("c", "DELETE", ""),
+        ("d", "SET", "x,y"),
+        ("e", "APPEND", "x"),
+        ("f", "SUBTRACT", "x,y"),
+    ]
+
+
+def test_a_topics_config_is_described_with_its_sources(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", config={"retention.ms": "5"})
+    with Admin(cluster.bootstrap) as admin:
+        found = admin.describe_topic_config("t")
+        assert found["retention.ms"] == ConfigEntry(
+            "retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "string", "says nothing"
+        )
+        assert [entry.is_default for entry in found.values()] == [False, True]
+        with pytest.raises(UnknownTopicOrPartitionError, match="nope"):
+            admin.describe_topic_config("nope")
+
+
+def test_a_brokers_config_is_told_by_that_broker(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        assert [admin.describe_broker_config(node)["node.id"].value for node in (1, 2, 3)] == ["1", "2", "3"]
+        with pytest.raises(BrokerIdNotRegisteredError, match="broker 9"):
+            admin.describe_broker_config(9)
+
+
+def test_altering_waits_until_every_broker_has_heard_of_it(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin:
+        admin.list_topics()
+        cluster.metadata_offset = cluster.heard_offset + 5
+        admin.alter_topic_config("t", {"retention.ms": 5})
+        assert cluster.heard_offset > cluster.metadata_offset
+        assert cluster.configs["t"] == {"retention.ms": "5"}
+        with pytest.raises(UnknownTopicOrPartitionError, match="nope"):
+            admin.alter_topic_config("nope", {"retention.ms": 5})
+
+
+def test_validating_changes_nothing_and_waits_for_nobody(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin:
+        cluster.metadata_offset = 10**9
+        admin.alter_topic_config("t", {"retention.ms": 5}, validate_only=True)
+        assert cluster.configs["t"] == {} and cluster.alterations[-1].validate_only
+
+
+# Deletion
+
+
+def _append(cluster: FakeCluster, partition: int, count: int) -> None:
+    for _ in range(count):
+        cluster.append("t", partition, build_batch([b"v"], timestamps_ms=1))
+
+
+def test_records_are_deleted_by_their_leaders(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", 3)
+    for partition in range(3):
+        _append(cluster, partition, 5)
+    with Admin(cluster.bootstrap) as admin:
+        wanted = {TopicPartition("t", partition): partition + 1 for partition in range(3)}
+        assert admin.delete_records(wanted) == wanted
+    assert sorted((node, request.partitions[0].partition) for node, request in cluster.deletions) == [
+        (1, 0),
+        (2, 1),
+        (3, 2),
+    ]
+
+
+def test_everything_is_what_was_there_when_the_first_attempt_was_made(cluster: FakeCluster) -> None:
+    """An answer that was lost is asked for again; what was written meanwhile is not to be deleted by that."""
+    cluster.create_topic("t")
+    _append(cluster, 0, 5)
+    cluster.fail_delete("t", 0, RequestTimedOutError("a replica is late"), NotLeaderOrFollowerError("moving"))
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        assert admin.delete_records({TopicPartition("t", 0): -1}) == {TopicPartition("t", 0): 5}
+        _append(cluster, 0, 5)
+    assert [request.partitions[0].before_offset for _, request in cluster.deletions] == [5, 5, 5]
+
+
+def test_a_deletion_that_is_refused_is_an_error_with_the_bounds(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.fail_delete("t", 0, OffsetOutOfRangeError("no", log_start_offset=3, log_end_offset=8))
+    with Admin(cluster.bootstrap) as admin:
+        with pytest.raises(OffsetOutOfRangeError) as caught:
+            admin.delete_records({TopicPartition("t", 0): 9})
+        assert (caught.value.log_start_offset, caught.value.log_end_offset) == (3, 8)
+        with pytest.raises(UnknownTopicOrPartitionError, match="partitions 0 to 0, not 4"):
+            admin.delete_records({TopicPartition("t", 4): 9})
+        assert admin.delete_records({}) == {}
+
+
+def test_a_deletion_that_some_replica_never_confirms_times_out(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.fail_delete("t", 0, *[RequestTimedOutError("replica 2 is late")] * 1000)
+    with (
+        Admin(cluster.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=200) as admin,
+        pytest.raises(TimedOutError, match="replica 2 is late"),
+    ):
+        admin.delete_records({TopicPartition("t", 0): 0})
+
+
+def test_more_partitions_than_one_call_takes_are_asked_for_in_several(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_leader, "PARTITIONS_PER_CALL_MAX", 2)
+    cluster.create_topic("t", 9)
+    wanted = {TopicPartition("t", partition): 0 for partition in range(9)}
+    with Admin(cluster.bootstrap) as admin:
+        assert admin.delete_records(wanted) == wanted
+        assert len(admin.list_offsets(list(wanted))) == 9
+    assert sorted(len(request.partitions) for _, request in cluster.deletions) == [1, 1, 1, 2, 2, 2]
