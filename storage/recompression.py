@@ -50,7 +50,10 @@ class Converted(NamedTuple):
 
 def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Converted:
     """What a produce request brought, checked like an append, in the topic's codec. Raises what the append would."""
-    return in_topic_codec(records, check_produced(records, config, now_ms), config, max_unpacked_bytes)
+    batches = check_produced(records, config, now_ms)
+    if config.compression_type == "producer":
+        return Converted(records, batches, 0)
+    return in_topic_codec(records, batches, config, max_unpacked_bytes)
 
 
 def in_topic_codec(
