@@ -83,6 +83,7 @@ class NodeProcess:
         """Starts the process and returns at once; `wait_all_ready` waits."""
         if self.is_running:
             raise NodeFailedError(f"{self.name} runs already; stop or kill it first")
+        self._close_notifications()  # of a process that ended before it was ready
         self._notifications, address = _notification_socket()
         environ = {**os.environ, "NOTIFY_SOCKET": address, PARENT_VARIABLE: str(os.getpid())}
         environ.pop("WATCHDOG_USEC", None)  # meant for this process, if for anybody here
