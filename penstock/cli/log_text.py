@@ -191,6 +191,8 @@ class RecoveryText:
         print(f"{_name(row)}: {self._names.short(row['file'])}, byte {row['position']}: {row['what']}")
         lost = f"{row['lost_offsets']} offsets, {row['offset']} to {row['offset'] + row['lost_offsets'] - 1}, are lost"
         print(f"    cut there, the log ends at offset {row['offset']}: {lost}")
+        if "caution" in row:
+            print(f"    {row['caution']}")
 
 
 def _plural(count: int, word: str) -> str:

@@ -36,27 +36,30 @@ class Seen(NamedTuple):
 
 
 def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
-    """Every batch of the file; `on_read` is told how many bytes were read, now and then."""
-    chunk, chunk_at, position, end = b"", 0, 0, file.size_bytes
+    """Every batch of the file; `on_read` is told now and then by how many bytes the walk has come further."""
+    chunk, chunk_at, position, end, told = b"", 0, 0, file.size_bytes, 0
     try:
         while position < end:
             at = position - chunk_at
             if at + HEADER_BYTES > len(chunk):
-                chunk, chunk_at, at = _read(file, position, on_read), position, 0
+                chunk, chunk_at, at = _read(file, position), position, 0
             try:
                 header = read_header(chunk, at)
             except CorruptMessageError:
                 yield _no_header(chunk[at : at + HEADER_BYTES], position, end - position)
-                return
+                break
             size = header.size_bytes
             if size > end - position:
                 what = f"the last {size - end + position} bytes of the batch at offset {header.base_offset} are missing"
                 yield Seen(position, None, what, is_cut_off=True)
-                return
+                break
             if at + size > len(chunk) and at:
-                chunk, chunk_at, at = _read(file, position, on_read), position, 0
+                chunk, chunk_at, at = _read(file, position), position, 0
+            if not at:
+                on_read(position - told)
+                told = position
             if verify_crc(chunk, at, header) or (
-                size > len(chunk) and _crc_in_pieces(file, position, size, on_read) == header.crc
+                size > len(chunk) and _crc_in_pieces(file, position, size) == header.crc
             ):
                 yield Seen(position, header, "")
             else:
@@ -66,19 +69,17 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
         yield Seen(position, None, f"the disk does not give back what begins here: {error.strerror}")
     except CorruptFileError as error:
         yield Seen(position, None, error.why, is_cut_off=True)  # it has become shorter meanwhile
+    on_read(end - told)
 
 
-def _read(file: LogFile, position: int, on_read: Callable[[int], None]) -> bytes:
-    chunk = file.read(min(CHUNK_BYTES, file.size_bytes - position), position)
-    on_read(len(chunk))
-    return chunk
+def _read(file: LogFile, position: int) -> bytes:
+    return file.read(min(CHUNK_BYTES, file.size_bytes - position), position)
 
 
-def _crc_in_pieces(file: LogFile, position: int, size: int, on_read: Callable[[int], None]) -> int:
+def _crc_in_pieces(file: LogFile, position: int, size: int) -> int:
     crc, at, end = 0, position + ATTRIBUTES_AT, position + size
     while at < end:
         piece = file.read(min(CHUNK_BYTES, end - at), at)
-        on_read(len(piece))
         crc = crc32c(piece, crc)
         at += len(piece)
     return crc

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from penstock.types import METADATA_TOPIC
 from storage.file_names import HIGH_WATERMARK_CHECKPOINT
-from storage.tools.findings import Finding, LogReport
+from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.log_dir_knowledge import LogDirKnowledge, read_knowledge
 from storage.tools.target import LogPath, Target
 from storage.tools.verify_log import VerifyOptions, verify_log
@@ -30,6 +31,8 @@ class Truncation:
     lost_offsets: int
     """From `offset` on, as far as anybody knows; some of them may have been gone before."""
     what: str
+    caution: str = ""
+    """Why one may rather not."""
 
 
 def find_truncations(target: Target, on_read: Callable[[int], None]) -> Iterator[Truncation]:
@@ -54,4 +57,6 @@ def find_truncation(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[
     if first is None or first.offset is None:
         return None
     lost = max(end - first.offset, 0)
-    return Truncation(log.directory, first.file, first.position or 0, first.offset, lost, first.what)
+    tp = log.topic_partition
+    caution = NEW_VOTER if tp is not None and tp.topic == METADATA_TOPIC else ""
+    return Truncation(log.directory, first.file, first.position or 0, first.offset, lost, first.what, caution)

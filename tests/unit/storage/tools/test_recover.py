@@ -212,6 +212,15 @@ def test_the_price_of_a_truncation_is_told(rotten: Path) -> None:
     assert (found.offset, found.lost_offsets) == (9, 11)
 
 
+def test_a_voter_is_warned_before_it_forgets(rotten: Path) -> None:
+    (rotten / "orders-0").rename(rotten / "__cluster_metadata-0")
+    write_offsets(
+        OsFileSystem(), str(rotten / RECOVERY_POINT_CHECKPOINT), {TopicPartition("__cluster_metadata", 0): 20}
+    )
+    (found,) = truncations(rotten)
+    assert "may elect a leader that misses it" in found.caution
+
+
 def test_a_sound_log_and_a_torn_tail_need_no_truncation(killed: Path) -> None:
     assert truncations(killed) == []
 
