@@ -22,7 +22,7 @@ Bytes = bytes | bytearray | memoryview
 """What a write accepts; never copied on the way to the kernel."""
 
 
-READ_BYTES = 1024 * 1024
+READ_BYTES = 64 * 1024
 """A file that is read whole is small, nearly always: one read, and no look at its size before."""
 
 

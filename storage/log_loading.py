@@ -81,11 +81,11 @@ def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[Topi
     for name, is_directory in fs.entries(path).items():
         if not is_directory:
             continue
-        topic_partition, suffix = parse_partition_directory(name), set_aside_suffix(name)
-        if suffix is not None:
-            set_aside[f"{path}/{name}"] = suffix
+        topic_partition = parse_partition_directory(name)
         if topic_partition is not None:
             yield topic_partition
+        elif (suffix := set_aside_suffix(name)) is not None:
+            set_aside[f"{path}/{name}"] = suffix
 
 
 def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:

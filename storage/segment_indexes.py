@@ -200,10 +200,9 @@ class SegmentIndexes:
             return None
         try:
             at = size_bytes - offset_index.ENTRY_BYTES
-            index = OffsetIndex.parse(self._fs.pread(fd, offset_index.ENTRY_BYTES, at), 2**31) if at >= 0 else None
+            return OffsetIndex.entry_of(self._fs.pread(fd, offset_index.ENTRY_BYTES, at)) if at >= 0 else None
         finally:
             self._fs.close(fd)
-        return index.last() if index is not None else None
 
     # Loading and rebuilding
 
