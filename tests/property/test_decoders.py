@@ -21,7 +21,7 @@ from penstock.record.row_scan import scan_rows
 from tests.fuzz_decoders import ALL_DECODERS, run
 from tests.support.decoders import Decoder
 
-INPUTS = 40
+INPUTS = 24
 
 
 @pytest.mark.parametrize("decoder", ALL_DECODERS, ids=lambda decoder: decoder.name)
