@@ -185,6 +185,10 @@ class Segment:
         if begin.position <= self._checked_to:
             self._checked_to = max(self._checked_to, end.position)
 
+    def distrust(self) -> None:
+        """Somebody says that the bytes are bad: whatever is there now is looked at once more when it is read."""
+        self._opened_bytes, self._checked_to = self.size_bytes, 0
+
     def place_of(self, offset: int) -> Place:
         """Where the batch begins that holds `offset`, or the first one above it, or else the end of the file."""
         if offset >= self.next_offset:

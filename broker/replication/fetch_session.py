@@ -46,6 +46,8 @@ class _Watched:
     error: ApiError | None = None
     sent_high_watermark: int = -1
     sent_log_start_offset: int = -1
+    sent_records_at: int = -1
+    doubted_at: int = -1
     source: Partition | None = None
 
 
@@ -109,6 +111,7 @@ class FetchSession:
         try:
             watched.source = self._source(watched)
             if self.is_replica:
+                self._maybe_doubt(watched, watched.source)
                 # A follower may have dropped an answer to its position before: what it knows is what it says now.
                 watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
                 watched.diverging = watched.source.note_follower_fetch(
@@ -122,6 +125,14 @@ class FetchSession:
             watched.error = error
         self._new.pop(partition, None)
         self._new[partition] = None
+
+    def _maybe_doubt(self, watched: _Watched, source: Partition) -> None:
+        """A follower that was sent records and asks for them again may have got them spoilt from here. Once for each
+        offset: its disk may be full, too."""
+        offset = watched.wanted.fetch_offset
+        if watched.sent_records_at == offset != watched.doubted_at:
+            watched.doubted_at = offset
+            source.doubt_records()
 
     def _source(self, watched: _Watched) -> Partition:
         """The hosted partition, watched by this session from now on."""
@@ -245,6 +256,7 @@ class FetchSession:
             watched = self._watched[result.partition]
             watched.sent_high_watermark = result.high_watermark
             watched.sent_log_start_offset = result.log_start_offset
+            watched.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
             if result.error is not None:
                 self._forget(result.partition)
         self._count_bytes(size, self.is_replica)

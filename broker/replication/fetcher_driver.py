@@ -29,7 +29,7 @@ from penstock.clock import Clock
 from penstock.epochs import truncation_offset
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
 from penstock.types import TopicPartition
-from storage.disk_errors import is_disk_full
+from storage.disk_errors import is_shortage
 
 log = logging.getLogger(__name__)
 
@@ -197,11 +197,12 @@ class Fetcher:
                     raise
                 except CorruptMessageError as error:
                     log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
-                    # Spoilt on the way, it is good the next time; spoilt at its source, from the next leader.
+                    # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it
+                    # is asked again (FetchSession), goes offline, and another leads.
                     self.core.delayed(effect.partition, now_ms)
                 except (PenstockError, OSError) as error:
                     self._node.disk_error(partition, error)
-                    if is_disk_full(error):
+                    if is_shortage(error) and partition.offline is None:
                         self.core.delayed(effect.partition, now_ms)
                     else:
                         self.core.failed(effect.partition, str(error))

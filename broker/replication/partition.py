@@ -222,6 +222,12 @@ class Partition:
             self.on_disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
+    def doubt_records(self) -> None:
+        """A follower did not take what it was sent: the log looks at its bytes again as they are read, all of them, for
+        what it wrote itself may have rotted since."""
+        for segment in self.log.segments:
+            segment.distrust()
+
     # -- deletion ----------------------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:

@@ -14,7 +14,9 @@ from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
+    CorruptFileError,
     InconsistentTopicIdError,
+    KafkaStorageError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     StaleBrokerEpochError,
@@ -271,3 +273,43 @@ def test_a_reader_of_deleted_records_is_told_both_bounds(tmp_path: Path) -> None
         assert (error.log_start_offset, error.log_end_offset) == (2, 3)
 
     run(tmp_path, scenario)
+
+
+def rot(partition: Partition) -> None:
+    """A bit of the last byte of the log."""
+    path = Path(partition.log.segments[0].log_path)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_at_it(tmp_path: Path) -> None:
+    """What a process wrote itself it does not look at: only who gets it can see that it has rotted since."""
+
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        noticed: list[Exception] = []
+        partition.on_disk_error = lambda _, error: noticed.append(error)
+        produce(partition, b"a", b"b")
+        flush(partition)
+        follower = FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1, 0)
+        stream.ask(follower, replica_id=2)
+        rot(partition)
+        stream.ask(follower, replica_id=2)
+        assert stream.answers[0].partitions[0].records and not stream.answers[1].partitions[0].records
+        assert isinstance(stream.answers[1].partitions[0].error, KafkaStorageError)
+        assert [type(error) for error in noticed] == [CorruptFileError]
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, stream: Stream) -> None:
+        produce(partition, b"a", b"b")
+        flush(partition)
+        follower = FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1, 0)
+        for _ in range(3):
+            stream.ask(follower, replica_id=2)
+        records = [answer.partitions[0].records for answer in stream.answers]
+        assert records[0] and records == [records[0]] * 3
+
+    run(tmp_path, scenario, isr=(1, 2))
