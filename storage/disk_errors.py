@@ -7,6 +7,7 @@ one (take the log dir offline). Not here: the decision what goes offline, which 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 
 from penstock.errors import KafkaStorageError
 
@@ -29,7 +30,8 @@ def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
     return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
 
 
-_SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_SHORTAGES = (*_NO_ROOM, errno.EMFILE, errno.ENFILE)
 
 
 class FlushDeferredError(OSError):
@@ -38,17 +40,18 @@ class FlushDeferredError(OSError):
 
 def is_shortage(error: BaseException | None) -> bool:
     """True when this error, or what caused it, is a lack of room or of descriptors: later the same will work."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _SHORTAGES:
-            return True
-        error = error.__cause__
-    return False
+    return any(isinstance(cause, OSError) and cause.errno in _SHORTAGES for cause in _causes(error))
 
 
 def is_disk_full(error: BaseException | None) -> bool:
     """True when this error, or what caused it, is a full disk: the one disk error after which a log dir lives on."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
+    return any(isinstance(cause, OSError) and cause.errno in _NO_ROOM for cause in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, its cause, and so on; each once, for an error can be raised from itself."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
         error = error.__cause__
-    return False
