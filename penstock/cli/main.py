@@ -1,6 +1,7 @@
 """The `penstock` command: puts the sub-commands together and turns errors into exit codes.
 
-Exit codes: 0 done, 1 failed (one line on stderr), 2 wrong usage or configuration, 130 Ctrl-C. A reader that goes away
+Exit codes: 0 done, 1 failed (one line on stderr), 2 wrong usage or configuration, 130 Ctrl-C; `log verify` has those
+that its --help tells. A reader that goes away
 (`penstock consume … | head`) ends the command in silence, like any other tool. Every sub-command imports what it needs
 when it runs, so that `penstock --help` does not load gRPC; no module here imports a server package.
 """
