@@ -98,6 +98,34 @@ def test_the_cluster_and_the_quorum_are_described(penstock: Run, cluster: Cluste
     assert b"voter" in ok(penstock("quorum", "describe"))
 
 
+def test_a_config_is_altered_and_described(penstock: Run) -> None:
+    ok(penstock("topics", "create", "configured", "-p", "1", "-c", "retention.ms=5000"))
+    changes = ("--set", "segment.ms=9000", "--delete", "retention.ms", "--append", "cleanup.policy=compact")
+    assert ok(penstock("configs", "alter", "configured", *changes)) == (
+        b"altered configured: cleanup.policy, retention.ms, segment.ms\n"
+    )
+    assert ok(penstock("configs", "describe", "configured")).decode().splitlines() == [
+        "key\tvalue\tsource",
+        "cleanup.policy\tdelete,compact\tDYNAMIC_TOPIC_CONFIG",
+        "segment.ms\t9000\tDYNAMIC_TOPIC_CONFIG",
+    ]
+    everything = as_json(penstock("configs", "describe", "configured", "--all", "--json"))
+    assert everything["retention.ms"]["is_default"] and everything["segment.ms"]["value"] == "9000"
+    assert as_json(penstock("configs", "describe-broker", "0", "--json"))["node.id"]["value"] == "0"
+
+
+def test_offsets_are_looked_up_and_records_deleted(penstock: Run) -> None:
+    ok(penstock("topics", "create", "trimmed", "-p", "1"))
+    ok(penstock("produce", "trimmed", stdin=b"a\nb\nc\n"))
+    assert ok(penstock("topics", "offsets", "trimmed")) == b"partition\toffset\ttimestamp_ms\n0\t3\t-\n"
+    assert ok(penstock("topics", "offsets", "trimmed", "--time", "2100-01-01")).endswith(b"\n0\t-\t-\n")
+    assert as_json(penstock("topics", "delete-records", "trimmed", "--before-offset", "2", "--json")) == [
+        {"partition": 0, "low_watermark": 2}
+    ]
+    (earliest,) = as_json(penstock("topics", "offsets", "trimmed", "--time", "earliest", "--json"))
+    assert earliest["offset"] == 2
+
+
 def test_bench_reports_its_figures(penstock: Run) -> None:
     ok(penstock("topics", "create", "bench", "-p", "1"))
     wrote = as_json(penstock("bench", "produce", "bench", "-n", "20000", "--json"))
@@ -124,6 +152,8 @@ def test_the_log_on_disk_verifies(penstock: Run, cluster: Cluster) -> None:
         (("topics", "create", "wide", "-r", "3"), "INVALID_REPLICATION_FACTOR"),
         (("topics", "create", "odd", "-c", "no.such=1"), "INVALID_CONFIG"),
         (("consume", "missing", "-n", "1"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("configs", "describe", "missing"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("topics", "delete-records", "missing", "--all"), "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
 def test_a_failure_is_one_line_with_the_errors_name(penstock: Run, arguments: tuple[str, ...], name: str) -> None:

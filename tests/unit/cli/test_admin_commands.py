@@ -1,0 +1,55 @@
+"""`penstock configs` and `penstock topics offsets|delete-records`: wrong usage is named before anybody is asked."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from penstock.cli.configs import alter
+from penstock.cli.records import delete_records, offsets, parse_time_ms
+from penstock.errors import ConfigError
+
+BAD_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, "nothing to change"),
+    "no value": ({"to_set": ["segment.ms"]}, "--set segment.ms: must be key=value"),
+    "twice set": ({"to_set": ["a=1", "a=2"]}, "--set a=2: a is given twice"),
+    "set and deleted": ({"to_set": ["a=1"], "to_delete": ["a"]}, "a: named more than once"),
+    "deleted twice": ({"to_delete": ["a", "a"]}, "a: named more than once"),
+    "deleted with a value": ({"to_delete": ["a=1"]}, "--delete a=1: must be a key alone"),
+    "no item": ({"to_append": ["a"]}, "--append a: must be key=value"),
+}
+
+
+@pytest.mark.parametrize("row", BAD_CHANGES)
+def test_a_change_that_says_nothing_or_two_things_is_refused(row: str) -> None:
+    options, says = BAD_CHANGES[row]
+    with pytest.raises(ConfigError, match=says):
+        alter("t", **options)
+
+
+BAD_DELETIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "neither": ({}, "give either"),
+    "both": ({"before_offset": 0, "everything": True}, "give either"),
+    "negative": ({"before_offset": -1}, "--all deletes everything"),
+}
+
+
+@pytest.mark.parametrize("row", BAD_DELETIONS)
+def test_a_deletion_says_what_goes_in_one_way(row: str) -> None:
+    options, says = BAD_DELETIONS[row]
+    with pytest.raises(ConfigError, match=says):
+        delete_records("t", **options)
+
+
+def test_a_time_is_a_number_or_iso_8601() -> None:
+    assert parse_time_ms("1700000000000") == 1_700_000_000_000
+    assert parse_time_ms("2023-11-14T22:13:20Z") == 1_700_000_000_000
+    assert parse_time_ms("2023-11-14T23:13:20.5+01:00") == 1_700_000_000_500
+    assert parse_time_ms("2023-11-14") == int(datetime(2023, 11, 14).timestamp() * 1000), "local, as people mean it"
+    for bad in ("", "-1", "soon", "2023-13-01", "١٢٣"):
+        with pytest.raises(ConfigError, match="--time"):
+            parse_time_ms(bad)
+    with pytest.raises(ConfigError, match="max-timestamp"):
+        offsets("t", time="newest")
