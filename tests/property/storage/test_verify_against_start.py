@@ -29,7 +29,7 @@ from storage.tools.verify_log_dir import verify
 from tests.support.log_dirs import BATCHES, contents, make_log_dir
 from tests.support.storage import CLUSTER_ID, SMALL, TP, read_all
 
-CASES = 80
+CASES = 40
 FLUSHED_AFTER_A_KILL = 16
 
 
