@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from queue import SimpleQueue
@@ -131,16 +131,22 @@ class LogLoader:
     def _run_in_threads(self, threads: int, reporter: _Reporter) -> None:
         done: SimpleQueue[int | None] = SimpleQueue()
 
-        def run(at: int) -> None:
-            done.put(at if self._open(at) else None)
+        def work(todo: deque[int]) -> None:
+            while True:
+                try:
+                    at = todo.popleft()
+                except IndexError:
+                    return
+                done.put(at if self._open(at) else None)
 
-        by_directory = groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path)
-        pools: list[ThreadPoolExecutor] = []
+        workers: list[threading.Thread] = []
+        for path, group in groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path):
+            todo = deque(group)
+            number = min(threads, len(todo))
+            workers += [threading.Thread(target=work, args=(todo,), name=f"load {path}") for _ in range(number)]
         try:
-            for path, group in by_directory:
-                pools.append(ThreadPoolExecutor(threads, thread_name_prefix=f"load {path}"))
-                for at in group:
-                    pools[-1].submit(run, at)
+            for worker in workers:
+                worker.start()
             for _ in self._found:
                 opened = done.get()
                 if opened is None:
@@ -148,8 +154,9 @@ class LogLoader:
                 reporter.opened(opened, self._opened[opened])
         finally:
             self._stopped.set()
-            for pool in pools:
-                pool.shutdown(wait=True, cancel_futures=True)
+            for worker in workers:
+                if worker.ident is not None:
+                    worker.join()
 
     def _open(self, at: int) -> bool:
         """False when there is no point in going on, or nobody wants to."""
