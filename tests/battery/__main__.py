@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tests.battery import crashes, damage, failures
+from tests.battery.mutants import MUTANTS, cases_to_kill
 from tests.battery.outcome import Outcome, Result, Size, Tally
 
 PARTS: dict[str, Callable[[Size], Iterator[Result]]] = {
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--whole", action="store_true", help="every case, not a sample")
     parser.add_argument("--seed", type=int, default=0, help="which sample, which bits, which luck")
     parser.add_argument("--only", choices=sorted(PARTS))
+    parser.add_argument("--mutants", action="store_true", help="also make each mistake on purpose; it must be noticed")
     options = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
     size = Size(options.whole, options.seed)
@@ -36,7 +38,20 @@ def main(arguments: list[str]) -> int:
     wrong = [result for tally in tallies.values() for result in tally.wrong]
     for result in wrong[:SHOWN]:
         print(f"WRONG {result.what}\n      {result.why}")
-    return 1 if wrong else 0
+    survivors = _run_mutants(size) if options.mutants else 0
+    return 1 if wrong or survivors else 0
+
+
+def _run_mutants(size: Size) -> int:
+    """How many mistakes nobody noticed."""
+    survivors = 0
+    for name, mutant in MUTANTS.items():
+        cases, noticed = cases_to_kill(mutant, size)
+        survivors += noticed is None
+        how = f"killed by case {cases}: {noticed.what}" if noticed else f"SURVIVED {cases} cases"
+        print(f"{name:38} {how}", flush=True)
+    print(f"mutants killed {len(MUTANTS) - survivors}/{len(MUTANTS)}")
+    return survivors
 
 
 def _run(name: str, part: Callable[[Size], Iterator[Result]], size: Size) -> Tally:

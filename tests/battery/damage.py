@@ -197,12 +197,21 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}")
     outcomes = set()
     for topic_partition, truth in of.logs.items():
+        log = manager.get(topic_partition)
+        if log is not None and log.log_start_offset < truth.log_start_offset and _may_forget_start(of, path):
+            log.advance_log_start(truth.log_start_offset)
         outcome = judge_log(manager, topic_partition, truth)
         if f"/{topic_partition}/" not in path and os.path.dirname(path) != DIR and outcome is not Outcome.EXACT:
             raise Wrong(f"{topic_partition} stands beside the damage and is {outcome}")
         outcomes.add(outcome)
     manager.close(False)
     return next(o for o in (Outcome.REFUSED, Outcome.TAIL_LOST, Outcome.EXACT) if o in outcomes)
+
+
+def _may_forget_start(of: Image, path: str) -> bool:
+    """After a crash, what the checkpoint said of a log's start is known from nowhere else, unless a flush came after
+    the deletion. The segments are there yet, so what was deleted can be read again until it is deleted again."""
+    return not of.clean and os.path.basename(path) == file_names.LOG_START_CHECKPOINT
 
 
 def _vote_is_true(fs: LosingFileSystem, of: Image) -> bool:

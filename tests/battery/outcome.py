@@ -31,12 +31,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of the battery to run: every `step`-th case of each kind, beginning where the seed says."""
+    """How much of the battery to run: every case, or a sample that the seed shifts."""
 
     whole: bool = False
     seed: int = 0
-    step: int = 1
-    """Greater in the small battery."""
 
     def of(self, cases: int, enough: int) -> range:
         """Which of `cases` to run, by number from 0: all in the whole battery, else about `enough`, spread evenly."""
@@ -63,12 +61,14 @@ class Tally:
         return self.counts.total()
 
 
-def cases_until_wrong(results: Iterator[Result], limit: int) -> tuple[int, Result | None]:
-    """How many cases it took until something was wrong, and what that was."""
+def cases_until_wrong(results: Iterator[Result]) -> tuple[int, Result | None]:
+    """How many cases it took until something was wrong, and what that was; None when nothing was."""
     count = 0
-    for count, result in enumerate(results, 1):
-        if result.outcome is Outcome.WRONG:
-            return count, result
-        if count >= limit:
-            break
+    try:
+        for result in results:
+            count += 1
+            if result.outcome is Outcome.WRONG:
+                return count, result
+    except Exception as error:
+        return count + 1, Result("making the cases", Outcome.WRONG, repr(error))
     return count, None

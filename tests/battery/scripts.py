@@ -60,7 +60,7 @@ def _follow(node: Workload) -> None:
 
 def _compact(node: Workload) -> None:
     node.create(KEYED, IDS[KEYED])
-    node.append_keys(KEYED, "abcabcaBabcdabe", 0)
+    node.append_keys(KEYED, "axXbcabcaBabcdabe", 0)
     node.assign_epoch(KEYED, 1)
     node.append_keys(KEYED, "abAd", 1)
     node.flush(KEYED)
@@ -71,7 +71,7 @@ def _compact(node: Workload) -> None:
 
 
 def _retain(node: Workload) -> None:
-    node.append(ONE, 12, 4)
+    node.append(ONE, 26, 4)
     node.flush(ONE)
     node.remove_oldest(ONE, 1)
     node.append(ONE, 1, 4)
@@ -93,12 +93,12 @@ def _after_a_restart(node: Workload) -> None:
     node.create(TWO, NEW_ID)
     node.append(TWO, 3, 0)
     node.flush(TWO)
-    node.remove_oldest(ONE, 2)
+    node.remove_oldest(ONE, 3)
     node.change_files(ONE)
 
 
 def _compact_again(node: Workload) -> None:
-    node.append_keys(KEYED, "CcabdeaAbdeaedb", 2)
+    node.append_keys(KEYED, "CcabdeaADbdeaedb", 2)
     node.flush(KEYED)
     node.now_ms += 5_000
     node.clean(KEYED)

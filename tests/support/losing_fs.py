@@ -165,9 +165,9 @@ class LosingFileSystem:
             file = self._held(fd)
             try:
                 self._step("fdatasync", str(fd))
-            except OSError:
+            except OSError as error:
                 file.drop_pages()
-                raise
+                raise _of_sync(error) from None
             if not self.lazy_fdatasync:
                 file.sync()
 
@@ -254,7 +254,10 @@ class LosingFileSystem:
 
     def fsync_dir(self, path: str) -> None:
         with self._mutex:
-            self._step("fsync_dir", path)
+            try:
+                self._step("fsync_dir", path)
+            except OSError as error:
+                raise _of_sync(error) from None
             directory = self._directory(path)
             if not self.lazy_fsync_dir:
                 directory.sync()
@@ -376,6 +379,11 @@ class LosingFileSystem:
 
     def __repr__(self) -> str:
         return f"LosingFileSystem({self.operations} operations)"
+
+
+def _of_sync(error: OSError) -> OSError:
+    """As the protocol has it: a sync that failed is no shortage."""
+    return OSError(errno.EIO, error.strerror) if error.errno in (errno.ENOSPC, errno.EDQUOT) else error
 
 
 def _apply(data: bytearray, at: int, content: bytes | None) -> None:

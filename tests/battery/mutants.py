@@ -1,0 +1,246 @@
+"""Mistakes to switch on: each is one way in which storage has lost data somewhere, and the battery must notice it.
+
+A mutant replaces one function for the time of a `with`; the engine has no switches. With each stands the part of the
+battery that is to notice it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import CorruptFileError
+from storage import batch_filter, checkpoint_file, file_changes, log_directory, offset_gaps, segment_files
+from storage.clean_shutdown import CleanStop
+from storage.cleaned_file import CleanedFile
+from storage.epoch_cache import EpochCache
+from storage.file_changes import FileChanges
+from storage.file_names import CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.flush import FlushTracker, PendingFlush
+from storage.log_directory import LogDirectory
+from storage.log_manager import LogManager
+from storage.recovery import _Recovery
+from storage.segment import Segment
+from storage.segment_indexes import SegmentIndexes
+from tests.battery import crashes, damage, failures
+from tests.battery.outcome import Result, Size, cases_until_wrong
+from tests.support.losing_fs import LosingFileSystem
+
+Part = Callable[[Size], Iterator[Result]]
+SAMPLES_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A mistake: what is replaced by what, and which part must notice."""
+
+    what: str
+    part: Part
+    changes: tuple[tuple[Any, str, Any], ...]
+
+
+@contextmanager
+def mutated(mutant: Mutant) -> Iterator[None]:
+    """The mistake is made inside the `with`."""
+    honest = [(place, name, getattr(place, name)) for place, name, _ in mutant.changes]
+    try:
+        for place, name, mistaken in mutant.changes:
+            setattr(place, name, mistaken)
+        yield
+    finally:
+        for place, name, function in honest:
+            setattr(place, name, function)
+
+
+def cases_to_kill(mutant: Mutant, size: Size) -> tuple[int, Result | None]:
+    """How many cases it took to notice, and what was noticed; None when it survived. Sample after sample is run."""
+    tried = 0
+    with mutated(mutant):
+        for number in range(SAMPLES_MAX):
+            cases, noticed = cases_until_wrong(mutant.part(replace(size, seed=size.seed + number)))
+            tried += cases
+            if noticed is not None:
+                return tried, noticed
+    return tried, None
+
+
+# The mistakes
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """In place of something that must be done."""
+
+
+def _true(*_: object, **__: object) -> bool:
+    return True
+
+
+def _false(*_: object, **__: object) -> bool:
+    return False
+
+
+_cut = _Recovery._cut
+
+
+def _cut_rot(self: Any, at: int, place: Any, damage: CorruptFileError) -> None:
+    self._bound, self._last_known = 0, replace(self._last_known, recovery_point=0)
+    _cut(self, at, place, damage)
+
+
+def _swap_without_marker(self: Any, new: Segment, replaced: Any) -> None:
+    """The old segments go, and then the cleaned one takes its name."""
+
+    def step() -> None:
+        for segment in replaced:
+            for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.unlink(segment.stem + suffix)
+        self._fs.fsync_dir(self._directory)
+        self._fs.rename(new.log_path + CLEANED_SUFFIX, new.log_path)
+        self._fs.fsync_dir(self._directory)
+        new.settled()
+
+    offset_gaps.allow_gaps(self._fs, self._directory)
+    self._steps.append(step)
+
+
+_prepare = FlushTracker.prepare
+
+
+def _hasty_prepare(self: FlushTracker, end_offset: int, *, closing: bool = False) -> PendingFlush | None:
+    pending = _prepare(self, end_offset, closing=closing)
+    if pending is None or closing:
+        return pending
+    pending.abandon()
+    self.complete(pending)
+    return None
+
+
+_run = PendingFlush.run
+
+
+def _retrying_run(self: PendingFlush) -> None:
+    abandon = PendingFlush.abandon
+    PendingFlush.abandon = _nothing  # type: ignore[method-assign]
+    try:
+        try:
+            _run(self)
+        except OSError:
+            _run(self)
+    finally:
+        PendingFlush.abandon = abandon  # type: ignore[method-assign]
+        self.abandon()
+
+
+def _persist_nothing(self: EpochCache, snapshot: Any) -> None:
+    self._persisted_version = snapshot.version
+
+
+def _write_without_sync(fs: LosingFileSystem, path: str, content: bytes, **_: object) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        fs.unlink(path + ".tmp")
+    fd = fs.open(path + ".tmp", create=True)
+    fs.pwritev(fd, [content], 0)
+    fs.close(fd)
+    fs.rename(path + ".tmp", path)
+    fs.fsync_dir(path.rpartition("/")[0])
+
+
+def _finish_without_sync(self: CleanedFile) -> int:
+    self.flush()
+    self._close()
+    return self._written_bytes
+
+
+def _unseal_anything(path: str, text: str) -> str:
+    return text[: text.rfind("\n", 0, -1) + 1]
+
+
+def _peek_marker(fs: LosingFileSystem, log_dir: str) -> CleanStop | None:
+    return CleanStop(5, None) if fs.exists(f"{log_dir}/.kafka_cleanshutdown") else None
+
+
+def _delete_all_set_aside(self: LogManager, set_aside: Any) -> None:
+    for path in set_aside:
+        self._deleted.add(path, 0)
+
+
+def _remove_youngest_first(self: FileChanges, segments: Any) -> None:
+    for segment in reversed(segments):
+        self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
+
+
+MUTANTS = {
+    "truncates at rot": Mutant(
+        "rot below the recovery point is cut like a torn tail",
+        damage.run,
+        ((_Recovery, "_cut", _cut_rot), (_Recovery, "_must_end_at_bound", _nothing)),
+    ),
+    "skips the fsync of directories": Mutant(
+        "a new name is believed to be durable", crashes.run, ((LosingFileSystem, "fsync_dir", _nothing),)
+    ),
+    "trusts a damaged index": Mutant(
+        "an entry is not compared with its batch",
+        damage.run,
+        ((SegmentIndexes, "_is_true", _true), (SegmentIndexes, "_is_true_time", _true)),
+    ),
+    "swaps without the marker": Mutant(
+        "the old segments go before the new one has a name that a start finishes",
+        crashes.run,
+        ((FileChanges, "replace", _swap_without_marker),),
+    ),
+    "acks before the flush": Mutant(
+        "the flushed offset advances before fdatasync", crashes.run, ((FlushTracker, "prepare", _hasty_prepare),)
+    ),
+    "retries a failed fsync": Mutant(
+        "the second one succeeds, and the pages are gone", failures.run, ((PendingFlush, "run", _retrying_run),)
+    ),
+    "deletes a stray directory": Mutant(
+        "what nobody asks for is taken for deleted",
+        crashes.run,
+        ((LogManager, "_note_set_aside", _delete_all_set_aside),),
+    ),
+    "loses a tombstone early": Mutant(
+        "deletions go at the first cleaning", crashes.run, ((batch_filter, "tombstone_may_go", _true),)
+    ),
+    "does not sync the cleaned file": Mutant(
+        "the swap gives its name to bytes that are not there",
+        crashes.run,
+        ((CleanedFile, "finish", _finish_without_sync),),
+    ),
+    "does not check what it reads": Mutant(
+        "rot is handed out after a clean stop", damage.run, ((Segment, "unchecked", _false),)
+    ),
+    "believes a damaged checkpoint": Mutant(
+        "the checksum of checkpoints is not looked at", damage.run, ((checkpoint_file, "unseal", _unseal_anything),)
+    ),
+    "does not lower checkpoints": Mutant(
+        "a truncation goes on before the recovery point says so",
+        crashes.run,
+        ((LogDirectory, "lower_checkpoints", _nothing),),
+    ),
+    "forgets epochs": Mutant(
+        "records of a new epoch are flushed before their epoch",
+        crashes.run,
+        ((EpochCache, "persist", _persist_nothing),),
+    ),
+    "writes small files without fsync": Mutant(
+        "a checkpoint's name points to bytes that are not there",
+        crashes.run,
+        ((checkpoint_file, "write_atomically", _write_without_sync),),
+    ),
+    "removes the youngest first": Mutant(
+        "retention leaves a hole if it is interrupted", crashes.run, ((FileChanges, "remove", _remove_youngest_first),)
+    ),
+    "does not mark gaps": Mutant(
+        "a cleaned log is taken for a damaged one",
+        crashes.run,
+        tuple((module, "allow_gaps", _nothing) for module in (segment_files, file_changes, offset_gaps)),
+    ),
+    "keeps the marker of a clean stop": Mutant(
+        "a crash is taken for a clean stop", crashes.run, ((log_directory, "take_marker", _peek_marker),)
+    ),
+}
