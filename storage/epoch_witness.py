@@ -5,8 +5,7 @@ checkpoint is the truth: it is durable BEFORE any record of a new epoch counts a
 point every batch has the epoch that it says, and another one is rot. From there on a batch may begin a later epoch, of
 which the checkpoint does not know yet. A checkpoint that is missing or damaged is made anew from the batches.
 
-Where records were cleaned away, an epoch begins where the one before ends: a follower that has other records in the gap
-must cut them. Not here: what rot means (`recovery.py`).
+Not here: what rot means (`recovery.py`).
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class EpochWitness:
         return None
 
     def _is_below_the_log(self, offset: int) -> bool:
-        return self.is_known and bool(self.entries) and offset < self.entries[0].start_offset
+        return offset < self.log_start_offset
 
     def _remember(self, epoch: int, offset: int) -> None:
         later = (entry.start_offset for entry in self.entries if entry.start_offset > offset)
@@ -81,8 +80,13 @@ class EpochWitness:
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log starts by the first epoch; it moves with the log start. 0 when that is not known."""
-        return self.entries[0].start_offset if self.is_known and self.entries else 0
+        """Where the log starts by the first epoch, which moves with the log start. 0 when that is not known.
+
+        A checkpoint without an epoch is of a log whose every flushed record was deleted: it starts where those end.
+        """
+        if not self.is_known:
+            return 0
+        return self.entries[0].start_offset if self.entries else self._bound
 
     def settle(self, log_start_offset: int, log_end_offset: int) -> tuple[EpochEntry, ...]:
         """The epochs of the recovered log, durable: below its end, the file must know every one."""
