@@ -55,6 +55,8 @@ class LogManager:
         self.meta_properties: tuple[MetaProperties, ...] = ()
         self._directories: dict[str, LogDirectory] = {}
         self._logs: dict[TopicPartition, Log] = {}
+        self._log_counts: Counter[str] = Counter()
+        """By log dir."""
         self.offline_logs: dict[TopicPartition, OfflineLog] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
         self.strays: list[str] = []
@@ -108,7 +110,7 @@ class LogManager:
         loader = LogLoader(found.logs, lambda log: self._opener.open(log.directory, log.topic_partition))
         for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):
             if isinstance(opened, Log):
-                self._logs[log.topic_partition] = opened
+                self._add(opened)
             else:
                 path = self._opener.path(log.directory, log.topic_partition)
                 self._take_offline(log.topic_partition, OfflineLog(path, opened))
@@ -192,12 +194,25 @@ class LogManager:
         directory = self._emptiest() if log_dir is None else self._directories.get(os.path.normpath(log_dir))
         if directory is None:
             raise KafkaStorageError(f"{topic_partition} cannot be created: {log_dir or 'every log dir'} is offline")
-        log = self._logs[topic_partition] = self._opener.create(directory, topic_partition, topic_id, config)
+        log = self._opener.create(directory, topic_partition, topic_id, config)
+        self._add(log)
         return log
 
     def _emptiest(self) -> LogDirectory | None:
-        counts = Counter(log.log_dir for log in self._logs.values())
+        counts = self._log_counts
         return min(self._directories.values(), key=lambda directory: counts[directory.path], default=None)
+
+    def _add(self, log: Log) -> None:
+        self._logs[log.topic_partition] = log
+        self._log_counts[log.log_dir] += 1
+
+    def _drop(self, topic_partition: TopicPartition) -> Log | None:
+        """The log is out of use: nothing of it is written any more."""
+        log = self._logs.pop(topic_partition, None)
+        if log is not None:
+            self._log_counts[log.log_dir] -= 1
+            log.abandon()
+        return log
 
     # Taking out
 
@@ -253,9 +268,8 @@ class LogManager:
         return paths[0]
 
     def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> list[str]:
-        log, offline = self._logs.pop(topic_partition, None), self.offline_logs.get(topic_partition)
+        log, offline = self._drop(topic_partition), self.offline_logs.get(topic_partition)
         if log is not None:
-            log.abandon()
             offline = OfflineLog(log.directory, KafkaStorageError(f"{log.directory}: it could not be set aside"))
             self.offline_logs[topic_partition] = offline
         targets = []
@@ -279,10 +293,9 @@ class LogManager:
 
         How far it was flushed is written down, or the next start would take what has rotted for a torn tail.
         """
-        log = self._logs.pop(topic_partition, None)
+        log = self._drop(topic_partition)
         if log is None:
             return
-        log.abandon()
         self.offline_logs[topic_partition] = OfflineLog(log.directory, error)
         directory = self._directories.get(log.log_dir)
         if directory is not None:
@@ -296,16 +309,15 @@ class LogManager:
         failure = storage_error("use the log dir", log_dir, error)
         _log.error("%s", failure)
         self.offline_log_dirs[log_dir] = failure
-        affected = tuple(tp for tp, log in self._logs.items() if log.log_dir == log_dir)
-        for topic_partition in affected:
-            log = self._logs.pop(topic_partition)
-            log.abandon()
-            self.offline_logs[topic_partition] = OfflineLog(log.directory, failure)
+        affected = {tp: log.directory for tp, log in self._logs.items() if log.log_dir == log_dir}
+        for topic_partition, path in affected.items():
+            self._drop(topic_partition)
+            self.offline_logs[topic_partition] = OfflineLog(path, failure)
         directory = self._directories.pop(log_dir, None)
         if directory is not None:
             with contextlib.suppress(OSError):
                 directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
-        return affected
+        return tuple(affected)
 
     # Checkpoints; from any thread
 
