@@ -18,9 +18,11 @@ def deleted_up_to(offset: int, fs: LosingFileSystem) -> Log:
     return log
 
 
-def test_a_log_whose_every_record_was_deleted_is_whole_after_a_crash() -> None:
+def test_a_log_whose_every_record_was_deleted_or_cut_is_whole_after_a_crash() -> None:
     fs = LosingFileSystem()
     log = deleted_up_to(3, fs)
+    log.append_as_leader(batch(b"d"), 1, NOW_MS)
+    log.truncate_to(3)
     assert log.epoch_entries == ()
     found = reopened(fs.after_crash(), recovery_point=3)
     assert (found.log_start_offset, found.log_end_offset, read_all(found)) == (3, 3, [])
@@ -29,6 +31,8 @@ def test_a_log_whose_every_record_was_deleted_is_whole_after_a_crash() -> None:
 def test_what_came_after_the_deletion_and_was_not_flushed_is_still_there_after_a_kill() -> None:
     fs = LosingFileSystem()
     log = deleted_up_to(3, fs)
+    log.append_as_leader(batch(b"cut"), 1, NOW_MS)
+    log.truncate_to(3)
     log.append_as_leader(batch(b"d"), 2, NOW_MS)
     found = reopened(fs.after_kill(), recovery_point=3)
     assert (found.log_start_offset, read_all(found)) == (3, [(3, b"d")])
