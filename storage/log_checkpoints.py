@@ -42,6 +42,10 @@ class LogCheckpoints:
     def write_log_starts(self) -> None:
         self._for_each_directory(self.write_log_starts_of)
 
+    def try_log_starts(self) -> dict[str, KafkaStorageError]:
+        """The same; the error of each dir that did not take them."""
+        return self._failures(self.write_log_starts_of)
+
     def write_log_starts_of(self, directory: LogDirectory) -> None:
         """Those that the next start would not find by itself: inside a segment, or before the removal of older ones is
         on the disk."""
@@ -86,16 +90,21 @@ class LogCheckpoints:
         }
 
     def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
-        failures: list[KafkaStorageError] = []
+        failures = self._failures(write)
+        if failures:
+            raise next(iter(failures.values()))
+
+    def _failures(self, write: Callable[[LogDirectory], None]) -> dict[str, KafkaStorageError]:
+        """Write to every dir; the error of each that did not take it."""
+        failures: dict[str, KafkaStorageError] = {}
         for directory in tuple(self._directories.values()):
             try:
                 write(directory)
             except OSError as error:
                 failure = storage_error("write a checkpoint", directory.path, error)
                 failure.__cause__ = error
-                failures.append(failure)
-        if failures:
-            raise failures[0]
+                failures[directory.path] = failure
+        return failures
 
     def __repr__(self) -> str:
         return f"LogCheckpoints({', '.join(self._directories)})"

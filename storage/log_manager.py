@@ -329,6 +329,10 @@ class LogManager:
         """Write the log starts that are not the beginning of a segment; regularly."""
         self._checkpoints.write_log_starts()
 
+    def try_checkpoint_log_starts(self) -> dict[str, KafkaStorageError]:
+        """The same at once, for whoever waits for one log; by log dir, the error of each that did not take them."""
+        return self._checkpoints.try_log_starts()
+
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks; a log that is not in the mapping keeps the one it has."""
         self._checkpoints.write_high_watermarks(high_watermarks)

@@ -76,7 +76,9 @@ class DeleteRecordsApi:
             delayed.expect(index)
         if delayed.all_expected():
             timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
-            self._replicas.make_log_starts_durable(lambda error: _await_replicas(deletions, results, delayed, error))
+            for index, deletion in deletions.items():
+                durable = _durable(deletion, results[index], delayed)
+                self._replicas.make_log_start_durable(deletion.partition, durable)
 
     def _check(self, body: DeleteRecordsRequest) -> None:
         count = len(body.partitions)
@@ -111,33 +113,24 @@ def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> No
     seen.add(partition)
 
 
-def _await_replicas(
-    deletions: dict[int, _Deletion],
-    results: list[DeleteRecordsResult],
-    delayed: DelayedOperation,
-    error: ApiError | None,
-) -> None:
-    """The log starts are durable here (or `error` says why not): now the other replicas count."""
-    for deletion in deletions.values():
-        result, partition = results[deletion.index], deletion.partition
-        if result.error is not None:
-            continue  # its time is up already
-        done = _waiter(deletion, result, delayed)
-        if error is not None:
-            done(error)
-        elif partition.leading is None:
-            done(partition.offline or partition.not_leader())
-        else:
-            deletion.number = partition.deletions.add(deletion.offset, done)
-            partition.check_low_watermark()
+def _durable(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation) -> Waiter:
+    """Called when the log start is durable here, or with the error why not: then the other replicas count."""
+    partition = deletion.partition
 
-
-def _waiter(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation) -> Waiter:
     def done(error: ApiError | None) -> None:
         if error is not None:
             result.error = error
         else:
-            result.low_watermark = deletion.partition.low_watermark()
+            result.low_watermark = partition.low_watermark()
         delayed.partition_done(deletion.index)
 
-    return done
+    def durable(error: ApiError | None) -> None:
+        if result.error is not None:
+            return  # its time is up already
+        if error is not None or partition.leading is None:
+            done(error or partition.offline or partition.not_leader())
+        else:
+            deletion.number = partition.deletions.add(deletion.offset, done)
+            partition.check_low_watermark()
+
+    return durable

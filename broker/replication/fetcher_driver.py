@@ -235,7 +235,7 @@ class Fetcher:
                 log.warning("fetcher %s: %s: %s", self.name, key, error)
                 self.core.log_start_failed(key, leader_epoch, self._clock.now_ms())
 
-        self._node.make_log_starts_durable(written)
+        self._node.make_log_start_durable(partition, written)
 
     def _truncated(self, partition: Partition, leader_epoch: int) -> None:
         partition_log = partition.log
@@ -304,6 +304,6 @@ class FetcherNode(Protocol):
 
     def request_flush(self, partition: Partition) -> None: ...
 
-    def make_log_starts_durable(self, done: Callable[[ApiError | None], None]) -> None: ...
+    def make_log_start_durable(self, partition: Partition, done: Callable[[ApiError | None], None]) -> None: ...
 
     def disk_error(self, partition: Partition, error: Exception) -> None: ...

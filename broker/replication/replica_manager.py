@@ -53,7 +53,7 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.clock = clock
         self.fetchers: FetcherManager | None = None
-        self.log_starts = LogStartCommit(log_manager.checkpoint_log_starts)
+        self.log_starts = LogStartCommit(log_manager.try_checkpoint_log_starts)
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
         self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
@@ -273,9 +273,9 @@ class ReplicaManager:
             if partition.offline is None and partition.log.flush_is_due(now_ms):
                 self._group_commit.flush(partition.log)
 
-    def make_log_starts_durable(self, done: Waiter) -> None:
-        """Call `done` once every log start of this moment survives a crash."""
-        self.log_starts.request(done)
+    def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
+        """Call `done` once the log start that the partition has now survives a crash."""
+        self.log_starts.request(partition.log.log_dir, done)
 
     def check_isrs(self) -> None:
         """Called on schedule."""

@@ -71,7 +71,7 @@ class Node:
     async def checkpoint_written(self) -> None:
         """Everything that was asked for until now is durable here."""
         written = asyncio.Event()
-        self.manager.make_log_starts_durable(lambda error: written.set())
+        self.manager.make_log_start_durable(self.partition, lambda error: written.set())
         async with asyncio.timeout(10):
             await written.wait()
 

@@ -123,7 +123,11 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
         perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
         partition.log.flush()
         stream, waiting = DeletingStream(), []
-        node = SimpleNamespace(broker_epoch=102, find=lambda key: partition, make_log_starts_durable=waiting.append)
+        node = SimpleNamespace(
+            broker_epoch=102,
+            find=lambda key: partition,
+            make_log_start_durable=lambda partition, done: waiting.append(done),
+        )
         fetcher = Fetcher(
             "1-0",
             FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),

@@ -15,13 +15,15 @@ class Disk:
     def __init__(self) -> None:
         self.begun = 0
         self.may_end = threading.Semaphore(0)
-        self.error: Exception | None = None
+        self.failures: dict[str, ApiError] = {}
+        self.bug: Exception | None = None
 
-    def write(self) -> None:
+    def write(self) -> dict[str, ApiError]:
         self.begun += 1
         assert self.may_end.acquire(timeout=10)
-        if self.error is not None:
-            raise self.error
+        if self.bug is not None:
+            raise self.bug
+        return self.failures
 
 
 class Told:
@@ -47,9 +49,9 @@ def test_requests_that_come_during_a_write_are_served_by_the_next_one() -> None:
         disk = Disk()
         commit = LogStartCommit(disk.write)
         told = Told()
-        commit.request(told)
-        commit.request(told)
-        commit.request(told)
+        commit.request("/d", told)
+        commit.request("/d", told)
+        commit.request("/d", told)
         disk.may_end.release()
         await told.times(1)
         assert len(told.errors) == 1, "the two that came later may have moved a log start since"
@@ -61,18 +63,24 @@ def test_requests_that_come_during_a_write_are_served_by_the_next_one() -> None:
     asyncio.run(scenario())
 
 
-def test_a_write_that_fails_is_told_as_a_typed_error_and_the_next_one_may_succeed() -> None:
+def test_a_log_dir_that_refuses_fails_who_waits_for_it_and_nobody_else() -> None:
     async def scenario() -> None:
         disk = Disk()
         commit = LogStartCommit(disk.write)
-        told = Told()
-        for error in (KafkaStorageError("ENOSPC"), OSError("EIO"), None):
-            disk.error = error
+        full = KafkaStorageError("ENOSPC")
+        for failures, bug in (({"/d": full}, None), ({"/other": full}, None), ({}, ValueError("a bug")), ({}, None)):
+            disk.failures, disk.bug = failures, bug
             disk.may_end.release()
-            commit.request(told)
-            await told.times(len(told.errors) + 1)
-        assert [type(error) for error in told.errors] == [KafkaStorageError, KafkaStorageError, type(None)]
-        assert commit.statistics().failures == 2
+            told = Told()
+            commit.request("/d", told)
+            await told.times(1)
+            if failures.get("/d"):
+                assert told.errors == [full]
+            elif bug is not None:
+                assert isinstance(told.errors[0], KafkaStorageError)
+            else:
+                assert told.errors == [None]
+        assert (commit.statistics().writes, commit.statistics().failures) == (4, 3)
 
     asyncio.run(scenario())
 
@@ -82,10 +90,10 @@ def test_closing_waits_for_the_write_under_way_and_takes_no_more() -> None:
         disk = Disk()
         commit = LogStartCommit(disk.write)
         told = Told()
-        commit.request(told)
+        commit.request("/d", told)
         disk.may_end.release()
         await commit.close()
-        commit.request(told)
+        commit.request("/d", told)
         assert told.errors == [None] and disk.begun == 1
 
     asyncio.run(scenario())
