@@ -1,0 +1,39 @@
+"""A log dir that refuses its checkpoint does not keep the others from theirs, and is named."""
+
+from __future__ import annotations
+
+import errno
+
+from penstock.types import TopicPartition
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
+
+HERE, THERE = TopicPartition("here", 0), TopicPartition("there", 0)
+
+
+class FullThere(LosingFileSystem):
+    """/there takes no more renames once it is full."""
+
+    full = False
+
+    def rename(self, source: str, target: str) -> None:
+        if self.full and target.startswith("/there/"):
+            raise OSError(errno.ENOSPC, "full", target)
+        super().rename(source, target)
+
+
+def test_only_the_dir_that_refused_is_told_and_the_other_one_is_durable() -> None:
+    fs = FullThere()
+    manager = open_manager(fs, ("/here", "/there"))
+    for tp in (HERE, THERE):
+        log = manager.get_or_create(tp, TOPIC_ID, SMALL, is_new=True, log_dir=f"/{tp.topic}")
+        log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+        log.flush()
+        log.advance_log_start(1)
+    fs.full = True
+    assert list(manager.try_checkpoint_log_starts()) == ["/there"]
+    fs.full = False
+    survivor = open_manager(fs.after_crash(), ("/here", "/there"))
+    starts = {log.topic_partition: log.log_start_offset for log in survivor.logs()}
+    assert starts == {HERE: 1, THERE: 0}
+    assert manager.try_checkpoint_log_starts() == {}
