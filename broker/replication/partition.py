@@ -145,6 +145,9 @@ class Partition:
         except KafkaStorageError as error:
             self.on_disk_error(self, error)
             raise
+        except CorruptFileError as damage:  # an idle log's indexes are looked at with the first append
+            self.on_disk_error(self, damage)
+            raise KafkaStorageError(f"{self.topic_partition}: appending failed: {damage}") from damage
         leading.note_append(end_before, now_ms)
         for watcher in tuple(self.watchers):
             if watcher.is_replica:

@@ -11,6 +11,7 @@ from broker.replication.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from penstock.errors import (
     ApiError,
+    CorruptFileError,
     FencedLeaderEpochError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppendError,
@@ -20,7 +21,11 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.types import Endpoint, EpochEndOffset, LeaderHint
-from tests.support.partitions import NOBODY, batch, flush, make_partition, state
+from storage.file_system import OsFileSystem
+from storage.log import Log
+from storage.log_types import LogOptions
+from storage.recovery import LastKnown
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 
 WALL_MS = 1_700_000_000_000
 
@@ -164,3 +169,28 @@ def test_an_offline_partition_keeps_nothing_of_the_requests_that_it_refuses(tmp_
             partition.leader_state()
         frames.append(len(traceback.extract_tb(caught.value.__traceback__)))
     assert frames[0] == frames[2]
+
+
+def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retriable_answer(tmp_path: Path) -> None:
+    """After a clean stop the indexes are not read; here they are gone, and the log that they would be made from is
+    rotten in the middle."""
+    log = make_log(tmp_path)
+    for _ in range(3):
+        log.append_as_leader(batch(), 5, WALL_MS)
+    log.close()
+    for index in Path(log.directory).glob("*index"):
+        index.unlink()
+    with (Path(log.directory) / f"{0:020d}.log").open("r+b") as file:
+        file.seek(30)
+        file.write(b"\xff")
+    idle = Log(
+        OsFileSystem(), log.directory, PARTITION, log.config, LogOptions(TOPIC_ID, last_known=LastKnown(True, 3))
+    )
+    partition, noticed = Partition(1, idle, 0, 1), []
+    partition.on_disk_error = lambda _, error: noticed.append(error)
+    partition.become_leader(state(isr=(1,)), now_ms=0)
+
+    with pytest.raises(KafkaStorageError, match="appending failed"):
+        produce(partition)
+    assert [type(error) for error in noticed] == [CorruptFileError]
+    assert idle.log_end_offset == 3
