@@ -1,0 +1,310 @@
+"""Kills a node (-9) in the middle of cleaning a compacted topic that is being written, again and again.
+
+A writer sends a history of keyed updates, in order, at a steady rate, to a topic with small segments, on nodes whose
+cleaner is always at work and slow. Each round waits until a log of the victim is being cleaned, which its files tell
+(`.cleaned`: being written; `.swap`: being put in place), and kills the node. The kill counts when such a file is still
+there afterwards: that is the proof. The node is started again, and the writer goes on. In the end everything is
+cleaned, the nodes are stopped, and compaction_check.py, which uses nothing of ours, says whether each key has its last
+value.
+
+Retries must not bring an older value after a newer one. The producer has one batch of a partition with a broker at a
+time, and does not give up a request that is under way: its time-out is longer than any restart. So what was sent before
+comes either before its answer, or never, because the process that it went to is dead. A batch may then stand there
+twice in a row, which compaction does not mind.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from penstock import Admin, Producer
+from penstock.testing import Cluster
+from tests.support.keyed_history import Update, git_updates, made_up_updates, write_updates
+
+TOPIC = "history"
+ROOT = Path(__file__).resolve().parents[2]
+MARKS = (".log.cleaned", ".log.swap")
+ROUND_TIMEOUT_S = 60.0
+CLEANED_TIMEOUT_S = 120.0
+LOOK_S = 0.0005
+LATER_S_MAX = 0.3
+"""A kill comes up to so long after the cleaning was noticed: it may be anywhere in it."""
+SWAP_PATIENCE_S = 5.0
+"""A swap is short; when none is met in this time, any cleaning will do."""
+PATIENT = {"request_timeout_ms": 120_000, "delivery_timeout_ms": 600_000}
+CLEANED_LINE = re.compile(r": cleaned: ")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionConfig:
+    """`histories` are git directories; without one, `updates` made-up ones of so many `keys`."""
+
+    histories: tuple[Path, ...] = ()
+    updates: int = 0
+    keys: int = 1_000
+    kills: int = 5
+    seed: int = 1
+    nodes: int = 1
+    partitions: int = 3
+    records_per_s: int = 20_000
+    segment_bytes: int = 1024 * 1024
+    cleaner_bytes_per_s: int = 24 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MidClean:
+    """A kill, and the files of an unfinished cleaning that it left."""
+
+    node: int
+    updates_sent: int
+    files: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class CompactionResult:
+    """What came out; the data directory stays when it is not ok."""
+
+    updates: int
+    bytes_sent: int
+    cleanings: int
+    kills: list[MidClean]
+    kills_wanted: int
+    checked: dict[str, Any]
+    seconds: float
+    directory: Path
+
+    @property
+    def ok(self) -> bool:
+        return self.checked["wrong"] == 0 and len(self.kills) == self.kills_wanted
+
+    def as_json(self) -> dict[str, object]:
+        """One object for one line."""
+        first = self.checked["nodes"][0]
+        return {
+            "ok": self.ok,
+            "updates": self.updates,
+            "keys": first["keys"],
+            "deleted_keys": first["deleted_keys"],
+            "tombstones_left": first["tombstones"],
+            "records_left": first["records"],
+            "superseded_left": first["superseded"],
+            "bytes_before": self.bytes_sent,
+            "bytes_after": first["bytes"],
+            "cleanings": self.cleanings,
+            "kills_in_mid_clean": len(self.kills),
+            "proofs": [f"node {kill.node} after {kill.updates_sent}: {' '.join(kill.files)}" for kill in self.kills],
+            "nodes_checked": len(self.checked["nodes"]),
+            "wrong": self.checked["wrong"],
+            "examples": [example for node in self.checked["nodes"] for example in node["examples"]],
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@dataclass(slots=True)
+class Writer:
+    """Sends the history; `sent` is how far it is."""
+
+    bootstrap: str
+    config: CompactionConfig
+    stopped: threading.Event = field(default_factory=threading.Event)
+    sent: int = 0
+    bytes_sent: int = 0
+
+    def write(self, updates: Iterable[Update]) -> None:
+        """Everything, acked; raises when a record is not."""
+        chunk_records = max(1, self.config.records_per_s // 20)
+        stream, began = iter(updates), time.monotonic()
+        with Producer(self.bootstrap, acks="all", **PATIENT) as producer:
+            futures = []
+            while (chunk := list(islice(stream, chunk_records))) and not self.stopped.is_set():
+                keys, values = zip(*chunk, strict=True)
+                futures.append(producer.send_many(TOPIC, values, keys=keys))
+                self.sent += len(chunk)
+                self.stopped.wait(max(0.0, began + self.sent / self.config.records_per_s - time.monotonic()))
+            for future in futures:
+                future.result(PATIENT["delivery_timeout_ms"] / 1000)
+            self.bytes_sent = producer.statistics().bytes_sent
+
+
+class Killer:
+    """The rounds."""
+
+    def __init__(self, cluster: Cluster, config: CompactionConfig, say: Callable[[str], None]) -> None:
+        self._cluster, self._say = cluster, say
+        self._random = random.Random(config.seed)
+        self._pause = threading.Event()
+        self.kills: list[MidClean] = []
+
+    def play_round(self, writer: Writer) -> None:
+        """Kill until the files prove that it was in mid-clean."""
+        deadline = time.monotonic() + ROUND_TIMEOUT_S
+        wants_swap = self._random.random() < 0.4
+        victim = self._random.randrange(len(self._cluster))
+        while True:
+            self._wait_for_cleaning(victim, wants_swap, deadline)
+            if not wants_swap:
+                self._pause.wait(self._random.random() ** 2 * LATER_S_MAX)
+            self._cluster.kill(victim)
+            files = tuple(sorted(self._marks(victim)))
+            sent = writer.sent
+            self._cluster.start(victim)
+            if files:
+                self.kills.append(MidClean(victim, sent, files))
+                self._say(f"kill {len(self.kills)}: node {victim} after {sent} updates, it left {' '.join(files)}")
+                return
+            self._say(f"node {victim} was killed between two cleanings; that does not count")
+
+    def _wait_for_cleaning(self, victim: int, wants_swap: bool, deadline: float) -> None:
+        wanted, impatient_at = MARKS[1:] if wants_swap else MARKS, time.monotonic() + SWAP_PATIENCE_S
+        while not any(name.endswith(wanted) for name in self._marks(victim)):
+            now = time.monotonic()
+            if now > impatient_at:
+                wanted = MARKS
+            if now > deadline:
+                raise TimeoutError(f"node {victim} has cleaned nothing for {ROUND_TIMEOUT_S:g} s")
+            self._pause.wait(0 if wants_swap else LOOK_S)
+
+    def _marks(self, node: int) -> Iterator[str]:
+        for partition in self._cluster.directory(node).glob(f"{TOPIC}-*"):
+            yield from (f"{partition.name}/{path.name}" for path in partition.iterdir() if path.name.endswith(MARKS))
+
+
+def run_campaign(config: CompactionConfig, say: Callable[[str], None] = lambda text: None) -> CompactionResult:
+    """One campaign, from empty directories to checked ones; they stay unless all is well."""
+    directory = Path(tempfile.mkdtemp(prefix="penstock-compaction-"))
+    say(f"data in {directory}")
+    try:
+        result = _run(config, directory, say)
+    except BaseException as error:
+        error.add_note(f"kept: {directory}")
+        raise
+    if result.ok:
+        shutil.rmtree(directory)
+    return result
+
+
+def _run(config: CompactionConfig, directory: Path, say: Callable[[str], None]) -> CompactionResult:
+    began, updates = time.monotonic(), directory / "updates"
+    if not config.histories:
+        write_updates(updates, made_up_updates(config.seed, config.updates, config.keys))
+    with Cluster(config.nodes, _node_config(config), directory / "cluster") as cluster:
+        data = [cluster.directory(index) for index in range(config.nodes)]
+        writer, killer = Writer(cluster.bootstrap, config), Killer(cluster, config, say)
+        _create_topic(cluster, config)
+        _play(config, writer, killer)
+        say(f"{writer.sent} updates are acked; waiting for the cleaner")
+        with Admin(cluster.bootstrap) as admin:
+            _wait_until(lambda: _isrs_are_whole(admin, config.nodes), ROUND_TIMEOUT_S)
+            admin.alter_topic_config(TOPIC, {"min.cleanable.dirty.ratio": "0"})
+        _wait_until(lambda: all(_is_cleaned(path, config.partitions) for path in data), CLEANED_TIMEOUT_S)
+        cleanings = sum(len(CLEANED_LINE.findall(cluster.log_path(index).read_text())) for index in range(config.nodes))
+        for index in range(config.nodes):
+            cluster.stop(index)
+    return CompactionResult(
+        updates=writer.sent,
+        bytes_sent=writer.bytes_sent,
+        cleanings=cleanings,
+        kills=killer.kills,
+        kills_wanted=config.kills,
+        checked=_check(data, config, updates),
+        seconds=time.monotonic() - began,
+        directory=directory,
+    )
+
+
+def _play(config: CompactionConfig, writer: Writer, killer: Killer) -> None:
+    """The writer's whole history, and the kills spread over it."""
+    total = config.updates or sum(1 for _ in _history(config))
+    with ThreadPoolExecutor(1) as executor:
+        writing = executor.submit(writer.write, _history(config))
+        try:
+            for number in range(config.kills):
+                due = total * (number + 1) // (config.kills + 2)
+                _wait_until(lambda due=due: writer.sent >= due or writing.done())  # type: ignore[misc]
+                killer.play_round(writer)
+        except BaseException:
+            writer.stopped.set()
+            raise
+        writing.result()
+
+
+def _history(config: CompactionConfig) -> Iterator[Update]:
+    if not config.histories:
+        yield from made_up_updates(config.seed, config.updates, config.keys)
+    for git_directory in config.histories:
+        yield from git_updates(git_directory)
+
+
+def _node_config(config: CompactionConfig) -> dict[str, object]:
+    return {
+        "log.cleaner.backoff.ms": 50,
+        "log.cleaner.io.max.bytes.per.second": config.cleaner_bytes_per_s,
+        "log.segment.delete.delay.ms": 1_000,
+    }
+
+
+def _create_topic(cluster: Cluster, config: CompactionConfig) -> None:
+    topic = {
+        "cleanup.policy": "compact",
+        "segment.bytes": config.segment_bytes,
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": 1_000,
+        "file.delete.delay.ms": 1_000,
+    }
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic(TOPIC, config.partitions, replication_factor=config.nodes, config=topic)
+
+
+def _isrs_are_whole(admin: Admin, nodes: int) -> bool:
+    """Then every node has every acked record."""
+    return all(len(partition.isr) == nodes for partition in admin.describe_topic(TOPIC).partitions)
+
+
+def _is_cleaned(data: Path, partitions: int) -> bool:
+    """By the cleaner's checkpoint: every partition up to its active segment."""
+    try:
+        rows = [line.split() for line in (data / "cleaner-offset-checkpoint").read_text().splitlines()]
+    except FileNotFoundError:
+        return False
+    cleaned = {(row[0], row[1]): int(row[2]) for row in rows if len(row) == 3}
+    for number in range(partitions):
+        active = max((data / f"{TOPIC}-{number}").glob("*.log"))
+        if cleaned.get((TOPIC, str(number)), 0) < int(active.stem):
+            return False
+    return True
+
+
+def _wait_until(holds: Callable[[], bool], timeout_s: float = 3600.0) -> None:
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not come to hold within {timeout_s:g} s")
+        pause.wait(0.05)
+
+
+def _check(data: list[Path], config: CompactionConfig, updates: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.compaction_check", "--topic", TOPIC]
+    for path in data:
+        command += ["--data", str(path)]
+    for history in config.histories:
+        command += ["--history", str(history)]
+    command += ["--updates", str(updates)] if not config.histories else []
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"the check failed: {done.stderr[-1000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
