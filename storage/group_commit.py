@@ -3,7 +3,8 @@
 `request` never waits. A log has at most one flush in flight; whatever is appended and requested meanwhile is covered by
 the next one, so under load a flush serves all requests that came during the one before. A flush is prepared only when a
 thread is free for it, at the end of the loop's turn, so that it covers as much as it can. On completion the log's
-subscribers get the flushed offset, on the loop.
+subscribers get the flushed offset, on the loop. Each log dir has threads of its own: a disk that takes ten seconds for
+an fsync holds up no other.
 
 A failed fsync is final (ATC'20): `on_failure(log_dir, error)` is called once for the log dir, no log in it is flushed
 again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room or descriptors is
@@ -20,7 +21,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from storage.disk_errors import FlushDeferredError
 from storage.flush import PendingFlush
@@ -29,7 +30,7 @@ from storage.log import Log
 _log = logging.getLogger(__name__)
 
 FLUSH_THREADS = 4
-"""Flushes that may wait for a disk at the same time; a journal serves concurrent ones with one commit."""
+"""Flushes that may wait for one log dir at the same time; a journal serves concurrent ones with one commit."""
 
 DEFERRED_MS = 1_000
 """Pause before a flush that found no room is tried again."""
@@ -52,6 +53,15 @@ class GroupCommitStatistics:
     deferrals: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class _LogDir:
+    """What waits for one log dir, and the threads that do."""
+
+    executor: ThreadPoolExecutor
+    queue: deque[Log] = field(default_factory=deque)
+    busy: int = 0
+
+
 class GroupCommit:
     """Flushes logs on request. Everything but the blocking part runs on one event loop."""
 
@@ -61,9 +71,8 @@ class GroupCommit:
         self._on_failure = on_failure
         self._threads = threads
         self._deferred_ms = deferred_ms
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="flush")
+        self._log_dirs: dict[str, _LogDir] = {}
         self._subscribers: dict[Log, list[OnFlushed]] = {}
-        self._queue: deque[Log] = deque()
         self._queued: set[Log] = set()
         self._in_flight: dict[Log, asyncio.Future[None]] = {}
         self._failed: set[str] = set()
@@ -98,8 +107,15 @@ class GroupCommit:
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
-        self._queue.append(log)
+        self._log_dir(log).queue.append(log)
         self._schedule_turn()
+
+    def _log_dir(self, log: Log) -> _LogDir:
+        found = self._log_dirs.get(log.log_dir)
+        if found is None:
+            executor = ThreadPoolExecutor(self._threads, thread_name_prefix="flush")
+            found = self._log_dirs[log.log_dir] = _LogDir(executor)
+        return found
 
     def _schedule_turn(self) -> None:
         if not self._turn_is_scheduled:
@@ -107,19 +123,23 @@ class GroupCommit:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Start as many flushes as there are threads; logs that are being flushed keep their place in the queue."""
         self._turn_is_scheduled = False
-        for _ in range(len(self._queue)):
-            if len(self._in_flight) >= self._threads:
+        for log_dir in self._log_dirs.values():
+            self._start_waiting(log_dir)
+
+    def _start_waiting(self, log_dir: _LogDir) -> None:
+        """Start as many flushes as there are threads; logs that are being flushed keep their place in the queue."""
+        for _ in range(len(log_dir.queue)):
+            if log_dir.busy >= self._threads:
                 return
-            log = self._queue.popleft()
+            log = log_dir.queue.popleft()
             if log in self._in_flight:
-                self._queue.append(log)
+                log_dir.queue.append(log)
                 continue
             self._queued.discard(log)
-            self._start(log)
+            self._start(log, log_dir)
 
-    def _start(self, log: Log) -> None:
+    def _start(self, log: Log, log_dir: _LogDir) -> None:
         if log.log_dir in self._failed:
             return
         try:
@@ -133,16 +153,18 @@ class GroupCommit:
         if pending is None:
             self._tell(log)
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().run_in_executor(self._executor, pending.run)
+        future: asyncio.Future[None] = asyncio.get_running_loop().run_in_executor(log_dir.executor, pending.run)
         self._in_flight[log] = future
+        log_dir.busy += 1
         started_s = asyncio.get_running_loop().time()
         future.add_done_callback(lambda done: self._done(log, pending, done, started_s))
 
     def _done(self, log: Log, pending: PendingFlush, done: asyncio.Future[None], started_s: float) -> None:
         del self._in_flight[log]
+        self._log_dir(log).busy -= 1
         self._flushes += 1
         self.on_timed(asyncio.get_running_loop().time() - started_s)
-        if self._queue:
+        if self._queued:
             self._schedule_turn()
         error = done.exception()
         if error is None:
@@ -185,7 +207,7 @@ class GroupCommit:
 
     async def close(self) -> None:
         """Take no more requests, finish what is queued and in flight, and let the threads go."""
-        while self._queue or self._in_flight:
+        while self._queued or self._in_flight:
             self._schedule_turn()
             if self._in_flight:
                 await asyncio.wait(self._in_flight.values())
@@ -194,14 +216,15 @@ class GroupCommit:
         for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
             timer.cancel()
         self._deferred.clear()
-        self._executor.shutdown(wait=True)
+        for log_dir in self._log_dirs.values():
+            log_dir.executor.shutdown(wait=True)
 
     def statistics(self) -> GroupCommitStatistics:
         return GroupCommitStatistics(
             requests=self._requests,
             flushes=self._flushes,
             in_flight=len(self._in_flight),
-            queued=len(self._queue),
+            queued=len(self._queued),
             failed_log_dirs=tuple(sorted(self._failed)),
             deferred=len(self._deferred),
             deferrals=self._deferrals,
@@ -209,5 +232,5 @@ class GroupCommit:
 
     def __repr__(self) -> str:
         return (
-            f"GroupCommit({len(self._in_flight)} in flight, {len(self._queue)} queued, failed {sorted(self._failed)})"
+            f"GroupCommit({len(self._in_flight)} in flight, {len(self._queued)} queued, failed {sorted(self._failed)})"
         )

@@ -100,7 +100,7 @@ def retention_runs(nodes: NodesHere) -> int:
 
 def goes_on(nodes: NodesHere, partition: TopicPartition = OTHER) -> bool:
     """A write, by default to a partition that the fault does not touch. On its own stream: one is answered in order."""
-    with Producer(nodes.bootstrap, acks="all") as producer:
+    with Producer(nodes.bootstrap, acks="all", delivery_timeout_ms=10_000) as producer:
         return producer.send(partition.topic, value=b"goes on").result(10).offset > 0
 
 
@@ -221,6 +221,17 @@ def test_a_slow_fsync_holds_up_its_own_partition_only(tmp_path: Path) -> None:
             assert goes_on(nodes)
             assert not late.done()
         assert late.result(10).offset == 1
+
+
+def test_many_slow_fsyncs_of_one_disk_hold_up_no_other_disk(tmp_path: Path) -> None:
+    with one_node(tmp_path) as (nodes, admin, producer):
+        admin.create_topic("slow", 12)
+        with nodes.fs[0].standing_still("fdatasync", "/d1/") as fault:
+            late = [producer.send("slow", value=b"late", partition=number) for number in range(12)]
+            assert fault.was_met.wait(10)
+            assert goes_on(nodes)
+        for future in late:
+            future.result(10)
 
 
 # --- the clock -------------------------------------------------------------------------------------------------------

@@ -128,6 +128,31 @@ def test_more_logs_than_threads_are_all_flushed() -> None:
     asyncio.run(run())
 
 
+def test_a_disk_that_stands_still_holds_up_no_other() -> None:
+    async def run() -> None:
+        slow, quick, waiter = GatedFileSystem(), LosingFileSystem(), Waiter()
+        quick.mkdir("/quick")
+        stuck = [ready_log(slow)]
+        stuck += [
+            Log.create(slow, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(topic_id="A" * 22))
+            for n in range(5)
+        ]
+        other = Log.create(quick, "/quick/t-9", TopicPartition("t", 9), SMALL, LogOptions(topic_id="A" * 22))
+        group_commit = GroupCommit(no_failure, threads=2)
+        group_commit.subscribe(other, waiter)
+        slow.gate.clear()
+        for log in (*stuck, other):
+            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            group_commit.request(log)
+        await waiter.until(1)
+        assert all(log.flushed_offset < log.log_end_offset for log in stuck)
+        slow.gate.set()
+        await group_commit.close()
+        assert all(log.flushed_offset == log.log_end_offset for log in stuck)
+
+    asyncio.run(run())
+
+
 def test_a_request_with_nothing_to_flush_is_answered() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
