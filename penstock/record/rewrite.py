@@ -15,7 +15,7 @@ from itertools import compress, islice
 
 from penstock.errors import CorruptMessageError
 from penstock.record import codecs
-from penstock.record.batch import CODEC_MASK, DELETE_HORIZON_BIT, BatchHeader, pack_batch
+from penstock.record.batch import CODEC_MASK, DELETE_HORIZON_BIT, HEADER_BYTES, BatchHeader, Buffer, pack_batch
 from penstock.record.row_scan import Rows
 from penstock.record.varint import VARINTS, decode_zigzag, encode_varint
 from penstock.types import NO_TIMESTAMP
@@ -51,6 +51,12 @@ def emptied(header: BatchHeader) -> bytes:
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
     times = {"base_timestamp_ms": NO_TIMESTAMP, "max_timestamp_ms": NO_TIMESTAMP}
     return pack_batch(header._replace(attributes=attributes, record_count=0, **times), b"")
+
+
+def stretched(header: BatchHeader, batch: Buffer, next_offset: int) -> bytes:
+    """The batch with a last offset delta that reaches up to `next_offset`; its records stay as they are."""
+    longer = header._replace(last_offset_delta=next_offset - 1 - header.base_offset)
+    return pack_batch(longer, memoryview(batch)[HEADER_BYTES:])
 
 
 def _signed(zigzag: int) -> int:

@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import CorruptMessageError
-from penstock.record.decoding import LOOP_GROWTH, MIN_RECORD_BYTES, joined_offsets
+from penstock.record.decoding import MIN_RECORD_BYTES, joined_offsets
 from penstock.record.equal_run import MIN_RUN_RECORDS, deltas_of, take_equal_run
 from penstock.record.varint import decode_zigzag
 
+LOOP_RECORDS, LOOP_GROWTH = 32, 8
+"""How many go one by one after a failed guess that records have one size, and how much that grows with each failure: a
+guess costs about as much as ten of them."""
 _NULL_ZIGZAG = 1
 
 
@@ -42,12 +45,12 @@ def scan_rows(data: bytes, at: int, end: int, count: int, last_offset_delta: int
     if count * MIN_RECORD_BYTES > end - at:
         raise CorruptMessageError(f"{count} records cannot be in {end - at} bytes")
     rows = Rows([at])
-    loop_records = 1
+    loop_records = LOOP_RECORDS
     try:
         while len(rows) < count:
             left = count - len(rows)
             if left >= MIN_RUN_RECORDS and _take_equal_run(data, at, end, left, rows):
-                at, loop_records = rows.bounds[-1], 1
+                at, loop_records = rows.bounds[-1], LOOP_RECORDS
                 continue
             at = _take_in_loop(data, at, end, min(loop_records, left) if left >= MIN_RUN_RECORDS else left, rows)
             loop_records *= LOOP_GROWTH

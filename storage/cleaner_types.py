@@ -1,0 +1,118 @@
+"""What the log cleaner is given and what it tells: frozen values, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from penstock.types import EpochEntry, TopicPartition
+from storage.log_config import LogConfig
+
+MIB = 1024 * 1024
+NO_LIMIT = 2**63 - 1
+NEVER_MS = 2**63
+"""A horizon after every other: there is no tombstone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerConfig:
+    """A node's log.cleaner.* keys."""
+
+    threads: int = 1
+    dedupe_buffer_bytes: int = 128 * MIB
+    """Of all threads together."""
+    io_max_bytes_per_second: int = NO_LIMIT
+    """Read and written, of all threads together."""
+    backoff_ms: int = 15_000
+    """How long a log is left alone whose cleaning could not be finished."""
+
+
+class Reason(Enum):
+    """Why a log is cleaned."""
+
+    DIRTY = "its dirty ratio is above min.cleanable.dirty.ratio"
+    MAX_LAG = "max.compaction.lag.ms has passed"
+    TOMBSTONES = "tombstones are past their delete horizon"
+    UNKNOWN_HORIZON = "it is not known when its tombstones may go"
+
+
+class SegmentFile(NamedTuple):
+    """A full segment as a thread may use it that must not touch the `Segment`."""
+
+    path: str
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningPlan:
+    """One pass over one log. Invariant: all below `end_offset` is flushed and committed, in full segments."""
+
+    topic_partition: TopicPartition
+    directory: str
+    reason: Reason
+    segments: tuple[SegmentFile, ...]
+    """The oldest of the log on, without a hole, each beginning below `end_offset`."""
+    first_dirty_offset: int
+    """Where the last pass ended: below, no two records have one key."""
+    end_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    config: LogConfig
+    epoch_entries: tuple[EpochEntry, ...]
+
+    @property
+    def dirty_ratio(self) -> float:
+        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PassStatistics:
+    """What one pass over one log did."""
+
+    topic_partition: TopicPartition
+    reason: Reason
+    first_dirty_offset: int
+    end_offset: int
+    """The next pass begins there; below the log's end where the map was full."""
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    """While filtering, of batches below `end_offset`; those of the dirty part were read before, for the map."""
+    records_kept: int
+    tombstones_removed: int
+    map_entries: int
+    map_bytes: int
+    groups: int
+    replaced_segments: int
+    map_ms: int
+    filter_ms: int
+    elapsed_ms: int
+    """Swaps and waiting included."""
+    next_horizon_ms: int | None
+    """When the first of the tombstones that stay may go; None without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerStatistics:
+    """A snapshot of a node's cleaner."""
+
+    passes: int
+    horizon_scans: int
+    aborted: int
+    deferred: int
+    """Given up for lack of room or descriptors, to be tried again."""
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    records_kept: int
+    tombstones_removed: int
+    throttled_ms: int
+    max_dirty_ratio: float
+    """Of the logs, when one was last looked for."""
+    running: tuple[TopicPartition, ...]
+    uncleanable: tuple[tuple[TopicPartition, str], ...]
+    """Logs that are not cleaned any more until a restart, and why."""
+    last_pass: PassStatistics | None
