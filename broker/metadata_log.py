@@ -27,7 +27,7 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka's well-known id of the metadata topic (KIP-516)."""
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
-METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1, has_dense_offsets=True)
+METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
 _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")

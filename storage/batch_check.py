@@ -33,11 +33,10 @@ class BatchCheck:
     """What is known of one log's batches besides their bytes."""
 
     epoch_entries: Sequence[EpochEntry]
-    may_have_gaps: bool
 
     def check(self, path: str, records: bytes, span: Span) -> None:
         """The batches of `path` that stand in the span."""
-        expected = span.begin.offset if self.may_have_gaps else min(span.begin.offset, span.start_offset)
+        expected = min(span.begin.offset, span.start_offset)
         known = self.epoch_entries[0].epoch if len(self.epoch_entries) == 1 else NO_EPOCH
         end = 0
         try:
@@ -51,7 +50,7 @@ class BatchCheck:
             raise CorruptFileError(path, span.begin.position + end, str(damage)) from damage
         if end != len(records):
             raise CorruptFileError(path, span.begin.position + end, f"{len(records) - end} bytes are no whole batch")
-        if expected != span.end.offset and (span.is_end_of_file or not self.may_have_gaps):
+        if expected != span.end.offset:
             why = f"the batches end at offset {expected}, but {span.end.offset} follows"
             raise CorruptFileError(path, span.end.position, why)
 
@@ -60,7 +59,7 @@ class BatchCheck:
         base_offset, next_offset, leader_epoch = placed
         if not crc_is_right:
             return f"the checksum of the batch at offset {base_offset} is wrong"
-        if base_offset < expected or (base_offset > expected and not self.may_have_gaps):
+        if base_offset != expected:
             return f"offset {base_offset} where {expected} should follow"
         last_offset = next_offset - 1  # the log may start within the batch
         epoch = epochs.epoch_for_offset(self.epoch_entries, last_offset)

@@ -129,17 +129,12 @@ def place_as_leader(
     return Placed(buffers, headers, len(records))
 
 
-def check_fetched(
-    records: Bytes, log_end_offset: int, latest_epoch: int, *, dense: bool
-) -> list[tuple[int, BatchHeader]]:
-    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall.
-
-    Unless `dense`, offsets may be missing: the leader has cleaned, now or under an earlier policy of the topic.
-    """
+def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> list[tuple[int, BatchHeader]]:
+    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall."""
     batches = list(whole_batches(records))
     expected, epoch = log_end_offset, latest_epoch
     for position, header in batches:
-        if header.base_offset < expected or (dense and header.base_offset > expected):
+        if header.base_offset != expected:
             raise CorruptMessageError(f"the leader sent offset {header.base_offset} where {expected} should follow")
         if header.leader_epoch < epoch:
             raise CorruptMessageError(
@@ -149,11 +144,6 @@ def check_fetched(
             raise CorruptMessageError(f"the checksum of the leader's batch at offset {header.base_offset} is wrong")
         expected, epoch = header.next_offset, header.leader_epoch
     return batches
-
-
-def has_gap(batches: list[tuple[int, BatchHeader]], log_end_offset: int) -> bool:
-    """Whether offsets are missing before or between the batches, which begin at or above the log end."""
-    return batches[-1][1].next_offset - log_end_offset > sum(header.last_offset_delta + 1 for _, header in batches)
 
 
 def fetched_runs(

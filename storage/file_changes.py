@@ -6,14 +6,13 @@ and durable before the next, because no crash may leave a hole between two segme
 
   remove     oldest first: NNN.log -> NNN.log.deleted, fsync of the directory, then the next one
   replace    the new records stand in NNN.log.cleaned, synced.
-             1  offset-gaps                       recovery expects dense offsets without it
-             2  NNN.log.cleaned -> NNN.log.swap   the marker: from here a crash ends with the new segment, before with
+             1  NNN.log.cleaned -> NNN.log.swap   the marker: from here a crash ends with the new segment, before with
                                                   the old ones
-             3  the other old segments -> .deleted; the old indexes go
-             4  NNN.log.swap -> NNN.log
-             5  new indexes
+             2  the other old segments -> .deleted; the old indexes go
+             3  NNN.log.swap -> NNN.log
+             4  new indexes
 
-A crash after 2 is finished at the next start (`segment_files.py`), which is why every step is durable before the next.
+A crash after 1 is finished at the next start (`segment_files.py`), which is why every step is durable before the next.
 A full disk leaves the change at the head of the queue, to be run again; any other error is final for the log dir.
 Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start removes them.
 """
@@ -35,7 +34,6 @@ from storage.file_names import (
     TIME_INDEX_SUFFIX,
 )
 from storage.file_system import FileSystem
-from storage.offset_gaps import allow_gaps
 from storage.segment import Segment
 from storage.segment_indexes import SegmentIndexes
 
@@ -78,7 +76,6 @@ class FileChanges:
         others = [segment.stem for segment in replaced if segment.base_offset != new.base_offset]
         indexes = SegmentIndexes(self._fs, new.stem, new.base_offset, new.indexes.interval_bytes)
         self._steps += (
-            lambda: allow_gaps(self._fs, self._directory),
             lambda: self._index(indexes, cleaned, new),
             *self._rename(cleaned, swap),
             lambda: self._remove_replaced(new.stem, others),

@@ -29,8 +29,6 @@ SWAP_SUFFIX = ".swap"
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
-OFFSET_GAPS = "offset-gaps"
-"""Empty; stands in a log out of whose middle records were taken, so that a gap in the offsets is no damage."""
 META_PROPERTIES = "meta.properties"
 LOCK = ".lock"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

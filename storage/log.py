@@ -20,7 +20,7 @@ from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage import timestamp_lookup
 from storage.batch_check import BatchCheck
-from storage.batch_validation import Placed, check_fetched, fetched_runs, has_gap, place_as_leader
+from storage.batch_validation import Placed, check_fetched, fetched_runs, place_as_leader
 from storage.disk_errors import storage_error
 from storage.file_changes import FileChanges
 from storage.file_system import Bytes, FileSystem
@@ -29,7 +29,6 @@ from storage.flush_schedule import FlushSchedule
 from storage.log_config import LogConfig
 from storage.log_health import LogHealth
 from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
-from storage.offset_gaps import OffsetGaps
 from storage.partition_metadata import write_topic_id
 from storage.recompression import prepared
 from storage.recovery import open_segments
@@ -58,7 +57,6 @@ class Log:
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()
         self._changes = FileChanges(fs, directory)
-        self._gaps = OffsetGaps(fs, directory, recovered.may_have_gaps)
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
         self._health = LogHealth(directory)
@@ -143,14 +141,10 @@ class Log:
         return info
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
-        """Write the leader's batches as they are; they must continue this log, with gaps where the leader cleaned."""
+        """Write the leader's batches as they are; they must continue this log."""
         self._health.must_be_writable()
-        dense = self.config.has_dense_offsets
-        batches = check_fetched(records, self.log_end_offset, self.latest_epoch, dense=dense)
+        batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
-        if has_gap(batches, self.log_end_offset):
-            with self._health.refusing("append"):
-                self._gaps.mark()
         room = self.config.segment_bytes - self._segments.active.size_bytes
         for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
             self._write(placed)
@@ -170,7 +164,7 @@ class Log:
         for header in placed.headers:
             self._counters.appended_records += header.record_count
             if header.leader_epoch > self._epochs.latest_epoch:
-                self._epochs.assign(header.leader_epoch, self.log_end_offset)  # where there is a gap: where it begins
+                self._epochs.assign(header.leader_epoch, self.log_end_offset)
             self.log_end_offset = header.next_offset
 
     def roll(self) -> None:
@@ -200,7 +194,7 @@ class Log:
         records, next_offset = b"", start_offset
         if start_offset < end:
             try:
-                check = BatchCheck(self._epochs.entries, self._gaps.allowed)
+                check = BatchCheck(self._epochs.entries)
                 records, place = self._segments.read(start_offset, end, (max_bytes, min_one_batch), check)
             except OSError as error:
                 raise storage_error("read", self.directory, error) from error
@@ -270,11 +264,9 @@ class Log:
         with self._health.reading():
             place = segment.place_of(offset)
         cut_at = min(place.offset, offset)
-        self._before_truncation(segment.base_offset if self._gaps.allowed else cut_at)
+        self._before_truncation(cut_at)
         with self._health.failing("truncate"):
             self._segments.truncate_to(segment, place)
-            if self._gaps.allowed:
-                cut_at = self._segments.active.last_batch_end()
         self.log_end_offset = self._segments.active.next_offset = cut_at
         self.log_start_offset = min(self.log_start_offset, cut_at)
         self._epochs.truncate_from_end(cut_at)
@@ -337,7 +329,6 @@ class Log:
         self._health.must_be_writable()
         with self._health.refusing("open a cleaned segment"):
             new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
-        self._gaps.allowed = True
         self._counters.replaced_segments += len(replaced)
         self._flushing.segments_left()
         self._changes.replace(new, replaced)

@@ -49,8 +49,6 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = 2**63 - 1
     delete_retention_ms: int = DAY_MS
-    has_dense_offsets: bool = False
-    """No record is ever taken out of the middle: a leader that sends a gap is wrong. For the metadata log."""
 
     def __post_init__(self) -> None:
         if not MIN_SEGMENT_BYTES <= self.segment_bytes <= MAX_SEGMENT_BYTES:
@@ -64,5 +62,5 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """True when offsets may have gaps, because the cleaner takes records out."""
+        """True when the cleaner takes records out."""
         return "compact" in self.cleanup_policy

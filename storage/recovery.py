@@ -3,8 +3,8 @@
 The *recovery point* R is an offset below which everything was flushed, as the last checkpoint of the log dir knew it
 (the truth may be further on). After a clean stop it is the log end, and only the end of the newest segment is looked
 at. Otherwise every batch is checked, from the segment on that holds the record before R: checksum, length, and that
-offsets follow on: densely, unless records were taken out of the middle of this log (`offset_gaps.py`); and a segment
-begins where the one before ends, in every log.
+offsets follow on: densely in every log, for the cleaner leaves no gap either (`offset_tiling.py`); and a segment begins
+where the one before ends.
 At the first bad byte, which stands where offset X should:
 
   X < R              ROT. It was on the disk once, so no crash explains it. CorruptFileError; nothing is touched. The
@@ -30,14 +30,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from storage.batch_scan import scan_headers, verify
 from storage.epoch_cache import EpochCache
 from storage.epoch_witness import EpochWitness
-from storage.file_names import OFFSET_GAPS
 from storage.file_system import FileSystem
 from storage.log_config import LogConfig
 from storage.segment import Place, Segment
@@ -66,14 +64,13 @@ class RecoveredLog:
     log_end_offset: int
     cut_bytes: int
     """How much of a torn tail was cut."""
-    may_have_gaps: bool
 
 
 def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown) -> RecoveredLog:
     """Everything needed to go on with a log; creates the first segment of an empty one."""
     entries = tidy(fs, directory)
     segments = find_segments(fs, directory, config.index_interval_bytes, entries)
-    recovery = _Recovery(fs, directory, config, last_known, _Found(segments, OFFSET_GAPS in entries))
+    recovery = _Recovery(fs, directory, config, last_known, segments)
     try:
         recovery.run()
         return recovery.result()
@@ -83,19 +80,14 @@ def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known:
         raise
 
 
-class _Found(NamedTuple):
-    """What stands in the log's directory."""
-
-    segments: list[Segment]
-    may_have_gaps: bool
-
-
 class _Recovery:
     """One opening of one log."""
 
-    def __init__(self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, found: _Found) -> None:
+    def __init__(
+        self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, segments: list[Segment]
+    ) -> None:
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
-        self._segments, self._may_have_gaps = found
+        self._segments = segments
         self._cut_bytes = 0
         self._bound = last_known.recovery_point or 0
         self._epochs = EpochWitness(fs, directory, self._bound)
@@ -195,8 +187,8 @@ class _Recovery:
         yield from verify(file, position)
 
     def _breaks_off(self, offset: int, expected: int) -> str | None:
-        """Offsets are dense, but for what the cleaner took out."""
-        if offset == expected or (offset > expected and self._may_have_gaps):
+        """Offsets are dense; the cleaner leaves no gap either."""
+        if offset == expected:
             return None
         return f"offset {offset} where {expected} should follow"
 
@@ -236,4 +228,4 @@ class _Recovery:
         cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
         for segment in self._segments:  # most logs of a node are idle, and cost nothing then
             segment.release()
-        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes, self._may_have_gaps)
+        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)

@@ -25,7 +25,6 @@ from storage.file_names import (
     parse_segment_file,
 )
 from storage.file_system import FileSystem
-from storage.offset_gaps import allow_gaps
 from storage.segment import Segment
 
 _log = logging.getLogger(__name__)
@@ -60,7 +59,6 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
     if not fs.exists(f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"):  # an active segment comes after it, always
         why = f"it ends at offset {next_offset}, where no segment begins; it cannot take the place of any"
         raise CorruptFileError(f"{directory}/{name}", 0, why)
-    allow_gaps(fs, directory)
     for other in fs.listdir(directory):
         found = parse_segment_file(other)
         if found is not None and base_offset < found[0] < next_offset:

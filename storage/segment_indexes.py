@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import islice
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import NO_TIMESTAMP
 from storage import offset_index, time_index
-from storage.batch_scan import SCAN_CHUNK_BYTES, LogFile, read_header_at, verify
+from storage.batch_scan import SCAN_CHUNK_BYTES, LogFile, read_header_at, scan_headers, verify
 from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.file_system import FileSystem
 from storage.offset_index import IndexEntry, OffsetIndex
@@ -25,6 +26,8 @@ from storage.time_index import TimeEntry, TimeIndex
 
 _log = logging.getLogger(__name__)
 _OLDER_THAN_ALL = -(2**63)
+MAX_UNINDEXED = 1000
+"""Batches before the first entry that are looked at; more than fit an interval, by default."""
 _NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
 """What every segment has whose indexes are not loaded: an idle one costs no memory for them. Never changed."""
 
@@ -236,7 +239,7 @@ class SegmentIndexes:
         last, last_time = offsets.last(), times.last()
         if file.size_bytes > 0 and last_time is None:
             return "the time index is empty"
-        if file.size_bytes > self.interval_bytes and not len(offsets):
+        if not len(offsets) and self._wants_entries(file):
             return "the index is empty"
         self._offsets, self._times, self.loaded = offsets, times, True
         if last is not None and not self._is_true(last, file):
@@ -248,6 +251,12 @@ class SegmentIndexes:
             self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
             self._replay_tail(file)
         return None
+
+    def _wants_entries(self, file: LogFile) -> bool:
+        """Whether a batch begins behind the first interval."""
+        if file.size_bytes <= self.interval_bytes:
+            return False
+        return any(position > self.interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
 
     def _is_true(self, entry: IndexEntry, file: LogFile) -> bool:
         try:

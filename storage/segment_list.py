@@ -3,7 +3,7 @@
 Only a few full segments keep a descriptor and their indexes in memory, and of an idle log none (`open_files.py`).
 Truncation drops the newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the
 other end or is replaced in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the
-next one begins, always: gaps, where there are any, are inside segments.
+next one begins, always.
 
 Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
 """

@@ -21,7 +21,6 @@ from storage.file_names import (
     LOCK,
     LOG_SUFFIX,
     META_PROPERTIES,
-    OFFSET_GAPS,
     PARTITION_METADATA,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -47,7 +46,7 @@ _LEFTOVERS = {
     CLEANED_SUFFIX: "a cleaned segment that was not finished",
     SWAP_SUFFIX: "a cleaned segment that is to take its place",
 }
-_OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, OFFSET_GAPS, QUORUM_STATE}
+_OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
 _OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, "lost+found", *OFFSET_CHECKPOINTS}
 
 

@@ -16,7 +16,6 @@ from penstock.record.batch import BatchHeader
 from storage.batch_scan import LogFile
 from storage.epoch_witness import EpochWitness
 from storage.log_config import LogConfig
-from storage.offset_gaps import may_have_gaps
 from storage.recovery import LastKnown
 from storage.segment import Segment
 from storage.segment_files import find_segments, tidy
@@ -75,7 +74,6 @@ class _LogCheck:
     ) -> None:
         self._fs, self._log, self._last_known, self._options = fs, log, last_known, options
         self._segments = segments
-        self._may_have_gaps = may_have_gaps(fs, log.directory)
         self._judge = DamageJudge(log, last_known, segments)
         self._epochs = EpochWitness(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
@@ -151,7 +149,7 @@ class _LogCheck:
     def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
         """What the checksum leaves out: a batch must stand where its offsets belong."""
         offset, expected = header.base_offset, self._expected
-        if expected is not None and (offset < expected or (offset > expected and not self._may_have_gaps)):
+        if expected is not None and offset != expected:
             return f"offset {offset} where {expected} should follow"
         if offset < segment.base_offset or header.next_offset > segment.next_offset:
             until = f"{segment.base_offset} to {segment.next_offset - 1}"

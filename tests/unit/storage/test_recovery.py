@@ -10,7 +10,7 @@ from storage.checkpoint_file import read_epochs
 from storage.log import Log
 from storage.log_config import LogConfig
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
+from tests.support.storage import NOW_MS, batch, new_log, read_all, reopened
 
 FIRST, SECOND, THIRD = (f"/d/orders-0/{base:020d}.log" for base in (0, 7, 14))
 BATCH_BYTES = len(batch(b"value-00"))
@@ -177,14 +177,24 @@ def test_leftovers_of_interrupted_operations_are_tidied() -> None:
 def test_a_swap_is_finished() -> None:
     fs = stopped()
     fd = fs.open("/d/orders-0/00000000000000000000.log.swap", create=True)
-    merged = fs.read_file(FIRST)[BATCH_BYTES:] + fs.read_file(SECOND)[: 3 * BATCH_BYTES]
-    fs.pwritev(fd, [merged + fs.read_file(SECOND)[4 * BATCH_BYTES :]], 0)
+    fs.pwritev(fd, [fs.read_file(FIRST) + fs.read_file(SECOND)], 0)
     fs.close(fd)
     log = reopened(fs, 20, clean=True, config=LogConfig(segment_bytes=600, cleanup_policy="compact"))
 
-    assert values(log) == WHOLE[1:10] + WHOLE[11:]
+    assert values(log) == WHOLE
     assert not fs.exists(SECOND)
-    assert log.read(0, 100).next_offset == 2
+    assert [segment.base_offset for segment in log.segments] == [0, 14]
+
+
+def test_a_swap_that_ends_where_no_segment_begins_takes_the_place_of_none() -> None:
+    fs = stopped()
+    fd = fs.open("/d/orders-0/00000000000000000000.log.swap", create=True)
+    fs.pwritev(fd, [fs.read_file(FIRST)[:-BATCH_BYTES]], 0)
+    fs.close(fd)
+
+    with pytest.raises(CorruptFileError, match=r"log.swap.*ends at offset 6, where no segment begins"):
+        reopened(fs, 20, clean=True)
+    assert fs.exists(SECOND)
 
 
 def test_epochs_are_taken_from_the_log_when_their_checkpoint_is_missing_or_damaged() -> None:
@@ -195,16 +205,3 @@ def test_epochs_are_taken_from_the_log_when_their_checkpoint_is_missing_or_damag
         damage(fs)
         assert reopened(fs, 20, clean=True).epoch_entries == wanted
         assert read_epochs(fs, path) == wanted
-
-
-def test_gaps_of_a_compacted_log_are_not_tears() -> None:
-    config = LogConfig(segment_bytes=600, cleanup_policy="compact")
-    fs = LosingFileSystem()
-    log = new_log(fs, config)
-    for offset in (0, 5, 6, 40, 41, 90, 200, 201, 999):
-        log.append_as_follower(batch(b"v", base_offset=offset, leader_epoch=0))
-    log.close()
-
-    assert [offset for offset, _ in read_all(reopened(fs, 0, config=config))] == [0, 5, 6, 40, 41, 90, 200, 201, 999]
-    fs.unlink("/d/orders-0/offset-gaps")
-    assert reopened(fs, 0, config=config).log_end_offset == 1, "elsewhere a gap is a tear"
