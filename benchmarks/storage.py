@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 
+from benchmarks.storage_cleaner import cleaner_rows
 from benchmarks.storage_commit import commit_rows
 from benchmarks.storage_log import append_rows, read_rows, recovery_rows
 from benchmarks.storage_partitions import partition_rows
@@ -33,6 +34,7 @@ SECTIONS: dict[str, Callable[[str, Scale], Iterator[Row]]] = {
     "recovery": recovery_rows,
     "verify": verify_rows,
     "records": record_rows,
+    "cleaning": cleaner_rows,
     "commit": commit_rows,
     "partitions": partition_rows,
 }

@@ -70,14 +70,19 @@ class Seconds:
     wall: float
     cpu: float
 
+    def better(self, other: Seconds) -> Seconds:
+        return Seconds(min(self.wall, other.wall), min(self.cpu, other.cpu))
+
+
+NEVER = Seconds(float("inf"), float("inf"))
+
 
 def best_of(rounds: int, *works: Work) -> list[Seconds]:
     """Each work once a round, in turns. What a work returns is closed by `end`, when it has that, off the clock."""
-    best = [Seconds(float("inf"), float("inf"))] * len(works)
+    best = [NEVER] * len(works)
     for _ in range(rounds):
         for at, work in enumerate(works):
-            took = timed(work)
-            best[at] = Seconds(min(best[at].wall, took.wall), min(best[at].cpu, took.cpu))
+            best[at] = best[at].better(timed(work))
     return best
 
 
