@@ -103,14 +103,21 @@ class QuorumStateFile:
         text = read_text(self._fs, self._path)
         if text is None:
             return None
-        found, sealed = unseal_json(self._path, text)
+        try:
+            found, sealed = unseal_json(self._path, text)
+        except CorruptFileError as damage:
+            raise self._damaged(damage.why) from damage
         numbers = [found.get(name) for name in _FIELDS]
         if not all(type(number) is int for number in numbers) or (not sealed and set(found) != set(_FIELDS)):
-            raise CorruptFileError(self._path, 0, "not a quorum state: restore it, or give this voter a new place")
+            raise self._damaged("it is no quorum state")
         epoch, leader_id, voted_id, version = (int(str(number)) for number in numbers)
         if version != DATA_VERSION:
-            raise CorruptFileError(self._path, 0, f"data_version {version} is not {DATA_VERSION}")
+            raise self._damaged(f"data_version {version} is not {DATA_VERSION}")
         return ElectionState(epoch, leader_id, voted_id)
+
+    def _damaged(self, why: str) -> CorruptFileError:
+        remedy = "it says whom this voter voted for: restore it, or start the voter anew, empty and with a new node.id"
+        return CorruptFileError(self._path, 0, f"{why}; {remedy}")
 
     def save(self, state: ElectionState) -> None:
         numbers = (state.epoch, state.leader_id, state.voted_id, DATA_VERSION)

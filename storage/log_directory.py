@@ -1,8 +1,9 @@
-"""One log dir: its lock, its clean-shutdown marker, and the three checkpoints about all logs in it.
+"""One log dir: its lock, its clean-shutdown marker, and the checkpoints about all logs in it.
 
     recovery-point-offset-checkpoint   below it everything was flushed; recovery starts there
     replication-offset-checkpoint      high watermarks
     log-start-offset-checkpoint        log starts that are not the beginning of a segment
+    cleaner-offset-checkpoint          how far compacted logs were cleaned (cleaner_checkpoint.py)
 
 Every line is a claim that may only be too low. A truncation therefore lowers them BEFORE any record goes, else the next
 start would take the missing records for rot. A checkpoint that is missing or damaged claims nothing, and costs time:
@@ -21,6 +22,8 @@ from collections.abc import Callable, Collection, Mapping
 from penstock.errors import MetaPropertiesError
 from penstock.types import TopicPartition
 from storage.clean_shutdown import take_marker, write_marker
+from storage.cleaner_checkpoint import CleanerCheckpoint
+from storage.disk_errors import is_disk_full
 from storage.file_names import (
     HIGH_WATERMARK_CHECKPOINT,
     LOCK,
@@ -53,11 +56,20 @@ class LogDirectory:
             self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
+            self.cleaner_checkpoint = CleanerCheckpoint(fs, path)
             if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
-                self._recovery_points.replace({})
+                self._begin_recovery_points()
         except BaseException:
             fs.close(self._lock_fd)
             raise
+
+    def _begin_recovery_points(self) -> None:
+        """A dir without logs has a good checkpoint from the beginning, if there is room for it."""
+        try:
+            self._recovery_points.replace({})
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
 
     def _checkpoint(self, name: str) -> OffsetCheckpoint:
         return OffsetCheckpoint(self._fs, f"{self.path}/{name}")
@@ -115,12 +127,14 @@ class LogDirectory:
         with self._mutex:
             for checkpoint in self._checkpoints():
                 checkpoint.lower(topic_partition, offset)
+            self.cleaner_checkpoint.lower(topic_partition, offset)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Make durable that no checkpoint has a line for the log: it was set aside."""
         with self._mutex:
             for checkpoint in self._checkpoints():
                 checkpoint.forget(topic_partition)
+            self.cleaner_checkpoint.remove(topic_partition)
 
     def _checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
         return self._recovery_points, self._high_watermarks, self._log_starts

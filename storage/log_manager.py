@@ -22,6 +22,7 @@ from penstock.clock import Clock
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
 from storage.clean_shutdown import NO_BROKER_EPOCH
+from storage.cleaner_checkpoint import CleanerCheckpoint
 from storage.deleted_logs import DeletedLogs
 from storage.disk_errors import is_disk_full, storage_error
 from storage.file_names import (
@@ -165,6 +166,11 @@ class LogManager:
     def logs(self) -> tuple[Log, ...]:
         return tuple(self._logs.values())
 
+    def cleaner_checkpoint(self, log: Log) -> CleanerCheckpoint | None:
+        """That of the log's log dir; None when the dir is out of use."""
+        directory = self._directories.get(log.log_dir)
+        return directory.cleaner_checkpoint if directory is not None else None
+
     def get_or_create(
         self,
         topic_partition: TopicPartition,
@@ -231,6 +237,10 @@ class LogManager:
         paths = self._set_aside(topic_partition, DELETE_DIRECTORY_SUFFIX)
         for path in paths:
             self._deleted.add(path, self._clock.now_ms() + config.file_delete_delay_ms)
+            directory = self._directories.get(os.path.dirname(path))
+            if directory is not None:
+                with contextlib.suppress(OSError):  # a line too many harms nobody: whoever gets the name is told 0
+                    directory.cleaner_checkpoint.remove(topic_partition)
         return paths
 
     def delete_due(self, now_ms: int) -> int:

@@ -201,6 +201,19 @@ def test_a_creation_that_could_not_be_taken_back_is_finished_next_time(fs: Losin
     assert [(log.topic_id, len(read_all(log))) for log in manager.logs()] == [(TOPIC_ID, 1)] * 19
 
 
+def test_a_full_disk_does_not_keep_an_empty_dir_from_being_opened(fs: LosingFileSystem) -> None:
+    open_manager(fs).close()
+    fs.unlink("/d/recovery-point-offset-checkpoint")
+    fs.fail_on["create"] = errno.ENOSPC
+    manager = as_it_is(fs, "/d")
+    fs.fail_on.clear()
+    manager.get_or_create(TP, TOPIC_ID, SMALL).flush()
+    manager.checkpoint_recovery_points()
+
+    assert manager.offline_log_dirs == {}
+    assert b"orders 0 0" in fs.read_file("/d/recovery-point-offset-checkpoint")
+
+
 def test_a_checkpoint_that_cannot_be_written_in_one_dir_is_written_in_the_others(fs: LosingFileSystem) -> None:
     manager = open_manager(fs, TWO)
     for tp in (ONE, TWO_P):
