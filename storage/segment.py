@@ -278,6 +278,17 @@ class Segment:
                 self.open_files.closed(self)
             self._fs.close(fd)
 
+    def become(self, empty: Segment) -> None:
+        """Give the file to another, empty segment; durable only after a flush and an fsync of the directory."""
+        self._fs.truncate(self.fd(), 0)
+        self.close()
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(self.stem + suffix)
+        if empty.log_path != self.log_path:
+            self._fs.rename(self.log_path, empty.log_path)
+        empty.indexes.start_empty()
+
     def delete(self) -> None:
         """Remove the files, the .log first: what may be left is an orphan index, which the next start removes."""
         self.close()

@@ -131,17 +131,14 @@ class SegmentList:
         self.active.truncate_to(place)
 
     def start_over(self, base_offset: int, interval_bytes: int) -> None:
-        """Drop everything and begin with an empty segment. An error in between leaves the list as it is, but broken."""
-        for at, segment in reversed(list(enumerate(self._segments))):
-            segment.delete()
-            self._fs.fsync_dir(self._directory)
-            if at > 0:
-                self._segments.pop()
-                self._bases.pop()
-        self._warm.clear()
+        """Drop everything, and begin with an empty segment in the oldest file, which needs no room on a full disk."""
+        while len(self._segments) > 1:
+            self.drop_newest()
         new = Segment(self._fs, self._directory, base_offset, interval_bytes)
         new.open_files = self._open_files
-        new.create()
+        self._segments[0].become(new)
+        self._fs.fsync_dir(self._directory)
+        self._warm.clear()
         self._segments, self._bases = [new], [base_offset]
 
     def take_oldest(self, count: int) -> list[Segment]:
