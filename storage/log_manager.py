@@ -25,12 +25,7 @@ from storage.clean_shutdown import NO_BROKER_EPOCH
 from storage.cleaner_checkpoint import CleanerCheckpoint
 from storage.deleted_logs import DeletedLogs
 from storage.disk_errors import is_disk_full, storage_error
-from storage.file_names import (
-    DELETE_DIRECTORY_SUFFIX,
-    ROTTEN_DIRECTORY_SUFFIX,
-    STRAY_DIRECTORY_SUFFIX,
-    set_aside_directory,
-)
+from storage.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
 from storage.file_system import FileSystem
 from storage.log import Log
 from storage.log_checkpoints import LogCheckpoints
@@ -42,6 +37,7 @@ from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.open_files import OpenFiles, default_limit
+from storage.set_aside import set_aside
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
 
@@ -282,20 +278,9 @@ class LogManager:
         if log is not None:
             offline = OfflineLog(log.directory, KafkaStorageError(f"{log.directory}: it could not be set aside"))
             self.offline_logs[topic_partition] = offline
-        targets = []
-        for path in (offline.directory, *offline.copies) if offline is not None else ():
-            log_dir = os.path.dirname(path)
-            target = f"{log_dir}/{set_aside_directory(topic_partition, suffix)}"
-            try:
-                self._fs.rename(path, target)
-                self._fs.fsync_dir(log_dir)
-            except OSError as error:
-                raise storage_error("set aside", path, error) from error
-            targets.append(target)
+        paths = (offline.directory, *offline.copies) if offline is not None else ()
+        targets = [set_aside(self._fs, path, topic_partition, suffix) for path in paths]
         self.offline_logs.pop(topic_partition, None)
-        if suffix != DELETE_DIRECTORY_SUFFIX:
-            for target in targets:
-                _log.warning("%s: set aside as %s", topic_partition, target)
         return targets
 
     def fail_log(self, topic_partition: TopicPartition, error: PenstockError) -> None:

@@ -18,7 +18,12 @@ from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manag
 
 OTHER = TopicPartition("orders", 1)
 OTHER_ID = "B" * 22
-CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint")
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
 
 
 @pytest.fixture
@@ -35,6 +40,8 @@ def filled(fs: LosingFileSystem, clock: ManualClock | None = None) -> LogManager
             log.append_as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
         log.flush()
         log.advance_log_start(3)
+        cleaner = manager.cleaner_checkpoint(log)
+        assert cleaner is not None and cleaner.put(tp, 9, cleaner.generation(tp))
     manager.checkpoint_recovery_points()
     manager.checkpoint_high_watermarks({TP: 15, OTHER: 16})
     manager.checkpoint_log_starts()
@@ -147,12 +154,12 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
     fs = rotten(fs)
     manager = open_manager(fs)
     assert list(manager.offline_logs) == [TP]
-    assert lines(fs, TP) == [20, 15, 3]
+    assert lines(fs, TP) == [20, 15, 3, 9]
     path = manager.set_aside_rotten(TP)
 
     assert path is not None and path.endswith("-rotten")
-    assert lines(fs, TP) == [None, None, None]
-    assert lines(fs, OTHER) == [20, 16, 3], "another log's lines stay"
+    assert lines(fs, TP) == [None] * 4
+    assert lines(fs, OTHER) == [20, 16, 3, 9], "another log's lines stay"
     log = manager.get_or_create(TP, TOPIC_ID, SMALL)
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     assert fs.exists(f"{path}/00000000000000000014.log")
@@ -248,6 +255,6 @@ def test_what_follows_a_log_that_left_starts_below_every_old_line(
     manager.get_or_create(TP, OTHER_ID, SMALL).flush()
     fs = manager._fs.after_crash()  # type: ignore[attr-defined]
 
-    assert lines(fs, TP) in ([0, 0, 0], [None, None, None])
+    assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
     assert (manager.high_watermarks().get(TP, 0), manager.offline_logs) == (0, {})
