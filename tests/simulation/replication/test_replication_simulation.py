@@ -14,8 +14,8 @@ from tests.simulation.replication.mutants import MUTANTS
 from tests.simulation.replication.world import InvariantBroken, run
 
 STEPS = 600
-SEEDS_MAX = 60
-LIKELY_SEEDS = (22, 43, 3, 6, 0)
+SEEDS_MAX = 500
+LIKELY_SEEDS = (437, 22, 43, 3, 6, 0)
 """Tried first, because they have killed a mutant before; any other that does is as good."""
 
 

@@ -23,6 +23,7 @@ from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, InvariantViolation, NotEnoughReplicasError
 from penstock.record.reader import read_columns
 from penstock.types import LeaderHint
+from storage.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.file_system import OsFileSystem
 from storage.log import Log
 from storage.log_config import LogConfig
@@ -354,6 +355,8 @@ class World:
         old = broker.partition.log
         recovery_point, end = old.recovery_point, old.log_end_offset
         old.close()
+        if self.random.random() < 0.3:  # a lost checkpoint costs time: epochs are in the batches, too
+            Path(old.directory, LEADER_EPOCH_CHECKPOINT).unlink(missing_ok=True)
         log = Log(
             OsFileSystem(),
             old.directory,
