@@ -1,7 +1,8 @@
 """A small disk of one's own: a tmpfs of some megabytes, mounted for a test, that can be full and can be read-only.
 
-Needs the right to mount, which root has and CI too; elsewhere the test is skipped, and says so. As tmpfs has no fsync
-to speak of, what survives a power cut is not to be learnt here.
+Needs the right to mount, which root has and CI too; elsewhere the test is skipped, and says so. A tmpfs has no fsync to
+speak of; with PENSTOCK_SMALL_DISK=ext4 the same tests run on a loop image of a journalling file system, which delays
+its allocations. What survives a power cut is not to be learnt here.
 """
 
 from __future__ import annotations
@@ -15,22 +16,39 @@ from pathlib import Path
 
 import pytest
 
+EXT4_OWN_BYTES = 6 * 1024 * 1024
+"""What the file system takes for itself, the journal most of it."""
+
 
 @contextmanager
 def small_disk(mount_point: Path, size_bytes: int) -> Iterator[Path]:
     """An empty disk at `mount_point`, gone afterwards, also when somebody still uses it."""
     mount_point.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(mount_point)]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount command here")
-    if done.returncode != 0:
-        pytest.skip(f"a tmpfs cannot be mounted here, which takes root: {done.stderr.strip()}")
+    if os.environ.get("PENSTOCK_SMALL_DISK") == "ext4":
+        source = ["-o", "loop", str(_ext4_image(mount_point.with_suffix(".img"), size_bytes + EXT4_OWN_BYTES))]
+    else:
+        source = ["-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs"]
+    _run_or_skip("mount", *source, str(mount_point))
     try:
         yield mount_point
     finally:
         subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
+
+
+def _ext4_image(path: Path, size_bytes: int) -> Path:
+    with path.open("wb") as image:
+        image.truncate(size_bytes)
+    _run_or_skip("mkfs.ext4", "-q", "-m", "0", str(path))
+    return path
+
+
+def _run_or_skip(*command: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip(f"there is no {command[0]} here")
+    if done.returncode != 0:
+        pytest.skip(f"{command[0]} is not possible here, it takes root: {done.stderr.strip()}")
 
 
 def make_read_only(mount_point: Path) -> None:
