@@ -81,6 +81,10 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
             )
         if header.is_control:
             raise InvalidRecordError(f"the batch at byte {position} is a control batch; clients may not write them")
+        if header.delete_horizon_ms is not None:
+            raise InvalidRecordError(
+                f"the batch at byte {position} has a delete horizon (attribute bit 6); only the log cleaner sets it"
+            )
         _ = header.codec  # raises UnsupportedCompressionTypeError
         _check_timestamp(header, config, now_ms)
     if config.is_compacted:

@@ -96,6 +96,7 @@ REFUSED = {
     "no records": (relabelled(batch(b"a"), record_count=0), InvalidRecordError),
     "count and delta differ": (relabelled(batch(b"a"), last_offset_delta=7), InvalidRecordError),
     "control batch": (relabelled(batch(b"a"), attributes=0x20), InvalidRecordError),
+    "delete horizon": (relabelled(batch(b"a"), attributes=0x40), InvalidRecordError),
     "unknown codec": (relabelled(batch(b"a"), attributes=7), UnsupportedCompressionTypeError),
     "too large": (batch(b"x" * 2_000_000), MessageTooLargeError),
     "negative time": (relabelled(batch(b"a"), base_timestamp_ms=-2), InvalidTimestampError),
