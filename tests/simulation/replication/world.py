@@ -123,9 +123,14 @@ class World:
             (self.write_log_starts, 20),
             (self.crash, 20 if self.steps < self.crash_soon_until else 3),
             (self.restart, 6),
+            *self.more_steps(),
         ]
         self.random.choices([s for s, _ in steps], [w for _, w in steps])[0]()
         self.check()
+
+    def more_steps(self) -> list[tuple[Callable[[], None], int]]:
+        """Of a world in which more may happen, with their weights."""
+        return []
 
     def produce(self) -> None:
         """To any broker that thinks it leads: a stale one too."""
@@ -463,7 +468,10 @@ class World:
 
 def run(seed: int, directory: Path, steps: int, rules: Rules = Rules()) -> int:
     """One seed; the number of acked records. Raises what did not hold."""
-    world = World(seed, directory, rules)
+    return run_world(World(seed, directory, rules), seed, steps)
+
+
+def run_world(world: World, seed: int, steps: int) -> int:
     for number in range(steps):
         try:
             world.step()
