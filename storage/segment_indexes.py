@@ -213,7 +213,11 @@ class SegmentIndexes:
         """Make the indexes usable; does nothing when they are."""
         if self.loaded:
             return
-        why = self._read_files(file)
+        try:
+            why = self._read_files(file)
+        except CorruptFileError:
+            self.loaded = False  # half of what the files say would be believed the next time
+            raise
         if why is not None:
             self.rebuild(file, why)
 
