@@ -24,6 +24,7 @@ from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.apis.router import Router
+from broker.cleaner_job import CleanerJob, cleaner_config
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.grpc_door import BrokerDoor
@@ -125,6 +126,11 @@ class BrokerParts:
         self.scheduler = Scheduler(clock, on_fatal)
         self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, OsFileSystem())
         self.upkeep.schedule(config)
+        self.cleaner = CleanerJob(cleaner_config(config), self.replicas, log_manager, clock, OsFileSystem())
+        self.cleaner.wall_ms = self.upkeep.believed_wall_ms
+        self.replicas.on_log_gone = self.cleaner.cleaner.forget
+        if config.log_cleaner_enable:
+            self.cleaner.schedule(self.scheduler)
         self._on_fatal = on_fatal
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
@@ -195,7 +201,9 @@ class BrokerParts:
         await self.fetchers.stop()
         await self.replicas.log_starts.close()
         await self.alter_partition.stop()
+        self.cleaner.stop()
         await self.scheduler.stop()
+        self.cleaner.close()
         await self.group_commit.close()
         try:
             await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())

@@ -31,6 +31,7 @@ def storage_readings(node: Node) -> Iterator[Reading]:
         yield from _lost_replicas(node, node.broker)
         yield from _flushes(node.broker)
         yield from _retention(node.broker)
+        yield from _cleaner(node.broker)
         yield from _logs(node)
         yield from _jobs(node.broker)
 
@@ -78,6 +79,32 @@ def _retention(broker: BrokerParts) -> Iterator[Reading]:
         "0 after the clock has jumped: nothing is deleted by age until it is back.",
         float(found.clock_is_believed),
     )
+
+
+def _cleaner(broker: BrokerParts) -> Iterator[Reading]:
+    """Kafka's max-dirty-percent, cleaner-recopy-percent, max-clean-time-secs, uncleanable-partitions-count, and
+    DeadThreadCount, which is 0 or the end of the node: a worker that meets a bug is fatal."""
+    found = broker.cleaner.statistics()
+    last = found.last_pass
+    yield Reading(
+        "penstock_cleaner_max_dirty_percent", "Of the dirtiest log, when last looked.", 100 * found.max_dirty_ratio
+    )
+    recopied = 100 * last.bytes_written / max(1, last.bytes_read) if last is not None else 0.0
+    yield Reading("penstock_cleaner_recopy_percent", "How much of it the last pass kept.", recopied)
+    elapsed_ms = last.elapsed_ms if last is not None else 0
+    yield Reading("penstock_cleaner_last_pass_seconds", "How long the last pass took.", elapsed_ms / 1000)
+    yield Reading("penstock_cleaner_passes", "Passes that ended well.", found.passes, True)
+    aborted = found.aborted + found.deferred
+    yield Reading("penstock_cleaner_passes_given_up", "Passes that will be tried again.", aborted, True)
+    yield Reading("penstock_cleaner_bytes_read", "Read for the map and for filtering.", found.bytes_read, True)
+    yield Reading("penstock_cleaner_bytes_written", "Written by cleaning.", found.bytes_written, True)
+    yield Reading("penstock_cleaner_tombstones_removed", "Delete markers taken out.", found.tombstones_removed, True)
+    yield Reading(
+        "penstock_cleaner_uncleanable_partitions",
+        "Compacted logs that are not cleaned any more until a restart.",
+        len(found.uncleanable),
+    )
+    yield Reading("penstock_cleaner_dead_threads", "Workers of the cleaner that have ended.", broker.cleaner.dead)
 
 
 def _logs(node: Node) -> Iterator[Reading]:

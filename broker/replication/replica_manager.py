@@ -56,6 +56,7 @@ class ReplicaManager:
         self.log_starts = LogStartCommit(log_manager.try_checkpoint_log_starts)
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
+        self.on_log_gone: Callable[[TopicPartition], None] = lambda key: None
         self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
         self._log_manager = log_manager
         self._group_commit = group_commit
@@ -201,6 +202,7 @@ class ReplicaManager:
         self._partitions.pop(partition.topic_partition, None)
         self._stop_fetching(partition)
         self._group_commit.unsubscribe(partition.log)
+        self.on_log_gone(partition.topic_partition)
 
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""

@@ -4,85 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from broker.log_upkeep import LogUpkeep
-from broker.replication.assignment import TopicSettings
-from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
-from broker.scheduler import Scheduler
-from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError
-from penstock.record.builder import build_batch
 from storage.file_system import OsFileSystem
-from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
 from storage.retention import Reason
-from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
+from tests.support.upkeep_stage import stage
 
-ME = 1
 DAY_MS = 86_400_000
 CONFIG = LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, file_delete_delay_ms=60_000, segment_ms=10 * DAY_MS)
 
 
-@dataclass
-class Stage:
-    """A broker's logs and their upkeep, with one partition that it leads alone."""
-
-    upkeep: LogUpkeep
-    replicas: ReplicaManager
-    clock: ManualClock
-    directory: Path
-
-    @property
-    def partition(self) -> Partition:
-        return self.replicas.get(PARTITION)
-
-    def write(self, batches: int, timestamp_ms: int | None = None) -> None:
-        """One record of about 500 bytes each, so that two make a segment; flushed, and so committed."""
-        wall_ms = self.clock.wall_ms()
-        for _ in range(batches):
-            batch = build_batch([b"x" * 400], timestamps_ms=wall_ms if timestamp_ms is None else timestamp_ms)
-            self.partition.append_as_leader(batch, 1, 1, wall_ms)
-        self.partition.log.flush()
-        self.partition.flushed(self.partition.log.flushed_offset)
-
-    def configure(self, config: LogConfig, partition_epoch: int = 1) -> None:
-        settings = TopicSettings(config, 1)
-        self.replicas.apply(PARTITION, TOPIC_ID, state(ME, 5, partition_epoch, (ME,), (ME,)), settings, NOBODY)
-
-    def files(self, suffix: str) -> list[int]:
-        """Base offsets of the segment files with this ending."""
-        found = self.directory.glob(f"{PARTITION}/*.log{suffix}")
-        return sorted(int(path.name.split(".")[0]) for path in found)
-
-
-@asynccontextmanager
-async def stage(path: Path, config: LogConfig = CONFIG) -> AsyncIterator[Stage]:
-    fs, clock = OsFileSystem(), ManualClock()
-    format_directory(fs, str(path / "data"), "cluster", ME)
-    log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
-    group_commit = GroupCommit(lambda log_dir, error: None)
-    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000)
-    scheduler = Scheduler(clock, lambda error: None)
-    made = Stage(LogUpkeep(replicas, log_manager, scheduler, clock, fs), replicas, clock, path / "data")
-    made.configure(config, 0)
-    yield made
-    await scheduler.stop()
-    await group_commit.close()
-    log_manager.close(clean=True, broker_epoch=1)
-
-
 def test_old_segments_leave_the_log_and_their_files_go_after_the_delay(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(4)
             made.clock.advance(DAY_MS)
             made.write(3)
@@ -105,7 +43,7 @@ def test_old_segments_leave_the_log_and_their_files_go_after_the_delay(tmp_path:
 
 def test_when_all_is_old_the_log_goes_on_in_an_empty_segment(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(3)
             made.clock.advance(DAY_MS + 1)
             await made.upkeep.delete_expired_segments()
@@ -122,7 +60,7 @@ def test_when_all_is_old_the_log_goes_on_in_an_empty_segment(tmp_path: Path) -> 
 
 def test_what_is_not_committed_stays_whatever_its_age(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(6)
             made.partition.high_watermark = 3
             made.clock.advance(2 * DAY_MS)
@@ -134,7 +72,7 @@ def test_what_is_not_committed_stays_whatever_its_age(tmp_path: Path) -> None:
 
 def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(4, timestamp_ms=-1)
             await made.upkeep.delete_expired_segments()
             assert made.partition.log.log_start_offset == 0
@@ -149,7 +87,7 @@ def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) ->
 @pytest.mark.parametrize("jump_ms", [-1_600_000_000_000, 2_500_000_000_000])
 def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_path: Path, jump_ms: int) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(6)
             made.clock.advance(DAY_MS // 2)
             made.clock.jump_wall(jump_ms)
@@ -169,7 +107,7 @@ def test_a_full_disk_delays_the_files_and_nothing_else(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, "full", source)
 
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(5)
             made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0))
             with monkeypatch.context() as context:
@@ -191,7 +129,7 @@ def test_a_disk_that_fails_at_the_rename_takes_the_log_dir_out_of_use(
         raise OSError(errno.EIO, "EIO", source)
 
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             failed: list[str] = []
             made.replicas.on_storage_failure = lambda directory, error: failed.append(directory)
             made.write(5)
@@ -210,7 +148,7 @@ def test_a_log_that_changed_while_its_age_was_read_is_left_for_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
 ) -> None:
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
 
             def changes(*_args: object) -> int:
                 made.partition.log.remove_oldest(1)  # as delete-records and retention would, on the loop
@@ -233,7 +171,7 @@ def test_damage_that_retention_finds_takes_the_replica_offline(tmp_path: Path, m
         raise CorruptFileError("t-0/00.log", 0, "rot")
 
     async def scenario() -> None:
-        async with stage(tmp_path) as made:
+        async with stage(tmp_path, CONFIG) as made:
             made.write(4)
             monkeypatch.setattr("broker.log_upkeep.largest_time_ms", damaged)
             await made.upkeep.delete_expired_segments()

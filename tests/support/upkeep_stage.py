@@ -1,0 +1,82 @@
+"""One broker's logs in a directory, with the jobs that keep them, and one partition that the broker leads alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.cleaner_job import CleanerJob
+from broker.log_upkeep import LogUpkeep
+from broker.replication.assignment import TopicSettings
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.scheduler import Scheduler
+from penstock.clock import ManualClock
+from penstock.record.builder import build_batch
+from storage.cleaner_types import CleanerConfig
+from storage.file_system import OsFileSystem
+from storage.group_commit import GroupCommit
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager, LogManagerConfig
+from storage.meta_properties import format_directory
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
+
+ME = 1
+MIB = 1024 * 1024
+
+
+@dataclass
+class Stage:
+    """Everything that a test acts on."""
+
+    upkeep: LogUpkeep
+    cleaner: CleanerJob
+    replicas: ReplicaManager
+    clock: ManualClock
+    directory: Path
+
+    @property
+    def partition(self) -> Partition:
+        return self.replicas.get(PARTITION)
+
+    def write(self, batches: int, timestamp_ms: int | None = None, keys: int = 1) -> None:
+        """One record of about 500 bytes each, so that two make a segment of 1,000; flushed, and so committed."""
+        wall_ms = self.clock.wall_ms()
+        for at in range(batches):
+            times_ms = wall_ms if timestamp_ms is None else timestamp_ms
+            batch = build_batch([b"x" * 400], keys=[b"k%d" % (at % keys)], timestamps_ms=times_ms)
+            self.partition.append_as_leader(batch, 1, 1, wall_ms)
+        self.partition.log.flush()
+        self.partition.flushed(self.partition.log.flushed_offset)
+
+    def configure(self, config: LogConfig, partition_epoch: int = 1) -> None:
+        settings = TopicSettings(config, 1)
+        self.replicas.apply(PARTITION, TOPIC_ID, state(ME, 5, partition_epoch, (ME,), (ME,)), settings, NOBODY)
+
+    def files(self, suffix: str) -> list[int]:
+        """Base offsets of the segment files with this ending."""
+        found = self.directory.glob(f"{PARTITION}/*.log{suffix}")
+        return sorted(int(path.name.split(".")[0]) for path in found)
+
+
+@asynccontextmanager
+async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
+    fs, clock = OsFileSystem(), ManualClock()
+    format_directory(fs, str(path / "data"), "cluster", ME)
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
+    group_commit = GroupCommit(lambda log_dir, error: None)
+    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000)
+    scheduler = Scheduler(clock, lambda error: None)
+    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, clock, fs)
+    replicas.on_log_gone = cleaner.cleaner.forget
+    upkeep = LogUpkeep(replicas, log_manager, scheduler, clock, fs)
+    made = Stage(upkeep, cleaner, replicas, clock, path / "data")
+    made.configure(config, 0)
+    yield made
+    cleaner.stop()
+    await scheduler.stop()
+    cleaner.close()
+    await group_commit.close()
+    log_manager.close(clean=True, broker_epoch=1)
