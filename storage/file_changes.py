@@ -129,12 +129,19 @@ class FileChanges:
         with self._lock:
             seen = {path: now_ms if since_ms is None else since_ms for path, since_ms in self._deleted.items()}
             self._deleted.update(seen)
-            expired = [path for path, since_ms in seen.items() if now_ms - since_ms >= delay_ms]
-            for path in expired:
-                with contextlib.suppress(FileNotFoundError):
-                    self._fs.unlink(path)
-                del self._deleted[path]
-            return len(expired)
+            return self._unlink([path for path, since_ms in seen.items() if now_ms - since_ms >= delay_ms])
+
+    def delete_all(self) -> int:
+        """Unlink what was set aside: the log is being closed, and nobody reads it any more."""
+        with self._lock:
+            return self._unlink(list(self._deleted))
+
+    def _unlink(self, paths: list[str]) -> int:
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(path)
+            del self._deleted[path]
+        return len(paths)
 
     @property
     def deleted_files(self) -> int:

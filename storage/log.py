@@ -360,6 +360,7 @@ class Log:
             try:
                 self._health.must_be_writable()  # what a failed log holds is not durable, and its dir not clean
                 self._changes.run()
+                self._changes.delete_all()
                 self._flush_now(closing=True)
             finally:
                 self.abandon()

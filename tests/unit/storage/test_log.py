@@ -372,6 +372,15 @@ def test_files_of_removed_segments_stay_for_the_delay(fs: LosingFileSystem) -> N
     assert not any(path.endswith(".deleted") for path in fs.files())
 
 
+def test_a_log_that_is_closed_in_order_leaves_no_file_on_its_way_out(fs: LosingFileSystem) -> None:
+    log = filled(fs, 20)
+    log.remove_oldest(1)
+    log.close()
+
+    assert not any(path.endswith(".deleted") for path in fs.files())
+    assert reopened(fs, 20, clean=True).log_start_offset == 7
+
+
 @pytest.mark.parametrize("crash_at", range(1, 30))
 def test_removal_survives_a_crash_at_every_operation(crash_at: int) -> None:
     fs = LosingFileSystem()
