@@ -44,6 +44,7 @@ class Append:
     partition: TopicPartition
     records: bytes
     leader_high_watermark: int
+    leader_log_start_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ class FetcherCore:
         state.lag = max(0, result.high_watermark - state.fetch_offset)
         state.appending = bool(result.records)
         effects: list[Effect] = [
-            Append(partition, result.records, result.high_watermark)
+            Append(partition, result.records, result.high_watermark, result.log_start_offset)
             if result.records
             else AdvanceHighWatermark(partition, result.high_watermark)
         ]
@@ -257,7 +258,7 @@ class FetcherCore:
             self._changed[partition] = None
 
     def log_start_lowered(self, partition: TopicPartition, leader_epoch: int, durable_log_start_offset: int) -> None:
-        """The log had to begin earlier; where it starts now is not durable, and is reported when it is."""
+        """The log had to begin anew; where it starts now is not durable, and is reported when it is."""
         state = self._states.get(partition)
         if state is not None and state.leader_epoch == leader_epoch:
             state.log_start_offset = durable_log_start_offset

@@ -273,12 +273,12 @@ class Fetcher:
 
 def perform(effect: Effect, partition: Partition) -> bool:
     """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
-    to begin earlier (`Partition.append_as_follower`)."""
+    to begin anew (`Partition.append_as_follower`)."""
     partition_log = partition.log
     rebased = False
     match effect:
-        case Append(records=records, leader_high_watermark=high_watermark):
-            rebased = partition.append_as_follower(records)
+        case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
+            rebased = partition.append_as_follower(records, start)
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer):
             offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)

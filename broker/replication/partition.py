@@ -281,25 +281,25 @@ class Partition:
 
     # -- as a follower -----------------------------------------------------------------------------------------------
 
-    def append_as_follower(self, records: bytes) -> bool:
-        """Append what the leader sent; True when the log had to begin earlier for it, at the start of a batch.
+    def append_as_follower(self, records: bytes, leader_log_start_offset: int = NO_OFFSET) -> bool:
+        """Append what the leader sent; True when the log had to begin anew for it, at the start of a batch.
 
-        A deletion may end inside a batch. Who starts over there has an empty log that begins in the middle of the first
-        batch that it gets: the log takes the batch whole, and starts inside it, as the leader's does. That start is in
-        memory only.
+        A deletion may end inside a batch, and then the leader's first batch begins below its log start. Who starts over
+        there, or was cut off there because of another history, has nothing that the leader has: its log takes the batch
+        whole, and starts inside it, as the leader's does. That start is in memory only.
         """
-        partition_log, start = self.log, self.log.log_start_offset
+        partition_log, end = self.log, self.log.log_end_offset
         first = next((header for _, header in iter_headers(records)), None)
         rebased = (
             first is not None
-            and start == partition_log.log_end_offset
-            and first.base_offset < start < first.next_offset
+            and first.base_offset < end < first.next_offset
+            and end == max(leader_log_start_offset, partition_log.log_start_offset)
         )
         if rebased and first is not None:
             partition_log.truncate_fully_and_start_at(first.base_offset)
         partition_log.append_as_follower(records)
         if rebased:
-            partition_log.advance_log_start(start)
+            partition_log.advance_log_start(end)
         return rebased
 
     def follower_high_watermark(self, leader_high_watermark: int) -> None:

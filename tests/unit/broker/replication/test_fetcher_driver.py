@@ -7,10 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from broker.replication.fetcher_core import AdvanceLogStart, Append, StartOver, Truncate
 from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, perform
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
+from penstock.errors import CorruptMessageError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
 from tests.support.partitions import NOBODY, PARTITION, batch, make_partition, state
@@ -92,6 +95,18 @@ def test_a_log_that_starts_over_inside_a_batch_takes_it_whole(tmp_path: Path) ->
     assert partition.high_watermark == 503
     following = build_batch([b"d"], timestamps_ms=1_700_000_000_000, base_offset=503, leader_epoch=5)
     assert perform(Append(PARTITION, following, 503), partition) is False
+
+
+def test_a_log_of_another_history_that_was_cut_inside_the_leaders_first_batch_takes_it_whole(tmp_path: Path) -> None:
+    """What is deleted cannot be compared: a batch of the other history may end where the leader's log starts."""
+    partition = make_partition(tmp_path, broker_id=2)
+    partition.become_follower(state(), NOBODY)
+    perform(Append(PARTITION, batch(b"x", b"y"), 0), partition)
+    first = build_batch([b"a", b"b", b"c"], timestamps_ms=1_700_000_000_000, leader_epoch=5)
+    with pytest.raises(CorruptMessageError):
+        perform(Append(PARTITION, first, 3, 1), partition)  # offset 1 is not deleted: that would be another history
+    assert perform(Append(PARTITION, first, 3, 2), partition) is True
+    assert (partition.log.log_start_offset, partition.log.log_end_offset, partition.high_watermark) == (2, 3, 3)
 
 
 class DeletingStream:
