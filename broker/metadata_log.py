@@ -119,6 +119,11 @@ class QuorumStateFile:
         remedy = "it says whom this voter voted for: restore it, or start the voter anew, empty and with a new node.id"
         return CorruptFileError(self._path, 0, f"{why}; {remedy}")
 
+    def must_exist(self) -> None:
+        """A voter with a metadata log has voted, or promised not to; without the file it might vote twice."""
+        if not self._fs.exists(self._path):
+            raise self._damaged("it is missing, but there is a metadata log beside it")
+
     def save(self, state: ElectionState) -> None:
         numbers = (state.epoch, state.leader_id, state.voted_id, DATA_VERSION)
         try:

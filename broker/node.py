@@ -82,6 +82,9 @@ class Node:
         metadata_log = self.log_manager.get_or_create(
             METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
         )
+        quorum_state = QuorumStateFile(str(metadata_log.directory), OsFileSystem())
+        if config.is_controller and metadata_log.log_end_offset > 0:
+            quorum_state.must_exist()
         return RaftDriver(
             RaftConfig(
                 cluster_id=self.cluster_id,
@@ -93,7 +96,7 @@ class Node:
                 uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
             ),
             MetadataLog(metadata_log),
-            QuorumStateFile(str(metadata_log.directory), OsFileSystem()),
+            quorum_state,
             self._peers,
             self._clock,
             random.Random(),

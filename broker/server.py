@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 
@@ -27,6 +28,8 @@ from storage.log_manager import LogManager, LogManagerConfig
 
 log = logging.getLogger(__name__)
 
+OPEN_FILES = 65_536
+"""Wanted: logs keep at most half of them open (`storage/open_files.py`), the rest is for connections."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -35,12 +38,21 @@ def main(config_path: str) -> int:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     config = load_config(config_path)
     clock = SystemClock()
+    _raise_open_files_limit()
     log_manager = open_log_dirs(config, clock)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
     exit_code: int = uvloop.run(_run(config, log_manager, clock))
     return exit_code
+
+
+def _raise_open_files_limit() -> None:
+    """As many descriptors as the machine lets this process have: the soft limit of a shell is made for shells."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
