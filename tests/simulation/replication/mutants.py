@@ -79,6 +79,5 @@ MUTANTS: dict[str, Rules] = {
     "divergent tails acknowledge": Rules(CountsDivergentTails),
     "a lost proposal is forgotten": Rules(ForgetsProposals),
     "epochs are ignored": Rules(IgnoresEpochs),
-    "a follower reports a log start before it is durable": Rules(report_log_start_before_durable=True),
     "deletions are counted without the replicas that may be elected": Rules(CountsOnlyItself),
 }

@@ -66,7 +66,6 @@ class Rules:
 
     partition_class: type[Partition] = Partition
     acknowledge_before_flush: bool = False
-    report_log_start_before_durable: bool = False
 
 
 class World:
@@ -212,8 +211,6 @@ class World:
                 follower.durable_log_start = min(follower.durable_log_start, log.log_start_offset)
             elif isinstance(effect, AdvanceLogStart):
                 follower.unreported.append(epoch)
-                if self.rules.report_log_start_before_durable:
-                    follower.fetcher.log_start_durable(PARTITION, epoch, log.log_start_offset)
             else:
                 follower.fetcher.appended(PARTITION, epoch, result.fetch_offset, log.latest_epoch)
 
