@@ -15,7 +15,7 @@ from tests.simulation.replication.world import InvariantBroken, run
 
 STEPS = 600
 SEEDS_MAX = 500
-LIKELY_SEEDS = (437, 22, 43, 3, 6, 0)
+LIKELY_SEEDS = (22, 2, 3, 5, 9)
 """Tried first, because they have killed a mutant before; any other that does is as good."""
 
 
