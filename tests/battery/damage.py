@@ -38,7 +38,6 @@ MAY_REFUSE = {
     file_names.LOG_SUFFIX: "the records themselves: they are fetched from another replica",
     file_names.PARTITION_METADATA: "whose records they are; a wrong guess shows an old topic's records as a new one's",
     file_names.META_PROPERTIES: "whose disk it is; a wrong guess writes into another node's",
-    file_names.OFFSET_GAPS: "without it a gap is damage",
     "quorum-state": "a vote that is forgotten is given twice",
 }
 A_DIRECTORY = "is a directory"
@@ -264,13 +263,15 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
 
 
 def _epochs_are_true(log: Log, truth: LogTruth) -> bool:
-    """Made anew from a log with gaps, an epoch may begin earlier, in the gap before its first record."""
+    """Made anew from a cleaned log, an epoch may begin earlier, or not be known: its first records are gone."""
     epochs = tuple(entry for entry in truth.epochs if entry.start_offset < log.log_end_offset)
-    if log.epoch_entries == epochs or not truth.has_gaps:
+    if log.epoch_entries == epochs or not truth.is_compacted:
         return log.epoch_entries == epochs
     starts = dict(epochs)
     batches = [b for b in truth.batches if b.base_offset < log.log_end_offset]
-    here = all(epoch_for_offset(log.epoch_entries, b.next_offset - 1) == b.leader_epoch for b in batches)
+    here = all(
+        epoch_for_offset(log.epoch_entries, max(b.base_offset, log.log_start_offset)) == b.leader_epoch for b in batches
+    )
     return here and all(entry.start_offset <= starts[entry.epoch] for entry in log.epoch_entries)
 
 
@@ -297,14 +298,14 @@ def _read(log: Log, truth: LogTruth, offset: int, max_bytes: int) -> int:
     below = [b for b in truth.batches if offset < b.next_offset <= fetched.next_offset]
     if fetched.records != b"".join(batch.content for batch in below):
         raise Wrong(f"{log!r}: wrong bytes at {offset}")
-    check_fetched(fetched.records, min(offset, below[0].base_offset), -1, dense=False)
+    check_fetched(fetched.records, below[0].base_offset, -1)
     return fetched.next_offset
 
 
 def _look_up_times(log: Log, truth: LogTruth) -> None:
     times = sorted(time_ms for batch in truth.batches for time_ms, _ in batch.times)
     for time_ms in (times[0] - 1, times[0], times[len(times) // 2], times[-1] + 1, times[-1], *times[::3]):
-        wanted = truth.first_at_or_after(time_ms)
+        wanted = truth.first_at_or_after(time_ms, log.log_start_offset)
         found = log.offset_for_timestamp(time_ms)
         if log.log_end_offset == truth.log_end_offset and (found.offset if found else None) != wanted:
             raise Wrong(f"{log!r}: time {time_ms} at {found}, not {wanted}")

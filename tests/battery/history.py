@@ -93,6 +93,18 @@ class LogHistory:
         """Durably: a start that shows any of it shows what was deleted."""
         self.written = {record for record in self.written if record.offset >= offset}
 
+    def started(self, log_start: int, log_end: int, latest_epoch: int) -> None:
+        """The node has started: what was deleted, but not durably so, may have come back; the tail may be lost."""
+        self.log_start, self.leaving_below = log_start, 0
+        self.unflushed = {offset: record for offset, record in self.unflushed.items() if offset < log_end}
+        self.latest_epoch = self.unflushed_epoch = latest_epoch
+
+    def survived(self, found: list[Written]) -> None:
+        """The start has shown this: the rest is gone, and this is durable."""
+        self.written = set(found)
+        self.unflushed = {offset: record for offset, record in self.unflushed.items() if record in self.written}
+        self.flushed()
+
     def superseded(self, removed: list[Written], tombstones: list[Written]) -> None:
         """The cleaner may take these out: older records of a key, and deletions that were kept long enough."""
         for record in removed:

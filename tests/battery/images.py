@@ -18,7 +18,6 @@ from raft.quorum_state import ElectionState
 from storage.checkpoint_file import read_offsets
 from storage.log import Log
 from storage.log_manager import LogManager
-from storage.offset_gaps import may_have_gaps
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
@@ -51,11 +50,11 @@ class LogTruth:
     recovery_point: int
     """Checkpointed: what is below may not be lost."""
     high_watermark: int
-    has_gaps: bool
+    is_compacted: bool
 
-    def first_at_or_after(self, timestamp_ms: int) -> int | None:
+    def first_at_or_after(self, timestamp_ms: int, log_start_offset: int) -> int | None:
         times = sorted((offset, time_ms) for batch in self.batches for time_ms, offset in batch.times)
-        found = (o for o, time_ms in times if time_ms >= timestamp_ms and o >= self.log_start_offset)
+        found = (o for o, time_ms in times if time_ms >= timestamp_ms and o >= log_start_offset)
         return next(found, None)
 
 
@@ -87,7 +86,7 @@ def plain(node: Workload) -> None:
 
 
 def compacted(node: Workload) -> None:
-    """A log that was cleaned, with gaps inside its segments, and between two of them."""
+    """A log that was cleaned: records are missing inside its segments, and one has none."""
     node.create(ONE, IDS[ONE])
     node.append(ONE, 2, 0)
     node.flush(ONE)
@@ -132,7 +131,7 @@ def image(name: str, clean: bool) -> Image:
     stopped = fs.clone()
     manager = start(stopped.clone())
     points = _checkpointed(stopped, clean)
-    logs = {log.topic_partition: _truth(stopped, manager, log, points) for log in manager.logs()}
+    logs = {log.topic_partition: _truth(manager, log, points) for log in manager.logs()}
     vote = quorum_state(fs).load() if name == "metadata" else None
     directory_id = manager.meta_properties[0].directory_id
     return Image(f"{name}, {'clean stop' if clean else 'crash'}", stopped, clean, logs, directory_id, vote)
@@ -142,7 +141,7 @@ def _checkpointed(fs: LosingFileSystem, clean: bool) -> dict[TopicPartition, int
     return read_offsets(fs, f"{DIR}/recovery-point-offset-checkpoint") or {}
 
 
-def _truth(fs: LosingFileSystem, manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> LogTruth:
+def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> LogTruth:
     batches: list[Batch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -161,5 +160,5 @@ def _truth(fs: LosingFileSystem, manager: LogManager, log: Log, points: dict[Top
         log_end_offset=log.log_end_offset,
         recovery_point=points.get(log.topic_partition, 0),
         high_watermark=manager.high_watermarks().get(log.topic_partition, 0),
-        has_gaps=may_have_gaps(fs, log.directory),
+        is_compacted=log.config.is_compacted,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import CorruptFileError
-from storage import batch_filter, checkpoint_file, file_changes, log_directory, offset_gaps, segment_files
+from storage import batch_filter, checkpoint_file, log_directory
 from storage.clean_shutdown import CleanStop
 from storage.cleaned_file import CleanedFile
 from storage.epoch_cache import EpochCache
@@ -103,7 +103,6 @@ def _swap_without_marker(self: Any, new: Segment, replaced: Any) -> None:
         self._fs.fsync_dir(self._directory)
         new.settled()
 
-    offset_gaps.allow_gaps(self._fs, self._directory)
     self._steps.append(step)
 
 
@@ -234,11 +233,6 @@ MUTANTS = {
     ),
     "removes the youngest first": Mutant(
         "retention leaves a hole if it is interrupted", crashes.run, ((FileChanges, "remove", _remove_youngest_first),)
-    ),
-    "does not mark gaps": Mutant(
-        "a cleaned log is taken for a damaged one",
-        crashes.run,
-        tuple((module, "allow_gaps", _nothing) for module in (segment_files, file_changes, offset_gaps)),
     ),
     "keeps the marker of a clean stop": Mutant(
         "a crash is taken for a clean stop", crashes.run, ((log_directory, "take_marker", _peek_marker),)

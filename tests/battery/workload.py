@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from penstock.errors import PenstockError
 from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
@@ -18,11 +19,20 @@ from storage.log import Log
 from storage.log_manager import LogManager
 from tests.battery.cleaning import NodeCleaner, may_go
 from tests.battery.history import History, LogHistory, Written
+from tests.battery.judge import judge_log, read_whole
 from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS
 
 Cell = tuple[bytes | None, bytes | None]
+
+
+def _batch_base(log: Log, offset: int) -> int:
+    """Where a truncation cuts: batches go whole, also one that the cleaner has stretched over what it took out."""
+    try:
+        return min(header.base_offset for _, header in iter_headers(log.read(offset, 1).records))
+    except (PenstockError, ValueError):
+        return min(offset, *(segment.base_offset for segment in log.segments if segment.next_offset > offset))
 
 
 class Attempt(Protocol):
@@ -57,6 +67,9 @@ class Workload:
             self.attempt("format", lambda: format_disk(self.fs))
         if self.attempt("open", self._open):
             self.history.marker_epochs = {-1}
+            for log in self._manager().logs():
+                history = self.history.logs[log.topic_partition]
+                history.started(log.log_start_offset, log.log_end_offset, log.latest_epoch)
 
     def _open(self) -> None:
         self.manager = start(self.fs)
@@ -71,6 +84,18 @@ class Workload:
             for log in open_logs:
                 log.flushed()
                 log.gone_below(log.log_start)
+
+    def restart(self, fs: LosingFileSystem) -> None:
+        """The node starts on what a crash has left, which is durable then; the history goes on from there."""
+        self.fs = fs
+        self._open()
+        self.history.marker_epochs = {-1}
+        for log in self._manager().logs():
+            history = self.history.logs[log.topic_partition]
+            found = read_whole(log)
+            judge_log(log, found, history)
+            history.started(log.log_start_offset, log.log_end_offset, log.latest_epoch)
+            history.survived(found)
 
     def _marker_is_there(self) -> bool:
         return f"{DIR}/{CLEAN_SHUTDOWN}" in self.fs.files(DIR)
@@ -173,10 +198,15 @@ class Workload:
         log, history = self._log(topic_partition)
         if log is None:
             return
-        history.truncating(offset)
+        if offset >= log.log_end_offset:  # epochs without records may go, even then
+            history.latest_epoch = history.unflushed_epoch = -1
+            self.attempt("truncate_to", lambda: log.truncate_to(offset))
+            return
+        history.truncating(_batch_base(log, offset))
         self._lower(topic_partition, offset)
         if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
             history.truncated(offset)
+            history.log_start = min(history.log_start, log.log_start_offset)
 
     def _lower(self, topic_partition: TopicPartition, offset: int) -> None:
         cleaner = self._cleaner

@@ -1,7 +1,9 @@
 """The log against a list of batches: whatever is done to both, both say the same, also after crashes.
 
-The model is dumb on purpose: a list of (base offset, values, epoch), and how much of it is flushed. A crash may lose
-any part of what was not flushed; what is left must be the beginning of the list, at least up to the flushed offset.
+The model is dumb on purpose: a list of (base offset, values, epoch), how much of it is flushed, and how much of its
+beginning is deleted. A crash may lose any part of what was not flushed; what is left must be the beginning of the list,
+at least up to the flushed offset. And it may bring back what was deleted but not durably so. Cleaning, which takes
+records out of the middle, has a machine of its own (`test_compacted_log_machine.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.epochs import assign, epoch_for_offset
+from penstock.epochs import assign, epoch_for_offset, truncate_from_start
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry
 from storage.log import Log
@@ -30,6 +32,9 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.fs = LosingFileSystem()
         self.batches: list[Batch] = []
+        """From `bottom` on, or a little below."""
+        self.bottom = 0
+        """Nothing below it can come back."""
         self.start = 0
         self.flushed = 0
         self.epoch = 0
@@ -47,6 +52,10 @@ class LogMachine(RuleBasedStateMachine):
             return self.start
         base, values, _ = self.batches[-1]
         return base + len(values)
+
+    @property
+    def readable(self) -> list[Batch]:
+        return [kept for kept in self.batches if kept[0] + len(kept[1]) > self.start]
 
     def _values(self, count: int) -> tuple[bytes, ...]:
         self.counter += 1
@@ -92,6 +101,7 @@ class LogMachine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         self.manager.checkpoint_recovery_points()
         self.manager.checkpoint_log_starts()
+        self._forget_below(self.start)
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
@@ -99,14 +109,51 @@ class LogMachine(RuleBasedStateMachine):
         self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) <= offset]
         before = self.log.log_end_offset
         self.log.truncate_to(offset)
-        if self.end < before:
-            self.flushed = self.end
-        self.flushed = min(self.flushed, self.end)
+        if offset < before:
+            cut_at = self.log.log_end_offset
+            assert cut_at == max((base + len(values) for base, values, _ in self.batches), default=cut_at) <= offset
+            self.start, self.bottom = min(self.start, cut_at), min(self.bottom, cut_at)
+            self.flushed = cut_at
 
     @rule(offset=st.integers(0, 60))
     def truncate_fully(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset)
-        self.batches, self.start, self.flushed = [], offset, offset
+        self.batches, self.start, self.bottom, self.flushed = [], offset, offset, offset
+
+    # Deleting from the beginning
+
+    @rule(data=st.data())
+    def advance_log_start(self, data: st.DataObject) -> None:
+        """Never above the high watermark, and so never above what is flushed."""
+        self.start = data.draw(st.integers(self.start, max(self.start, self.flushed)))
+        self.log.advance_log_start(self.start)
+
+    @rule(count=st.integers(1, 3))
+    def remove_oldest(self, count: int) -> None:
+        """Of segments that are flushed, as retention does."""
+        segments = self.log.segments
+        count = sum(1 for segment in segments[: min(count, len(segments) - 1)] if segment.next_offset <= self.flushed)
+        self.log.remove_oldest(count)
+        assert self.log.segments == segments[count:]
+        self.start = max(self.start, self.log.segments[0].base_offset)
+
+    @rule()
+    def run_file_changes(self) -> None:
+        self.log.run_file_changes()
+        assert not self.log.has_file_changes
+        self._forget_below(min(self.start, self.log.segments[0].base_offset))
+
+    @rule()
+    def delete_expired_files(self) -> None:
+        self.log.delete_expired_files(NOW_MS)
+        self.log.delete_expired_files(NOW_MS + self.log.config.file_delete_delay_ms)
+        assert not [name for name in self.fs.listdir(self.log.directory) if name.endswith(".deleted")]
+
+    def _forget_below(self, offset: int) -> None:
+        self.bottom = max(self.bottom, offset)
+        self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) > offset]
+
+    # Looking
 
     @precondition(lambda self: self.end > self.start)
     @rule(data=st.data(), max_bytes=st.integers(1, 1500))
@@ -126,12 +173,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(later_ms=st.integers(-1, 60))
     def look_up_time(self, later_ms: int) -> None:
-        times = {(int(values[0].split(b"/")[0]), base) for base, values, _ in self.batches}
-        wanted = min((base for number, base in times if number >= self.counter - later_ms), default=None)
+        times = {(int(values[0].split(b"/")[0]), max(base, self.start)) for base, values, _ in self.readable}
+        wanted = min((at for number, at in times if number >= self.counter - later_ms), default=None)
         found = self.log.offset_for_timestamp(NOW_MS + self.counter - later_ms)
         assert (found.offset if found else None) == wanted
         largest = self.log.max_timestamp()
         assert (largest.offset if largest else None) == max(times, default=(0, None))[1]
+
+    # Stopping
 
     @rule()
     def reopen(self) -> None:
@@ -141,6 +190,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.manager.previous_broker_epoch == 3
         self.log = self._open()
         self.flushed = self.end
+        self._forget_below(self.start)
 
     @rule(seed=st.integers(0, 2**32), lucky=st.booleans())
     def crash(self, seed: int, lucky: bool) -> None:
@@ -149,9 +199,10 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def kill(self) -> None:
+        end = self.end
         self.fs = self.fs.after_kill()
         self._restart()
-        assert self.log.log_end_offset == self.end
+        assert self.log.log_end_offset == end
 
     def _restart(self) -> None:
         self.manager = open_manager(self.fs)
@@ -159,9 +210,13 @@ class LogMachine(RuleBasedStateMachine):
         self.log = self._open()
         survived = self.log.log_end_offset
         assert survived >= self.flushed
-        self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) <= survived]
+        assert self.bottom <= self.log.log_start_offset <= self.start
+        self.start = self.bottom = self.log.log_start_offset
+        self.batches = [kept for kept in self.batches if self.start < kept[0] + len(kept[1]) <= survived]
         assert self.end == survived
         self.flushed = survived
+
+    # What holds after every step
 
     @invariant()
     def offsets_agree(self) -> None:
@@ -170,18 +225,19 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def records_agree(self) -> None:
-        wanted = [(base + n, value) for base, values, _ in self.batches for n, value in enumerate(values)]
-        assert read_all(self.log) == wanted
+        every = [(base + n, value) for base, values, _ in self.batches for n, value in enumerate(values)]
+        assert read_all(self.log) == [record for record in every if record[0] >= self.start]
 
     @invariant()
-    def epochs_agree(self) -> None:
+    def epochs_agree_with_a_scan_of_the_batches(self) -> None:
         entries: tuple[EpochEntry, ...] = ()
         for base, _, epoch in self.batches:
             entries = assign(entries, epoch, base)
         cached = self.log.epoch_entries
-        assert tuple(entry for entry in cached if entry.start_offset < self.end) == entries
-        for base, _, epoch in self.batches:
-            assert epoch_for_offset(cached, base) == epoch
+        scanned = truncate_from_start(entries, self.start)
+        assert [e for e in cached if e.start_offset < self.end] == [e for e in scanned if e.start_offset < self.end]
+        for base, _, epoch in self.readable:
+            assert epoch_for_offset(cached, max(base, self.start)) == epoch
 
     def teardown(self) -> None:
         with contextlib.suppress(Exception):
