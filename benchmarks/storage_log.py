@@ -2,7 +2,8 @@
 
 Everything is in the page cache, which is where a broker appends and mostly reads; the disk would hide what the code
 costs. The bare append is a checksum and an os.write for each batch, the bare read an os.pread of the very ranges that
-the log returned, the bare recovery a read of the whole file in megabytes and a checksum over each.
+the log returned, the bare recovery a read of the whole file in megabytes and a checksum over each. Recovery alone goes
+to the disk, on both sides: it does not trust the page cache, which after a failed fsync shows what the disk has not got.
 
 A log that this process wrote is read as it is; one that was opened checks each byte at its first read, so the first
 pass stands also beside preads with a checksum. Not here: flushes (storage_commit.py), sockets and codecs.
@@ -200,6 +201,13 @@ def recover(log: Log) -> Callable[[], None]:
 
 
 def bare_recovery(path: Path) -> None:
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    bare_check(path)
+
+
+def bare_check(path: Path) -> None:
+    """Every byte of a file, and a checksum over each megabyte."""
     fd = os.open(path, os.O_RDONLY)
     for at in range(0, os.fstat(fd).st_size, READ_CHUNK_BYTES):
         crc32c(os.pread(fd, READ_CHUNK_BYTES, at))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from benchmarks.storage_log import BATCHES, bare_recovery, batch_of, filled_log
+from benchmarks.storage_log import BATCHES, bare_check, batch_of, filled_log
 from benchmarks.storage_rows import MIB, Row, Scale, best_of, rate_row
 from storage.recovery import LastKnown
 from storage.tools.findings import Finding
@@ -30,7 +30,7 @@ def verify_rows(root: str, scale: Scale) -> Iterator[Row]:
         log.close()
         path = next(Path(log.directory).glob("*.log"))
         rounds = max(2, scale.rounds // 2)
-        bare = partial(bare_recovery, path)
+        bare = partial(bare_check, path)
         for deep in (False, True) if name == "64 KiB" else (False,):
             ours, beside = best_of(rounds, partial(verify, log.directory, deep), bare)
             what = f"a segment of {mib} MiB, batches of {name}{', every record decoded' if deep else ''}"
