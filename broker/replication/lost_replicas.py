@@ -11,7 +11,8 @@ is made anew only when all of this holds:
   another broker epoch, lets it into no ISR. That registration also took it out of every ISR that has another member;
 - the metadata that says the rest is not older than that registration;
 - this broker is not in the ISR: the last member stays in it, for nobody else is known to hold every acked record;
-- another broker leads: there is somebody to fetch from.
+- another broker leads: there is somebody to fetch from;
+- it was not made anew a few times already: a machine that damages whatever it is given needs a person.
 
 From then on it counts as in sync only after it has fetched up to the high watermark, as any follower. Not here: doing
 it (replica_manager.py), registering (`broker/lifecycle.py`).
@@ -19,12 +20,16 @@ it (replica_manager.py), registering (`broker/lifecycle.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
 from metadata.registrations import PartitionRegistration
 from penstock.errors import CorruptFileError
 from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
+
+REBUILDS_MAX = 3
+"""Of one replica, until the node is started again; each leaves a directory with everything that was in it."""
 
 
 class Loss(Enum):
@@ -73,7 +78,7 @@ class LostReplicas:
         self.broker_epoch = NO_EPOCH
         self.registered_epoch = NO_EPOCH
         self._lost: dict[TopicPartition, LostReplica] = {}
-        self._rebuilt = 0
+        self._rebuilds: Counter[TopicPartition] = Counter()
 
     def __contains__(self, key: object) -> bool:
         return key in self._lost
@@ -100,7 +105,7 @@ class LostReplicas:
         """Its damaged log is out of the way."""
         lost = self._lost[key]
         lost.loss, lost.starts_empty = Loss.WITHOUT_LOG, True
-        self._rebuilt += 1
+        self._rebuilds[key] += 1
 
     def forget(self, key: TopicPartition) -> None:
         """It is served again, or has not to be."""
@@ -117,6 +122,11 @@ class LostReplicas:
         lost = self._lost[key]
         if lost.loss is Loss.OUT_OF_USE:
             return "it stays so until the disk is in order and this node was started again"
+        if self._rebuilds[key] >= REBUILDS_MAX:
+            return (
+                f"it was made anew {REBUILDS_MAX} times since the start: look for faults of this machine's disks and "
+                "memory before you start this node again"
+            )
         if self.registered_epoch != self.broker_epoch or self.broker_epoch <= lost.broker_epoch:
             return "this broker registers anew first"
         if self.broker_id in state.isr:
@@ -131,7 +141,10 @@ class LostReplicas:
     def statistics(self) -> LostReplicasStatistics:
         losses = [lost.loss for lost in tuple(self._lost.values())]
         return LostReplicasStatistics(
-            losses.count(Loss.DAMAGED), losses.count(Loss.OUT_OF_USE), losses.count(Loss.WITHOUT_LOG), self._rebuilt
+            damaged=losses.count(Loss.DAMAGED),
+            out_of_use=losses.count(Loss.OUT_OF_USE),
+            without_log=losses.count(Loss.WITHOUT_LOG),
+            rebuilt=self._rebuilds.total(),
         )
 
     def __repr__(self) -> str:

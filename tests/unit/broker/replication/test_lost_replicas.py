@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from broker.replication.lost_replicas import LostReplicas, LostReplicasStatistics, Verdict
+from broker.replication.lost_replicas import REBUILDS_MAX, LostReplicas, LostReplicasStatistics, Verdict
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import NO_LEADER
 from storage.disk_errors import storage_error
@@ -99,3 +99,18 @@ def test_after_the_log_is_set_aside_only_a_new_one_is_missing() -> None:
     assert lost.statistics() == LostReplicasStatistics(damaged=0, out_of_use=0, without_log=1, rebuilt=1)
     lost.forget(PARTITION)
     assert PARTITION not in lost and len(lost) == 0 and lost.statistics().rebuilt == 1
+
+
+def test_a_machine_that_damages_whatever_it_is_given_is_left_to_a_person() -> None:
+    lost = LostReplicas(ME)
+    for _ in range(REBUILDS_MAX):
+        lost.found(PARTITION, ROT)
+        assert registered_anew(lost).verdict(PARTITION, FOLLOWER) is Verdict.REBUILD
+        lost.set_aside(PARTITION)
+        lost.forget(PARTITION)
+    lost.found(PARTITION, ROT)
+    assert registered_anew(lost).verdict(PARTITION, FOLLOWER) is Verdict.WAIT
+    assert "disks and memory" in lost.obstacle(PARTITION, FOLLOWER)
+    other = PARTITION._replace(partition=1)
+    lost.found(other, ROT)
+    assert registered_anew(lost).verdict(other, FOLLOWER) is Verdict.REBUILD
