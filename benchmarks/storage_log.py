@@ -3,7 +3,7 @@
 Everything is in the page cache, which is where a broker appends and mostly reads; the disk would hide what the code
 costs. The bare append is a checksum and an os.write for each batch, the bare read an os.pread of the very ranges that
 the log returned, the bare recovery a read of the whole file in megabytes and a checksum over each. Recovery alone goes
-to the disk, on both sides: it does not trust the page cache, which after a failed fsync shows what the disk has not got.
+to the disk, on both sides: it does not trust the page cache, which after a failed fsync shows what no disk has.
 
 A log that this process wrote is read as it is; one that was opened checks each byte at its first read, so the first
 pass stands also beside preads with a checksum. Not here: flushes (storage_commit.py), sockets and codecs.

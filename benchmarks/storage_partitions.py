@@ -2,9 +2,9 @@
 
 Each figure comes from a process of its own, so that nothing is warm in it but the page cache. A partition holds four
 batches of 16 KiB. Beside a clean opening stands a process that lists each partition's directory, looks up each file's
-size and reads the small ones; beside an unclean one, a process that also reads every .log and checksums it. Memory is
-resident memory with so many partitions less that of the same process with none, once as they were opened and once
-after a record was appended to each, which is as much as an idle partition ever keeps.
+size and reads the small ones; beside an unclean one, a process that also reads every .log from the disk and checksums
+it. Memory is resident memory with so many partitions less that of the same process with none, once as they were opened
+and once after a record was appended to each.
 
     python -m benchmarks.storage_partitions ROLE DIRECTORY [PARTITIONS]       what the processes run
 """
@@ -150,6 +150,8 @@ def _bare(directory: str, *, read_logs: bool) -> None:
                 is_log = file.name.endswith(".log")
                 if file.stat().st_size and (read_logs or not is_log):
                     with open(file.path, "rb") as opened:
+                        if is_log:
+                            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                         data = opened.read()
                     if is_log:
                         crc32c(data)
