@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
-from storage.cleaner_checkpoint import CleanerCheckpoint
 from storage.cleaner_types import CleanerConfig
 from storage.log import Log
 from storage.log_cleaner import LogCleaner
 from storage.log_manager import LogManager
 from storage.log_to_clean import Candidate
 from tests.battery.history import LogHistory, Written
-from tests.battery.nodes import DIR
 from tests.support.losing_fs import LosingFileSystem
 
 PASSES_MAX = 20
@@ -51,14 +49,17 @@ class NodeCleaner:
     """The cleaner of a node that is up."""
 
     def __init__(self, fs: LosingFileSystem, manager: LogManager) -> None:
-        self.checkpoint = CleanerCheckpoint(fs, DIR)
         self._manager = manager
         self._clock = ManualClock()
         self._cleaner = LogCleaner(fs, CleanerConfig(), self._candidates, self._clock)
         self._deferred = 0
 
     def _candidates(self) -> list[Candidate]:
-        return [Candidate(log, log.recovery_point, self.checkpoint) for log in self._manager.logs()]
+        logs = self._manager.logs()
+        checkpoints = map(self._manager.cleaner_checkpoint, logs)
+        return [
+            Candidate(log, log.recovery_point, c) for log, c in zip(logs, checkpoints, strict=True) if c is not None
+        ]
 
     def run(self, now_ms: int) -> None:
         """Passes until there is nothing to do; OSError when one was put off for lack of room."""

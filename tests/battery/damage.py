@@ -26,16 +26,18 @@ from penstock.record.batch import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES, iter_head
 from penstock.types import TopicPartition
 from storage import file_names
 from storage.batch_validation import check_fetched
+from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
-from tests.battery.images import BROKER_EPOCH, KINDS, Image, LogTruth, image, quorum_state
+from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
 from tests.battery.judge import Verdict, Wrong
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.support.losing_fs import LosingFileSystem
 
 MAY_REFUSE = {
-    file_names.LOG_SUFFIX: "the records themselves: they are fetched from another replica",
+    LOG_SUFFIX: "the records themselves: they are fetched from another replica",
+    LOG_SUFFIX + SWAP_SUFFIX: "likewise: it stands for a finished cleaning, whose old segments may be gone",
     file_names.PARTITION_METADATA: "whose records they are; a wrong guess shows an old topic's records as a new one's",
     file_names.META_PROPERTIES: "whose disk it is; a wrong guess writes into another node's",
     "quorum-state": "a vote that is forgotten is given twice",
@@ -49,7 +51,7 @@ Kind = Callable[[Size, Image], Iterator[Case]]
 
 def run(size: Size) -> Iterator[Result]:
     for name in KINDS:
-        for clean in (True, False):
+        for clean in (True, False) if name in STOPPED_IN_ORDER else (False,):
             yield from of_image(size, stopped(name, clean))
 
 
@@ -78,7 +80,7 @@ def flips(size: Size, of: Image) -> Iterator[Case]:
 
 def _unknowable(of: Image, path: str) -> set[int]:
     """Bytes that nothing else tells of: the leader epoch, which no checksum covers, of what was never flushed."""
-    if of.clean or not path.endswith(file_names.LOG_SUFFIX):
+    if of.clean or LOG_SUFFIX not in path:
         return set()
     truth = next(truth for tp, truth in of.logs.items() if f"/{tp}/" in path)
     headers = iter_headers(of.fs.read_file(path))
@@ -129,7 +131,8 @@ def strays(size: Size, of: Image) -> Iterator[Case]:
         contents = {"empty": b"", "garbage": b"\x2a" * 100, "a copy": of.fs.read_file(path)}
         for suffix in (".tmp", ".deleted", ".cleaned", ".swap"):
             for kind, content in contents.items():
-                yield f"has {kind} beside it as {suffix}", path, partial(_replaced, of, path + suffix, content)
+                if path + suffix not in of.fs.files():
+                    yield f"is there, {kind}", path + suffix, partial(_replaced, of, path + suffix, content)
     partition = f"{DIR}/{next(iter(of.logs))}"
     for stray in ("00000000000000000999.index", "notes.txt", "00000000000000000003.timeindex.swap", "x.log"):
         yield "is there", f"{partition}/{stray}", partial(_replaced, of, f"{partition}/{stray}", b"\x2a" * 24)
@@ -180,7 +183,7 @@ def judge(fs: LosingFileSystem, of: Image, path: str, what: str) -> Verdict:
 
 def _may_refuse(path: str, what: str) -> bool:
     name = os.path.basename(path)
-    return what == A_DIRECTORY or name in MAY_REFUSE or os.path.splitext(name)[1] in MAY_REFUSE
+    return what == A_DIRECTORY or any(name == end or name.endswith(end) for end in MAY_REFUSE)
 
 
 def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
@@ -203,8 +206,21 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         if f"/{topic_partition}/" not in path and os.path.dirname(path) != DIR and outcome is not Outcome.EXACT:
             raise Wrong(f"{topic_partition} stands beside the damage and is {outcome}")
         outcomes.add(outcome)
+    if manager.offline_logs and (path.endswith(SWAP_SUFFIX) or not of.has_swap):
+        _must_be_untouched(fs, of, path)
     manager.close(False)
     return next(o for o in (Outcome.REFUSED, Outcome.TAIL_LOST, Outcome.EXACT) if o in outcomes)
+
+
+def _must_be_untouched(fs: LosingFileSystem, of: Image, damaged: str) -> None:
+    """A log that was refused keeps every record that it had, for whoever can save them."""
+    for path in of.fs.files():
+        if (
+            path != damaged
+            and LOG_SUFFIX in path
+            and (path not in fs.files() or fs.read_file(path) != of.fs.read_file(path))
+        ):
+            raise Wrong(f"refused, but {path} is not what it was")
 
 
 def _may_forget_start(of: Image, path: str) -> bool:

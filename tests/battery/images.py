@@ -16,6 +16,7 @@ from penstock.record.reader import read_columns
 from penstock.types import EpochEntry, TopicPartition
 from raft.quorum_state import ElectionState
 from storage.checkpoint_file import read_offsets
+from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
@@ -67,6 +68,8 @@ class Image:
     clean: bool
     logs: dict[TopicPartition, LogTruth]
     directory_id: str
+    has_swap: bool
+    """Something is left to be finished, which a start may do before it refuses something else."""
     vote: ElectionState | None
 
 
@@ -100,6 +103,20 @@ def compacted(node: Workload) -> None:
     node.checkpoint()
 
 
+def swapping(node: Workload) -> None:
+    """A cleaning that was interrupted: the new segment has the name that a start finishes, the old ones are there."""
+    moments: list[LosingFileSystem] = []
+
+    def watch(now: LosingFileSystem) -> None:
+        if now.trace[-1].endswith(f"{LOG_SUFFIX}{SWAP_SUFFIX}"):
+            moments.append(now.clone())
+
+    node.fs.watch = watch
+    compacted(node)
+    node.fs.watch = None
+    node.fs.root = moments[len(moments) // 2].root
+
+
 def metadata(node: Workload) -> None:
     """A voter's log and its vote."""
     node.create(ONE, IDS[ONE])
@@ -118,7 +135,14 @@ def quorum_state(fs: LosingFileSystem) -> QuorumStateFile:
     return QuorumStateFile(f"{DIR}/{METADATA_PARTITION}", fs)
 
 
-KINDS: dict[str, Callable[[Workload], None]] = {"plain": plain, "compacted": compacted, "metadata": metadata}
+KINDS: dict[str, Callable[[Workload], None]] = {
+    "plain": plain,
+    "compacted": compacted,
+    "swapping": swapping,
+    "metadata": metadata,
+}
+STOPPED_IN_ORDER = ("plain", "compacted", "metadata")
+"""The kinds that exist also after a clean stop."""
 
 
 def image(name: str, clean: bool) -> Image:
@@ -134,7 +158,8 @@ def image(name: str, clean: bool) -> Image:
     logs = {log.topic_partition: _truth(manager, log, points) for log in manager.logs()}
     vote = quorum_state(fs).load() if name == "metadata" else None
     directory_id = manager.meta_properties[0].directory_id
-    return Image(f"{name}, {'clean stop' if clean else 'crash'}", stopped, clean, logs, directory_id, vote)
+    has_swap = any(path.endswith(SWAP_SUFFIX) for path in stopped.files())
+    return Image(f"{name}, {'clean stop' if clean else 'crash'}", stopped, clean, logs, directory_id, has_swap, vote)
 
 
 def _checkpointed(fs: LosingFileSystem, clean: bool) -> dict[TopicPartition, int]:

@@ -203,22 +203,15 @@ class Workload:
             self.attempt("truncate_to", lambda: log.truncate_to(offset))
             return
         history.truncating(_batch_base(log, offset))
-        self._lower(topic_partition, offset)
         if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
             history.truncated(offset)
             history.log_start = min(history.log_start, log.log_start_offset)
-
-    def _lower(self, topic_partition: TopicPartition, offset: int) -> None:
-        cleaner = self._cleaner
-        if cleaner is not None:
-            self.attempt("lower", lambda: cleaner.checkpoint.lower(topic_partition, offset), raw=True)
 
     def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
         if log is None:
             return
         history.truncating(0)
-        self._lower(topic_partition, 0)
         if self.attempt("truncate_fully", lambda: log.truncate_fully_and_start_at(offset)):
             history.truncated(0)
             history.log_start = offset
