@@ -25,7 +25,6 @@ class Span(NamedTuple):
     begin: Place
     end: Place
     start_offset: int
-    is_end_of_file: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,16 @@ class LogFile:
     end_offset: int
     """No batch in it begins at or above this; the base offset and `MAX_OFFSETS` where nothing better is known."""
 
+    @property
+    def is_end_known(self) -> bool:
+        return self.end_offset != self.base_offset + MAX_OFFSETS
+
+    def must_end(self, next_offset: int) -> None:
+        """The last batch in the file ends there, and so the next segment begins there, or a part is missing."""
+        if self.is_end_known and next_offset != self.end_offset:
+            why = f"the batches end at offset {next_offset}, but {self.end_offset} follows"
+            raise CorruptFileError(self.path, self.size_bytes, why)
+
     def read(self, size: int, at: int) -> bytes:
         """Exactly `size` bytes; a file that has become shorter is damaged."""
         data = self.fs.pread(self.fd, size, at)

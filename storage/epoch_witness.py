@@ -62,8 +62,10 @@ class EpochWitness:
         epoch, last_offset = header.leader_epoch, header.last_offset
         if epoch == self._epoch and self._from <= last_offset < self._until:
             return None
+        if self._is_below_the_log(last_offset):
+            return None
         known = epochs.epoch_for_offset(self.entries, last_offset)
-        if epoch != known and not self._is_below_the_log(last_offset):
+        if epoch != known:
             latest = self.entries[-1].epoch if self.entries else NO_EPOCH
             if epoch <= latest or (self.is_known and header.base_offset < self._bound):
                 return f"leader epoch {epoch} at offset {last_offset}, which is of epoch {known}"

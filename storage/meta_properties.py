@@ -51,10 +51,10 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -
             f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
             f"anew, empty it by hand"
         )
-    _make(fs, path)
-    require_empty(fs, path)
     properties = MetaProperties(cluster_id, node_id, new_uuid())
     try:
+        _make(fs, path)
+        require_empty(fs, path)
         write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error

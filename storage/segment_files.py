@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
-from storage.batch_scan import MAX_OFFSETS, LogFile, scan_headers
+from storage.batch_scan import MAX_OFFSETS, LogFile, verify
 from storage.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -56,7 +56,10 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
     if parsed is None:
         return
     base_offset, next_offset = parsed[0], _next_offset(fs, f"{directory}/{name}", parsed[0])
-    if not fs.exists(f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"):  # an active segment comes after it, always
+    followed = fs.exists(
+        f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"
+    )  # an active segment comes after it, always
+    if next_offset == base_offset or not followed:
         why = f"it ends at offset {next_offset}, where no segment begins; it cannot take the place of any"
         raise CorruptFileError(f"{directory}/{name}", 0, why)
     for other in fs.listdir(directory):
@@ -74,10 +77,11 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
 
 
 def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
+    """Checks every batch: the records that this file replaces are about to go."""
     fd = fs.open(path)
     try:
         next_offset = base_offset
-        for _, header in scan_headers(LogFile(fs, fd, path, fs.size(path), base_offset, base_offset + MAX_OFFSETS), 0):
+        for _, header in verify(LogFile(fs, fd, path, fs.size(path), base_offset, base_offset + MAX_OFFSETS), 0):
             next_offset = header.next_offset
         return next_offset
     finally:

@@ -107,11 +107,13 @@ class SegmentIndexes:
     def _replay_tail(self, file: LogFile) -> None:
         """Bring the counters up to date from the batches behind the last entry."""
         last = self._offsets.last()
-        self._bytes_since_entry = 0
+        self._bytes_since_entry, next_offset = 0, self.base_offset
         for _, header in verify(file, last.position if last else 0):
+            next_offset = header.next_offset
             if header.max_timestamp_ms > self._max_timestamp_ms:
                 self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
             self._bytes_since_entry += header.size_bytes
+        file.must_end(next_offset)
 
     def contents(self) -> tuple[tuple[str, bytes], ...]:
         """The two files as (path, bytes), closed with the largest timestamp; writing them is the caller's."""
@@ -285,8 +287,11 @@ class SegmentIndexes:
         self.rebuilds += 1
         self._clear(OffsetIndex(), TimeIndex())
         self.loaded = False  # until all of it is there: half an index would be believed
+        next_offset = self.base_offset
         for position, header in verify(file, 0):
             self.note(position, header)
+            next_offset = header.next_offset
+        file.must_end(next_offset)
         self.loaded = self.dirty = True
 
     def release(self) -> None:

@@ -83,7 +83,8 @@ class SegmentList:
         segment = self.holding(start_offset)
         records, begin, end = segment.read(start_offset, end_offset, *limits)
         if records and segment.unchecked(begin, end):
-            span = Span(begin, end, start_offset, end.position == segment.size_bytes)
+            is_end = end.position == segment.size_bytes
+            span = Span(begin, Place(end.position, segment.next_offset) if is_end else end, start_offset)
             check.check(segment.log_path, records, span)
             segment.checked(begin, end)
         if segment is not self.active:
