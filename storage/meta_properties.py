@@ -45,16 +45,16 @@ class MetaProperties:
 
 def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -> MetaProperties:
     """Make an empty (or missing) directory this node's; refuses any other."""
-    existing = read_meta_properties(fs, path) if fs.exists(path) else None
-    if existing is not None:
-        raise MetaPropertiesError(
-            f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
-            f"anew, empty it by hand"
-        )
-    properties = MetaProperties(cluster_id, node_id, new_uuid())
     try:
+        existing = read_meta_properties(fs, path) if fs.exists(path) else None
+        if existing is not None:
+            raise MetaPropertiesError(
+                f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
+                f"anew, empty it by hand"
+            )
         _make(fs, path)
         require_empty(fs, path)
+        properties = MetaProperties(cluster_id, node_id, new_uuid())
         write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error
