@@ -28,6 +28,7 @@ from broker.scheduler import Scheduler
 from broker.wall_clock import WallClockGuard
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.disk_errors import is_shortage
 from storage.file_system import FileSystem
 from storage.log import Log
 from storage.log_manager import LogManager
@@ -200,7 +201,14 @@ class LogUpkeep:
         await self._scheduler.in_thread(self._log_manager.checkpoint_high_watermarks, high_watermarks)
 
     async def checkpoint_recovery_points(self) -> None:
-        await self._scheduler.in_thread(self._log_manager.checkpoint_recovery_points)
+        """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
+        written to it, or while what is written goes to files that have no name any more."""
+        failures = await self._scheduler.in_thread(self._log_manager.try_checkpoint_recovery_points)
+        for log_dir, failure in failures.items():
+            if isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+                self._replicas.directory_failed(log_dir, failure.__cause__)
+        for failure in failures.values():
+            raise failure
 
     async def checkpoint_log_starts(self) -> None:
         await self._scheduler.in_thread(self._log_manager.checkpoint_log_starts)

@@ -33,6 +33,10 @@ class LogCheckpoints:
     def write_recovery_points(self) -> None:
         self._for_each_directory(self.write_recovery_points_of)
 
+    def try_recovery_points(self) -> dict[str, KafkaStorageError]:
+        """The same; the error of each dir that did not take them."""
+        return self._failures(self.write_recovery_points_of)
+
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
             lambda: {log.topic_partition: log.recovery_point for log in self._logs_in(directory)},

@@ -320,6 +320,10 @@ class LogManager:
         """Write how far each log is flushed; regularly, so that the next recovery is short."""
         self._checkpoints.write_recovery_points()
 
+    def try_checkpoint_recovery_points(self) -> dict[str, KafkaStorageError]:
+        """The same; by log dir, the error of each that did not take them."""
+        return self._checkpoints.try_recovery_points()
+
     def checkpoint_log_starts(self) -> None:
         """Write the log starts that are not the beginning of a segment; regularly."""
         self._checkpoints.write_log_starts()

@@ -1,7 +1,7 @@
 """Disk and directory rows of reliability §5 that a real process must show, and that need no broken disk.
 
     EMFILE                                  descriptors taken away by prlimit
-    directory deleted while running         of a partition
+    directory deleted while running         of a partition, and a whole log dir
     a file edited under a running node      a flipped bit, and a cut
     the last log dir fails                  writes refused by prlimit (EFBIG): exit code and last words
     log dir read-only                       a tmpfs that is mounted so
@@ -95,6 +95,15 @@ def test_a_partition_directory_that_is_deleted_takes_its_log_dir_offline(tmp_pat
         shutil.rmtree(second / "orders-0")
         refusal = write(cluster, "orders", 10)
         assert refusal is not None and str(second) in str(refusal) and "file is gone" in str(refusal)
+        assert write(cluster, "other") is None and read_all(cluster, "other") == 4
+        assert cluster.is_running(0)
+
+
+def test_a_log_dir_that_is_deleted_is_noticed_by_the_next_checkpoint(tmp_path: Path) -> None:
+    with two_log_dirs(tmp_path) as (cluster, second):
+        shutil.rmtree(second)
+        wait_until(lambda: write(cluster, "orders") is not None)
+        assert "cannot use the log dir" in cluster.log_path(0).read_text()
         assert write(cluster, "other") is None and read_all(cluster, "other") == 4
         assert cluster.is_running(0)
 
