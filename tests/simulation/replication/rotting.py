@@ -112,3 +112,9 @@ class RottingWorld(World):
     def converge(self) -> None:
         self.register_anew()
         super().converge()
+
+
+ROT_MUTANTS = {
+    "made anew before its broker has registered anew": RotRules(registers_anew=False),
+    "made anew under the epoch of its earlier fetches (KIP-903)": RotRules(new_epoch=False),
+}

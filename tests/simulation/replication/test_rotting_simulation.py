@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.replication.rotting import RotRules, RottingWorld
+from tests.simulation.replication.rotting import ROT_MUTANTS, RottingWorld
 from tests.simulation.replication.world import InvariantBroken, run_world
 
 STEPS = 600
@@ -20,17 +20,11 @@ def test_nothing_acked_is_lost_while_logs_rot_and_are_made_anew(seed: int, tmp_p
     assert world.rebuilt == world.rotten > 0
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        pytest.param(RotRules(registers_anew=False), id="made anew before its broker has registered anew"),
-        pytest.param(RotRules(new_epoch=False), id="made anew under the epoch of its earlier fetches (KIP-903)"),
-    ],
-)
-def test_a_known_mistake_is_noticed(rules: RotRules, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ROT_MUTANTS)
+def test_a_known_mistake_is_noticed(name: str, tmp_path: Path) -> None:
     for seed in range(SEEDS_MAX):
         try:
-            run_world(RottingWorld(seed, tmp_path / str(seed), rules), seed, STEPS)
+            run_world(RottingWorld(seed, tmp_path / str(seed), ROT_MUTANTS[name]), seed, STEPS)
         except InvariantBroken:
             return
-    pytest.fail(f"{SEEDS_MAX} seeds did not notice: {rules}")
+    pytest.fail(f"{SEEDS_MAX} seeds did not notice: {name}")
