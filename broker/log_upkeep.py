@@ -182,8 +182,10 @@ class LogUpkeep:
         for partition in self._in_use():
             await self.run_file_changes(partition)  # what a full disk has held up
         logs, now_ms = [partition.log for partition in self._in_use()], self._clock.now_ms()
-        await self._scheduler.in_thread(_delete_expired_files, logs, now_ms)
-        await self._scheduler.in_thread(self._log_manager.delete_due, now_ms)
+        try:
+            await self._scheduler.in_thread(_delete_expired_files, logs, now_ms)
+        finally:
+            await self._scheduler.in_thread(self._log_manager.delete_due, now_ms)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
