@@ -18,8 +18,8 @@ from storage.file_system import FileSystem
 SCAN_CHUNK_BYTES = 8 * 1024
 """A little over one index interval: a look-up is one read."""
 VERIFY_CHUNK_BYTES = 1024 * 1024
-"""The batch that stands across the end of a chunk is read twice: the larger, the rarer. Four times as much is slower: the
-allocator gives such buffers back, and each one is paged in anew."""
+"""The batch that stands across the end of a chunk is read twice: the larger, the rarer. Four times as much is slower:
+the allocator gives such buffers back, and each one is paged in anew."""
 MAX_OFFSETS = 2**31
 """In one segment: an index has four bytes for an offset."""
 
