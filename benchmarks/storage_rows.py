@@ -117,14 +117,14 @@ def rate_row(section: str, what: str, total_bytes: int, ours: Seconds, bare: Sec
 
 def print_table(rows: Sequence[Row]) -> None:
     """Everything once more, for people."""
-    print(f"\n{'':52} {'measured':20} {'bare':>12} {'ratio':>7} {'by CPU':>7}  goal")
+    print(f"\n{'':64} {'measured':20} {'bare':>12} {'ratio':>7} {'by CPU':>7}  goal")
     section = ""
     for row in rows:
         if row.section != section:
             section = row.section
             print(f"{section}")
         ratios = f"{_number(row.ratio):>7} {_number(row.cpu_ratio):>7}"
-        line = f"  {row.what:50} {_number(row.value):>10} {row.unit:9} {_number(row.bare):>12} {ratios}"
+        line = f"  {row.what:62} {_number(row.value):>10} {row.unit:9} {_number(row.bare):>12} {ratios}"
         print(f"{line}  {_goal(row)}{row.note}".rstrip())
 
 
