@@ -53,6 +53,7 @@ class LogDirectory:
             self._mutex = threading.Lock()
             self.clean_stop = take_marker(fs, path)
             """What the marker of a clean stop before this start said; None after any other stop."""
+            fs.fsync_dir(path)  # a killed process leaves names that no disk has; what stands in them is about to count
             self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
