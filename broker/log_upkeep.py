@@ -110,12 +110,20 @@ class LogUpkeep:
             await self.run_file_changes(partition)
             if partition.log.has_file_changes or not self._is_in_use(partition):
                 continue
-            files = [SegmentFile.of(segment) for segment in partition.log.segments]
-            reasons = await self._expired(partition, files, wall_ms, looked_at)
+            files = self._files_of(partition)
+            reasons = await self._expired(partition, files, wall_ms, looked_at) if files else ()
             if reasons:
                 self._delete(partition, files, reasons)
                 await self.run_file_changes(partition)
         self._times_ms = looked_at
+
+    def _files_of(self, partition: Partition) -> list[SegmentFile]:
+        """Empty when the disk does not even say what there is; the other partitions have their turn all the same."""
+        try:
+            return [SegmentFile.of(segment) for segment in partition.log.segments]
+        except (OSError, CorruptFileError) as error:
+            self._replicas.disk_error(partition, error)
+            return []
 
     async def _expired(
         self, partition: Partition, files: list[SegmentFile], wall_ms: int | None, looked_at: dict[str, tuple[int, int]]

@@ -43,11 +43,11 @@ Step = Callable[[], None]
 class FileChanges:
     """Added to on one thread, run on any."""
 
-    __slots__ = ("_deleted", "_directory", "_fs", "_lock", "_steps")
+    __slots__ = ("_deleted", "_directory", "_fs", "_running", "_steps")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs, self._directory = fs, directory
-        self._lock = threading.Lock()
+        self._running = threading.Lock()
         self._steps: list[Step] = []
         self._deleted: dict[str, int | None] = {}
         """Files on their way out, and when they were first seen as such; None: not seen yet."""
@@ -113,27 +113,31 @@ class FileChanges:
 
     def run(self) -> None:
         """Carry out what is queued; blocks. OSError when the disk failed, with the failed change still at the head."""
-        with self._lock:
+        with self._running:
             while self._steps:
-                self._steps[0]()
-                self._steps.pop(0)
+                step = self._steps[0]
+                step()
+                if self._steps and self._steps[0] is step:  # else it was cancelled meanwhile
+                    self._steps.pop(0)
 
     def cancel(self) -> None:
-        """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap."""
-        with self._lock:
+        """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap. Waits
+        for no more than the step that is under way."""
+        self._steps.clear()
+        with self._running:
             self._steps.clear()
             self._deleted.clear()
 
     def delete_expired(self, now_ms: int, delay_ms: int) -> int:
         """Unlink what was set aside for so long; blocks. The time counts from the first call that sees a file."""
-        with self._lock:
+        with self._running:
             seen = {path: now_ms if since_ms is None else since_ms for path, since_ms in self._deleted.items()}
             self._deleted.update(seen)
             return self._unlink([path for path, since_ms in seen.items() if now_ms - since_ms >= delay_ms])
 
     def delete_all(self) -> int:
         """Unlink what was set aside: the log is being closed, and nobody reads it any more."""
-        with self._lock:
+        with self._running:
             return self._unlink(list(self._deleted))
 
     def _unlink(self, paths: list[str]) -> int:

@@ -22,6 +22,7 @@ from storage import timestamp_lookup
 from storage.batch_check import BatchCheck
 from storage.batch_validation import Placed, check_fetched, fetched_runs, place_as_leader
 from storage.disk_errors import storage_error
+from storage.fetch_overlap import without_overlap
 from storage.file_changes import FileChanges
 from storage.file_system import Bytes, FileSystem
 from storage.flush import FlushTracker, PendingFlush
@@ -143,6 +144,7 @@ class Log:
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Write the leader's batches as they are; they must continue this log."""
         self._health.must_be_writable()
+        records = without_overlap(records, self.log_end_offset)
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes

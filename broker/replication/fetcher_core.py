@@ -292,6 +292,11 @@ class FetcherCore:
             state.log_start_offset = start
         self._changed[partition] = None
 
+    def fetch_offset(self, partition: TopicPartition) -> int:
+        """From where the partition is fetched next; -1 when it is not followed."""
+        state = self._states.get(partition)
+        return state.fetch_offset if state else -1
+
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch in which the partition is followed; -1 when it is not."""
         state = self._states.get(partition)

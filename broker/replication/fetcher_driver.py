@@ -100,9 +100,11 @@ class Fetcher:
                 leader_epoch=leader_epoch,
                 fetch_offset=partition_log.log_end_offset,
                 last_fetched_epoch=partition_log.latest_epoch,
-                log_start_offset=partition_log.log_start_offset,
+                log_start_offset=_surely_durable_start(partition),
             ),
         )
+        if _surely_durable_start(partition) < partition_log.log_start_offset:
+            self._report_log_start(partition, leader_epoch)
         self._has_work.set()
 
     def remove(self, partitions: list[TopicPartition]) -> None:
@@ -199,11 +201,11 @@ class Fetcher:
                     log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
                     # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it
                     # is asked again (FetchSession), goes offline, and another leads.
-                    self.core.delayed(effect.partition, now_ms)
+                    self._ask_again(partition, leader_epoch, now_ms)
                 except (PenstockError, OSError) as error:
                     self._node.disk_error(partition, error)
                     if is_shortage(error) and partition.offline is None:
-                        self.core.delayed(effect.partition, now_ms)
+                        self._ask_again(partition, leader_epoch, now_ms)
                     else:
                         self.core.failed(effect.partition, str(error))
         await self._make_durable(grown)
@@ -222,6 +224,12 @@ class Fetcher:
             self._truncated(partition, leader_epoch)
         elif isinstance(effect, AdvanceLogStart):
             self._report_log_start(partition, leader_epoch)
+
+    def _ask_again(self, partition: Partition, leader_epoch: int, now_ms: int) -> None:
+        """After the back-off, from where the log is now: it may have begun anew before the append failed."""
+        if partition.log.log_end_offset < self.core.fetch_offset(partition.topic_partition):
+            self._truncated(partition, leader_epoch)
+        self.core.delayed(partition.topic_partition, now_ms)
 
     def _report_log_start(self, partition: Partition, leader_epoch: int) -> None:
         """Tell the leader where this log starts AFTER that is durable; nothing waits for it."""
@@ -269,6 +277,11 @@ class Fetcher:
         for partition, leader_epoch, end_offset in grown:
             if partition.offline is None and partition.log.flushed_offset >= end_offset:
                 self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+
+
+def _surely_durable_start(partition: Partition) -> int:
+    """The log start that no crash takes back: the memory may be ahead of its checkpoint."""
+    return min(partition.log.log_start_offset, partition.log.segments[0].base_offset)
 
 
 def perform(effect: Effect, partition: Partition) -> bool:
