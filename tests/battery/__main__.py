@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from tests.battery import crashes, damage, failures
+from tests.battery import crashes, damage, failures, repair
 from tests.battery.mutants import MUTANTS, cases_to_kill
 from tests.battery.outcome import Outcome, Result, Size, Tally
 
@@ -20,8 +20,9 @@ PARTS: dict[str, Callable[[Size], Iterator[Result]]] = {
     "damage": damage.run,
     "crashes": crashes.run,
     "failures": failures.run,
+    "repair": repair.run,
 }
-SHOWN = 1000
+SHOWN = 200
 """Wrong cases that are printed in full."""
 
 

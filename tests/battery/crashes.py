@@ -2,7 +2,8 @@
 
 One run of a script keeps a copy of the disk and of the history before each operation. Of each copy several disks are
 made that a power cut may leave: nothing that was not synced; all of it but half of the last write; and random subsets,
-each write whole, torn or lost, each creation, rename and removal lost or not. A start on each is judged.
+each write whole, torn or lost, each creation, rename and removal lost or not. And the one that a kill leaves, where
+nothing is lost, and nothing more durable. A start on each is judged.
 """
 
 from __future__ import annotations
@@ -22,26 +23,32 @@ from tests.support.losing_fs import LosingFileSystem
 Moment = tuple[str, LosingFileSystem, History]
 SMALL_MOMENTS = 60
 """Operations of the script at which the small battery cuts the power."""
-LUCK = 4
+LUCK = 3
 """Random disks for each operation in the whole battery; one in the small one."""
-DRAWN_SCRIPTS = 30
+DRAWN_SCRIPTS = 12
+RECOVERIES = 8
+"""One in so many starts is interrupted in its turn; in the whole battery one in twice as many, at every operation."""
+SMALL_OPERATIONS_OF_A_START = 3
 
 
 def run(size: Size) -> Iterator[Result]:
     """Every operation of the script, and in the whole battery of scripts that are drawn."""
     yield from of_script(size, "every change", every_change)
     if size.whole:
-        for number in range(DRAWN_SCRIPTS):
-            yield from of_script(size, f"script {size.seed + number}", drawn(size.seed + number))
+        for seed in range(size.seed, size.seed + DRAWN_SCRIPTS):
+            yield from of_script(Size(seed=seed), f"script {seed}", drawn(seed))
 
 
 def of_script(size: Size, name: str, script: Script, enough: int = SMALL_MOMENTS) -> Iterator[Result]:
     """Cut the power at the operations of one script."""
+    number = 0
     for at, (operation, disk, history) in _moments(script, size, enough):
-        for kind, survivor in survivors(disk, at, LUCK if size.whole else 1):
-            what = f"{name}: power cut before {operation}, {kind}"
+        starts = [*survivors(disk, at, LUCK if size.whole else 1), ("only the process died", disk)]
+        for kind, survivor in starts:
+            what = f"{name}: stopped before {operation}, {kind}"
             yield Result(what, *judge(survivor.snapshot(), history))
-            if at % 8 == size.seed % 8:
+            number += 1
+            if number % (2 * RECOVERIES if size.whole else RECOVERIES) == 0:
                 yield from inside_recovery(what, survivor, history, at, size)
 
 
@@ -74,14 +81,13 @@ def survivors(disk: LosingFileSystem, seed: int, luck: int) -> Iterator[tuple[st
 
 
 def inside_recovery(what: str, disk: LosingFileSystem, history: History, seed: int, size: Size) -> Iterator[Result]:
-    """The power is cut again while the node starts; also when only the process had died before."""
-    for kind, start in (("again", disk.clone()), ("after a kill", disk.snapshot())):
-        disks: list[tuple[str, LosingFileSystem]] = []
-        fs = start.snapshot()
-        fs.watch = lambda now, disks=disks: disks.append((f"operation {now.operations + 1}", now.snapshot()))  # type: ignore[misc]
-        if is_formatted(fs):
-            start_node(fs)
-        for at in size.of(len(disks), 3):
-            operation, cut = disks[at]
-            survivor = cut.after_crash(Random(seed * 1000 + at)) if at % 2 else cut.after_crash()
-            yield Result(f"{what}, {kind} in {operation} of the start", *judge(survivor, history))
+    """The power is cut while the node starts on this."""
+    disks: list[tuple[str, LosingFileSystem]] = []
+    fs = disk.snapshot()
+    fs.watch = lambda now: disks.append((f"operation {now.operations + 1}", now.snapshot()))
+    if is_formatted(fs):
+        start_node(fs)
+    for at in size.of(len(disks), SMALL_OPERATIONS_OF_A_START):
+        operation, cut = disks[at]
+        survivor = cut.after_crash(Random(seed * 1000 + at)) if at % 2 else cut.after_crash()
+        yield Result(f"{what}; stopped again in {operation} of the start", *judge(survivor, history))

@@ -110,7 +110,8 @@ def others(size: Size, of: Image) -> Iterator[Case]:
     """Missing; a directory; empty; grown by zeros and by a copy of itself; all zeros."""
     for path in of.fs.files():
         content = of.fs.read_file(path)
-        yield "missing", path, partial(_replaced, of, path, None)
+        if not path.endswith(SWAP_SUFFIX):  # without it the cleaning has not happened, which is another truth
+            yield "missing", path, partial(_replaced, of, path, None)
         yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
         changed = {
             "empty": b"",
@@ -206,7 +207,7 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         if f"/{topic_partition}/" not in path and os.path.dirname(path) != DIR and outcome is not Outcome.EXACT:
             raise Wrong(f"{topic_partition} stands beside the damage and is {outcome}")
         outcomes.add(outcome)
-    if manager.offline_logs and (path.endswith(SWAP_SUFFIX) or not of.has_swap):
+    if manager.offline_logs and (not of.has_swap or (path.endswith(SWAP_SUFFIX) and path in of.fs.files())):
         _must_be_untouched(fs, of, path)
     manager.close(False)
     return next(o for o in (Outcome.REFUSED, Outcome.TAIL_LOST, Outcome.EXACT) if o in outcomes)

@@ -99,7 +99,7 @@ def compacted(node: Workload) -> None:
             node.now_ms += 1
             node.append_keys(KEYED, key, epoch)
     node.flush(KEYED)
-    node.clean(KEYED)
+    node.clean()
     node.checkpoint()
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from penstock.errors import CorruptFileError
 from storage import batch_filter, checkpoint_file, log_directory
-from storage.clean_shutdown import CleanStop
+from storage.atomic_file import read_text
+from storage.clean_shutdown import CleanStop, _parse
 from storage.cleaned_file import CleanedFile
 from storage.epoch_cache import EpochCache
 from storage.file_changes import FileChanges
-from storage.file_names import CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from storage.flush import FlushTracker, PendingFlush
 from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
@@ -159,7 +160,8 @@ def _unseal_anything(path: str, text: str) -> str:
 
 
 def _peek_marker(fs: LosingFileSystem, log_dir: str) -> CleanStop | None:
-    return CleanStop(5, None) if fs.exists(f"{log_dir}/.kafka_cleanshutdown") else None
+    path = f"{log_dir}/{CLEAN_SHUTDOWN}"
+    return _parse(path, read_text(fs, path) or "") if fs.exists(path) else None
 
 
 def _delete_all_set_aside(self: LogManager, set_aside: Any) -> None:

@@ -64,7 +64,7 @@ def _compact(node: Workload) -> None:
     node.assign_epoch(KEYED, 1)
     node.append_keys(KEYED, "abAd", 1)
     node.flush(KEYED)
-    node.clean(KEYED)
+    node.clean()
     node.read(KEYED)
     node.append_keys(KEYED, "ab", 1)
     node.change_files(KEYED)
@@ -101,12 +101,12 @@ def _compact_again(node: Workload) -> None:
     node.append_keys(KEYED, "CcabdeaADbdeaedb", 2)
     node.flush(KEYED)
     node.now_ms += 5_000
-    node.clean(KEYED)
+    node.clean()
     node.change_files(KEYED)
     node.append_keys(KEYED, "edbd", 2)
     node.flush(KEYED)
     node.now_ms += 5_000
-    node.clean(KEYED)
+    node.clean()
     node.change_files(KEYED)
 
 
@@ -143,7 +143,7 @@ def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: R
         (1, lambda: node.start_over(topic_partition, log.log_end_offset + 5)),
         (2, lambda: node.advance_log_start(topic_partition, somewhere)),
         (2, lambda: node.remove_oldest(topic_partition, 1)),
-        (4, lambda: node.clean(topic_partition)),
+        (4, node.clean),
         (4, lambda: node.change_files(topic_partition)),
         (2, node.checkpoint),
         (2, lambda: node.read(topic_partition)),

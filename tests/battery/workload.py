@@ -233,14 +233,16 @@ class Workload:
         if self.attempt("remove_oldest", lambda: log.remove_oldest(count)):
             history.leaving_below = log.segments[0].base_offset
 
-    def clean(self, topic_partition: TopicPartition) -> None:
-        """Run the node's cleaner until it has nothing to do."""
-        log, history = self._log(topic_partition)
-        if log is None or self._cleaner is None:
-            return
-        gone = may_go(log, history, self.now_ms)
-        history.superseded(gone.superseded, gone.expired)
+    def clean(self) -> None:
+        """Run the node's cleaner over all its compacted logs until it has nothing to do."""
         cleaner = self._cleaner
+        if cleaner is None:
+            return
+        for log in self._manager().logs():
+            if log.config.is_compacted:
+                history = self.history.logs[log.topic_partition]
+                gone = may_go(log, history, self.now_ms)
+                history.superseded(gone.superseded, gone.expired)
         self.attempt("clean", lambda: cleaner.run(self.now_ms), raw=True)
 
     def change_files(self, topic_partition: TopicPartition) -> None:

@@ -69,7 +69,7 @@ class CompactedLogMachine(RuleBasedStateMachine):
     @rule()
     def clean(self) -> None:
         self.node.flush(KEYED)
-        self.node.clean(KEYED)
+        self.node.clean()
 
     @rule(ms=st.sampled_from([10, 900, 1_100]))
     def wait(self, ms: int) -> None:
