@@ -12,6 +12,7 @@ is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -77,9 +78,11 @@ def require_empty(fs: FileSystem, path: str) -> None:
 
 def _make(fs: FileSystem, path: str) -> None:
     """The directory and its parents, each durable."""
-    if fs.exists(path):
-        return
     parent = os.path.dirname(path)
+    if fs.exists(path):
+        with contextlib.suppress(PermissionError):
+            fs.fsync_dir(parent or ".")  # a format that was interrupted may have made it, and not its name durable
+        return
     if parent and parent != path:
         _make(fs, parent)
     try:
