@@ -18,8 +18,8 @@ Why a tombstone T of key k at offset t may go without an older value of k coming
 - What supersedes is flushed (below the recovery point) and committed (below the high watermark), so no crash and no
   clean election takes it back after what it supersedes is gone.
 
-Each replica cleans for itself. One that was away for longer than delete.retention.ms may have missed a tombstone that is
-gone by then, and keeps what it deleted, as in Kafka (`docs/data-directory.md`).
+Each replica cleans for itself. One that was away for longer than delete.retention.ms may have missed a tombstone that
+is gone by then, and keeps what it deleted, as in Kafka (`docs/data-directory.md`).
 
 Not here: which batches are filtered, control batches, empty ones (`cleaner.py`).
 """
