@@ -21,6 +21,7 @@ from penstock.errors import (
     InvariantViolation,
     MessageTooLargeError,
     PenstockError,
+    RecordListTooLargeError,
     TimedOutError,
     UnknownServerError,
 )
@@ -176,7 +177,7 @@ class Dispatcher:
         queue.in_flight = None
         batch.last_error = error
         batch.maybe_written = batch.maybe_written or outcome_unknown(error)
-        if isinstance(error, MessageTooLargeError) and batch.record_count > 1:
+        if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
             return Again(batch, error)
         if not error.retriable:

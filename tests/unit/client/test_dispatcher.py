@@ -24,6 +24,7 @@ from penstock.errors import (
     NetworkError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    RecordListTooLargeError,
     RequestTimedOutError,
     TimedOutError,
     UnknownServerError,
@@ -214,7 +215,8 @@ def test_what_waits_too_long_without_a_leader_fails() -> None:
     assert isinstance(failed, Failed) and "was not written" in str(failed.error)
 
 
-def test_a_batch_that_is_too_large_is_halved_in_place() -> None:
+@pytest.mark.parametrize("error", [MessageTooLargeError("of the topic"), RecordListTooLargeError("of a segment")])
+def test_a_batch_that_is_too_large_is_halved_in_place(error: ApiError) -> None:
     bench = Bench()
     queue = bench.accumulator.queue(TopicPartition("t", 0))
     futures = []
@@ -224,7 +226,7 @@ def test_a_batch_that_is_too_large_is_halved_in_place() -> None:
     bench.accumulator.close_due(NOW_MS)
     (request,) = bench.drain()
     bench.add(0, b"behind")
-    (again,) = bench.dispatcher.on_answer(request, answer(request, MessageTooLargeError()), NOW_MS)
+    (again,) = bench.dispatcher.on_answer(request, answer(request, error), NOW_MS)
     assert isinstance(again, Again)
     sizes = []
     while requests := bench.drain():
