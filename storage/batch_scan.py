@@ -1,9 +1,9 @@
 """Walks the batches of a .log file by their headers, reading as little as it can.
 
 A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: 61 bytes of a large batch are
-enough. `verify` reads whole batches and checks their checksums; recovery and the `log verify` command use it. Bytes
-that are not a whole batch, or a batch whose offsets go back, raise `CorruptFileError` with the position, so that a walk
-that ends has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
+enough. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are not
+a whole batch, or a batch that does not follow on, raise `CorruptFileError` with the position, so that a walk that ends
+has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SCAN_CHUNK_BYTES = 8 * 1024
 VERIFY_CHUNK_BYTES = 1024 * 1024
 """The batch that stands across the end of a chunk is read twice: the larger, the rarer. Four times as much is slower:
 the allocator gives such buffers back, and each one is paged in anew."""
+ANY_OFFSET = -1
+"""The walk begins in the middle: nobody knows which batch stands there."""
 MAX_OFFSETS = 2**31
 """In one segment: an index has four bytes for an offset."""
 
@@ -56,7 +58,7 @@ class LogFile:
 
 def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of every batch from `position` on."""
-    chunk, chunk_at, expected_offset = b"", position, 0
+    chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
     while position < file.size_bytes:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
@@ -69,7 +71,7 @@ def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeade
 
 def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Like `scan_headers`, after checking each batch's checksum."""
-    chunk, chunk_at, expected_offset = b"", position, 0
+    chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
     while position < file.size_bytes:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
@@ -90,7 +92,7 @@ def read_header_at(file: LogFile, position: int) -> BatchHeader:
     """The header of the batch that begins at `position`; CorruptFileError when none does."""
     if position + HEADER_BYTES > file.size_bytes:
         raise CorruptFileError(file.path, position, "no record batch begins here")
-    return _header(file, file.read(HEADER_BYTES, position), 0, position, 0)
+    return _header(file, file.read(HEADER_BYTES, position), 0, position, ANY_OFFSET)
 
 
 def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset: int) -> BatchHeader:
@@ -104,7 +106,7 @@ def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset
     if not file.base_offset <= header.base_offset < file.end_offset:
         why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
         raise CorruptFileError(file.path, position, why)
-    if header.base_offset < expected_offset:
+    if expected_offset not in (ANY_OFFSET, header.base_offset):
         raise CorruptFileError(
             file.path, position, f"offset {header.base_offset} where {expected_offset} should follow"
         )
