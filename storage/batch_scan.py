@@ -1,8 +1,8 @@
 """Walks the batches of a .log file by their headers, reading as little as it can.
 
 A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: 61 bytes of a large batch are
-enough. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are not
-a whole batch, or a batch that does not follow on, raise `CorruptFileError` with the position, so that a walk that ends
+enough. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are
+no whole batch, or a batch that does not follow on, raise `CorruptFileError` with the position, so that a walk that ends
 has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
 """
 
