@@ -199,7 +199,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         -1,
         "log.retention.bytes",
-        "How large a partition may grow before its oldest segments are deleted; -1 is without limit.",
+        "The oldest segments go while at least this much stays; -1 is without limit.",
         minimum=-1,
         maximum=_LONG_MAX,
     ),

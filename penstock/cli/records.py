@@ -75,7 +75,10 @@ def delete_records(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the oldest records of a topic for good, and show where each partition begins now."""
+    """Delete the oldest records of a topic for good, and show where each partition begins now.
+
+    They are not readable from now on; the files go with retention.
+    """
     if everything == (before_offset is not None):
         raise ConfigError("give either --before-offset N or --all")
     if before_offset is not None and before_offset < 0:

@@ -30,7 +30,16 @@ def create(
     name: TopicName,
     partitions: Annotated[int, typer.Option("-p", "--partitions", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
     replicas: Annotated[int, typer.Option("-r", "--replicas", help="-1: the cluster's default.")] = CLUSTER_DEFAULT,
-    config: Annotated[list[str] | None, typer.Option("-c", "--config", metavar="KEY=VALUE")] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-c",
+            "--config",
+            metavar="KEY=VALUE",
+            help="A topic config, like retention.ms=86400000; `penstock configs describe TOPIC --all` lists them."
+            " May be repeated.",
+        ),
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:

@@ -276,3 +276,6 @@ def test_the_reference_page_is_what_the_table_says() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
     assert page.read_text(encoding="utf-8") == reference(), "run python -m broker.config_reference"
     assert all(f"| `{name}` |" in reference() for name in KEYS)
+    of_a_topic = reference().partition("## Of a topic")[2]
+    for key in TOPIC_CONFIGS.values():
+        assert f"\n| `{key.name}` |" in of_a_topic and f"| `{key.broker_key}` |" in of_a_topic
