@@ -7,6 +7,7 @@ of each partition; between partitions there is none.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,12 +32,16 @@ def consume(
         bool, typer.Option("--exit-at-end", help="Stop where the log ended when the command began.")
     ] = False,
     print_key: Annotated[bool, typer.Option("--print-key", help="Print the key and a tab before the value.")] = False,
+    null_marker: Annotated[
+        str, typer.Option(metavar="TEXT", help="What is printed for a null key or value; JSON has a null of its own.")
+    ] = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Print a topic's records, one a line."""
     from penstock import Admin, Consumer, TopicPartition
 
+    marker = os.fsencode(null_marker)
     with Admin(bootstrap) as admin:
         partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topic(topic).partitions]
     with Consumer(bootstrap) as consumer:
@@ -47,7 +52,8 @@ def consume(
             consumer.seek_to_end()
         ends = consumer.end_offsets(partitions) if exit_at_end else None
         for records in _polls(consumer, ends, count):
-            _write(records, print_key=print_key, as_json=as_json)
+            sys.stdout.buffer.write(_lines(records, marker, print_key=print_key, as_json=as_json))
+            sys.stdout.buffer.flush()
 
 
 def _polls(consumer: Consumer, ends: dict[Any, int] | None, count: int) -> Iterator[Sequence[Any]]:
@@ -66,15 +72,14 @@ def _polls(consumer: Consumer, ends: dict[Any, int] | None, count: int) -> Itera
             return
 
 
-def _write(records: Sequence[Any], *, print_key: bool, as_json: bool) -> None:
+def _lines(records: Sequence[Any], null_marker: bytes, *, print_key: bool, as_json: bool) -> bytes:
     if as_json:
-        sys.stdout.buffer.write(b"".join(_json_line(record) for record in records))
-    elif print_key:
-        lines = [KEY_SEPARATOR.join((record.key or b"", record.value or b"")) for record in records]
-        sys.stdout.buffer.write(b"\n".join([*lines, b""]))
-    else:
-        sys.stdout.buffer.write(b"\n".join([*(record.value or b"" for record in records), b""]))
-    sys.stdout.buffer.flush()
+        return b"".join(_json_line(record) for record in records)
+    lines = [null_marker if record.value is None else record.value for record in records]
+    if print_key:
+        keys = [null_marker if record.key is None else record.key for record in records]
+        lines = [KEY_SEPARATOR.join(pair) for pair in zip(keys, lines, strict=True)]
+    return b"\n".join([*lines, b""])
 
 
 def _json_line(record: Any) -> bytes:

@@ -6,9 +6,10 @@ still awaited is bounded, so a file larger than memory is no problem. At the fir
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
@@ -32,6 +33,12 @@ def produce(
     key_separator: Annotated[
         str, typer.Option(metavar="SEP", help="What stands between key and value; without it records have no key.")
     ] = "",
+    null_marker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="A value equal to TEXT is written as null, which deletes its key (compaction)."
+        ),
+    ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -40,12 +47,13 @@ def produce(
     from penstock import Producer
 
     separator = key_separator.encode()
+    marker = None if null_marker is None else os.fsencode(null_marker)
     acked = 0
     pending: deque[BulkFuture] = deque()
     with Producer(bootstrap, acks="all", compression_type=compression) as producer:
         try:
             for lines in read_lines(sys.stdin.buffer):
-                pending.append(_send(producer, topic, lines, separator))
+                pending.append(_send(producer, topic, lines, separator, marker))
                 while len(pending) > CHUNKS_IN_FLIGHT_MAX or (pending and pending[0].done()):
                     acked += pending.popleft().result()
             while pending:
@@ -80,11 +88,18 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
         yield [last]
 
 
-def _send(producer: Producer, topic: str, lines: list[bytes], separator: bytes) -> BulkFuture:
+def _send(
+    producer: Producer, topic: str, lines: list[bytes], separator: bytes, null_marker: bytes | None = None
+) -> BulkFuture:
     if not separator:
-        return producer.send_many(topic, lines)
+        return producer.send_many(topic, _values(lines, null_marker))
     pairs = [line.partition(separator) for line in lines]
     for pair in pairs:
         if not pair[1]:
             raise ConfigError(f"line {pair[0][:60]!r} is without the key separator {separator!r}; add it or a key")
-    return producer.send_many(topic, [value for _, _, value in pairs], keys=[key for key, _, _ in pairs])
+    values = _values([value for _, _, value in pairs], null_marker)
+    return producer.send_many(topic, values, keys=[key for key, _, _ in pairs])
+
+
+def _values(texts: list[bytes], null_marker: bytes | None) -> Sequence[bytes | None]:
+    return texts if null_marker is None else [None if text == null_marker else text for text in texts]

@@ -1,4 +1,4 @@
-"""How `penstock produce` cuts standard input into lines."""
+"""How `penstock produce` cuts standard input into lines, and lines into keys and values."""
 
 from __future__ import annotations
 
@@ -44,3 +44,24 @@ def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.Mo
 def test_a_keyed_line_without_its_separator_is_named() -> None:
     with pytest.raises(ConfigError, match="b'no key here' is without the key separator b':'"):
         produce._send(None, "orders", [b"no key here"], b":")  # type: ignore[arg-type]
+
+
+class Sent:
+    """Takes what a producer would send."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[bytes | None], list[bytes] | None]] = []
+
+    def send_many(self, topic: str, values: list[bytes | None], keys: list[bytes] | None = None) -> None:
+        self.calls.append((values, keys))
+
+
+@pytest.mark.parametrize(
+    ("marker", "values"),
+    [(None, [b"1", b"NULL", b""]), (b"NULL", [b"1", None, b""]), (b"", [b"1", b"NULL", None])],
+)
+def test_a_value_equal_to_the_marker_is_null(marker: bytes | None, values: list[bytes | None]) -> None:
+    sent = Sent()
+    produce._send(sent, "users", [b"a=1", b"b=NULL", b"c="], b"=", marker)  # type: ignore[arg-type]
+    produce._send(sent, "users", [b"1", b"NULL", b""], b"", marker)  # type: ignore[arg-type]
+    assert sent.calls == [(values, [b"a", b"b", b"c"]), (values, None)]
