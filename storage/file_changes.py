@@ -61,6 +61,7 @@ class FileChanges:
             self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
 
     def _remove(self, stem: str) -> None:
+        self._fs.fsync_dir(self._directory)  # the segment that is to be the first must be there when this one goes
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._set_aside(stem + suffix)
         self._fs.fsync_dir(self._directory)

@@ -312,9 +312,10 @@ class Log:
     # Removing and replacing full segments: at once in memory, in the directory by `run_file_changes`
 
     def remove_oldest(self, count: int) -> None:
-        """The `count` oldest full segments leave the log; the log start moves to what is left, if it was in them."""
+        """The `count` oldest full segments that are flushed leave the log; its start moves to what is left, if need be."""
         self._health.must_be_writable()
-        removed = self._segments.take_oldest(count)
+        flushed = sum(1 for segment in self.segments[:count] if segment.next_offset <= self.flushed_offset)
+        removed = self._segments.take_oldest(flushed)  # what is not, and comes back in a crash, may be torn
         self._counters.removed_segments += len(removed)
         self._changes.remove(removed)
         self._flushing.segments_left()

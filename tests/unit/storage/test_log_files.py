@@ -64,6 +64,7 @@ def test_files_of_removed_segments_stay_for_the_delay(fs: LosingFileSystem) -> N
 
 def test_a_log_that_is_closed_in_order_leaves_no_file_on_its_way_out(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
+    log.flush()
     log.remove_oldest(1)
     log.close()
 
