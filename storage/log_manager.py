@@ -37,7 +37,7 @@ from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.open_files import OpenFiles, default_limit
-from storage.set_aside import set_aside
+from storage.set_aside import SetAside
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
 
@@ -61,6 +61,7 @@ class LogManager:
         self.rotten: list[str] = []
         """Directories that were set aside because they are damaged, now or by an earlier run."""
         self._deleted = DeletedLogs(fs)
+        self._aside = SetAside(fs)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
         self._opener = LogOpener(fs, config, self.open_files)
         self._checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs)
@@ -181,6 +182,7 @@ class LogManager:
         While a log dir is offline, the log may be in it; only a partition that `is_new` in the cluster is created then,
         for an empty replica must not take the place of one that has records.
         """
+        self._finish_set_aside(topic_partition)
         offline = self.offline_logs.get(topic_partition)
         if offline is not None:
             raise KafkaStorageError(f"{offline.directory}: the log is offline: {offline.error}") from offline.error
@@ -279,9 +281,18 @@ class LogManager:
             offline = OfflineLog(log.directory, KafkaStorageError(f"{log.directory}: it could not be set aside"))
             self.offline_logs[topic_partition] = offline
         paths = (offline.directory, *offline.copies) if offline is not None else ()
-        targets = [set_aside(self._fs, path, topic_partition, suffix) for path in paths]
+        targets = self._aside.take(paths, topic_partition, suffix)
         self.offline_logs.pop(topic_partition, None)
         return targets
+
+    def _finish_set_aside(self, topic_partition: TopicPartition) -> None:
+        """Of a log whose directory was renamed, while a shortage kept that from being durable."""
+        offline = self.offline_logs.get(topic_partition)
+        suffix = self._aside.begun((offline.directory, *offline.copies)) if offline is not None else None
+        if suffix == DELETE_DIRECTORY_SUFFIX:
+            self.set_aside_for_deletion(topic_partition)
+        elif suffix is not None:
+            (self.stray if suffix == STRAY_DIRECTORY_SUFFIX else self.set_aside_rotten)(topic_partition)
 
     def fail_log(self, topic_partition: TopicPartition, error: PenstockError) -> None:
         """Take one log out of use: it was found damaged while it was read.

@@ -147,6 +147,53 @@ def test_a_log_that_cannot_be_set_aside_is_offline_and_no_other_takes_its_place(
     assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
 
 
+TAKERS = [LogManager.set_aside_for_deletion, LogManager.stray]
+
+
+@pytest.mark.parametrize("take", TAKERS)
+def test_a_rename_that_found_no_descriptor_for_its_sync_is_finished_by_the_next_call(
+    fs: LosingFileSystem, take: Callable[[LogManager, TopicPartition], str | None]
+) -> None:
+    manager = filled(fs)
+    fs.fail_at[fs.operations + 2] = errno.EMFILE
+    with pytest.raises(KafkaStorageError, match="too many open files"):
+        take(manager, TP)
+    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.offline_logs
+    path = take(manager, TP)
+
+    assert path is not None and fs.after_crash().exists(path)
+    assert manager.offline_logs == {} and [*manager.strays, *manager._deleted.paths()] == [path]
+
+
+@pytest.mark.parametrize("take", [*TAKERS, LogManager.set_aside_rotten])
+def test_a_log_that_follows_one_whose_directory_is_renamed_only_makes_that_durable_first(
+    fs: LosingFileSystem, take: Callable[[LogManager, TopicPartition], str | None]
+) -> None:
+    fs = rotten(fs)
+    manager = open_manager(fs)
+    fs.fail_at[fs.operations + 2] = errno.EMFILE
+    with pytest.raises(KafkaStorageError):
+        take(manager, TP)
+    fs.fail_at[fs.operations + 1] = errno.EMFILE
+    with pytest.raises(KafkaStorageError):
+        manager.get_or_create(TP, OTHER_ID, SMALL)
+    log = manager.get_or_create(TP, OTHER_ID, SMALL)
+
+    assert log.log_end_offset == 0 and manager.offline_logs == {}
+    assert len([*manager.strays, *manager.rotten, *manager._deleted.paths()]) == 1
+    log.flush()
+    assert list(open_manager(fs.after_crash()).offline_logs) == []
+
+
+def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
+    manager = filled(fs)
+    fs.fail_at[fs.operations + 2] = errno.EIO
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError, match="cannot set aside"):
+            manager.stray(TP)
+    assert TP in manager.offline_logs
+
+
 # Rotten
 
 
