@@ -165,7 +165,12 @@ class LogCleaner:
         plan = chosen.plan
         horizon_ms = yield from in_thread(cleaning.find_horizon)
         self._totals.horizon_scans += 1
-        self._horizons[plan.topic_partition] = KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset))
+        self._know(chosen, KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset)))
+
+    def _know(self, chosen: LogToClean, horizon: KnownHorizon) -> None:
+        """Of a log that is gone nothing is kept: another one with its name would wait with its tombstones."""
+        if not chosen.has_changed():
+            self._horizons[chosen.plan.topic_partition] = horizon
 
     def _pass(self, chosen: LogToClean, cleaning: Cleaning) -> Steps[None]:
         plan = chosen.plan
@@ -183,7 +188,7 @@ class LogCleaner:
         if cleaning.end_offset > plan.first_dirty_offset:
             put = partial(chosen.checkpoint.put, plan.topic_partition, cleaning.end_offset, chosen.generation)
             yield from in_thread(put)
-        self._horizons[plan.topic_partition] = KnownHorizon(cleaning.next_horizon_ms, cleaning.end_offset)
+        self._know(chosen, KnownHorizon(cleaning.next_horizon_ms, cleaning.end_offset))
         self._last_pass = cleaning.statistics()
         self._totals.passes += 1
         _log.info("%s: cleaned: %s", plan.directory, self._last_pass)

@@ -192,6 +192,33 @@ def test_a_log_that_is_deleted_during_a_pass_is_no_failure() -> None:
         assert not compacted.clean_once(), "the log is closed"
 
 
+def test_a_pass_that_ends_after_its_log_was_forgotten_leaves_nothing_to_the_next_log_of_that_name() -> None:
+    for at_step in range(1, 20):
+        compacted = filled()
+
+        def forget(step: int, compacted: CompactedLog = compacted, at_step: int = at_step) -> None:
+            if step == at_step:
+                compacted.log.abandon()
+                compacted.cleaner.forget(compacted.log.topic_partition)
+
+        compacted.clean_once(forget)
+        if compacted.log.closed:
+            assert compacted.cleaner._horizons == {}
+
+
+def test_a_log_that_goes_while_its_horizon_is_looked_for_leaves_none() -> None:
+    compacted = filled()
+    compacted.clean()
+    again = CompactedLog(compacted.fs, flushed=40)
+    chosen = again.cleaner.choose(NOW_MS)
+    assert chosen is not None and chosen.plan.reason is Reason.UNKNOWN_HORIZON
+    for step in again.cleaner.clean(chosen, NOW_MS):
+        step()
+        again.log.abandon()
+        again.cleaner.forget(again.log.topic_partition)
+    assert again.cleaner._horizons == {}
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
 def test_a_shortage_at_any_point_defers_and_later_all_is_well(code: int) -> None:
     for at in range(1, count_operations() + 1):
