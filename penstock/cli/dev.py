@@ -1,4 +1,4 @@
-"""`penstock dev`: a cluster of one or three nodes on this machine, until Ctrl-C."""
+"""`penstock dev`: a cluster of one to nine nodes on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from penstock.cli.output import note, print_json
 
 DEFAULT_PORT = 9192
 DEFAULT_DATA = Path("penstock-data")
+NODES_MAX = 9
+"""More nodes on one machine show nothing that these do not."""
 LOOK_EVERY_S = 0.5
 """How often a node that ended by itself is looked for."""
 
 
 def dev(
-    nodes: Annotated[int, typer.Option(help="1, or 3 to see replication and failover.")] = 1,
+    nodes: Annotated[
+        int, typer.Option(min=1, max=NODES_MAX, help=f"1 to {NODES_MAX}; 3 show replication and failover.")
+    ] = 1,
     data: Annotated[Path, typer.Option(metavar="DIR", help="Formatted on first start, and kept.")] = DEFAULT_DATA,
     port: Annotated[int, typer.Option(help="Brokers from here on; controllers 100, metrics 200 above.")] = DEFAULT_PORT,
     as_json: AsJson = False,

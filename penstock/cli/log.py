@@ -82,6 +82,8 @@ def recover(
 ) -> None:
     """Do what a start would do: tidy leftovers, cut torn tails, rebuild indexes. The node must be stopped.
 
+    As at a start, what lies below a log's recovery point is not looked at; `penstock log verify` looks at everything.
+
     Exit codes: 0 done, 1 a log is damaged and was left alone, 2 no such directory, or a running node has it.
     """
     request: dict[str, Any] = {"dry_run": dry_run, "rebuild_indexes": rebuild_indexes}

@@ -178,6 +178,7 @@ class RecoveryText:
             done = " (none was made)" if row["dry_run"] else ""
             changes = _plural(row["changes"], "change")
             print(f"{_plural(row['logs'], 'log')} recovered{refused}; {changes}{done}; {_speed(row)}")
+            print("checked from the recovery points on; `penstock log verify` looks at everything")
 
     def _change(self, row: Row) -> str:
         file = self._names.short(row["file"])

@@ -91,10 +91,14 @@ class Cluster:
         if self._nodes:
             raise PenstockError("the cluster is open already; close it first")
         atexit.register(self.close)
+        is_new = self._given_directory is not None and not self._given_directory.exists()
         try:
             self._open_with_retries()
         except BaseException:
+            layout = self._layout
             self._end(gently=False)
+            if is_new and layout is not None and layout.is_unused:  # a start that failed leaves nothing behind
+                shutil.rmtree(layout.directory, ignore_errors=True)
             raise
         return self
 

@@ -64,6 +64,11 @@ class Layout:
         return ",".join(f"{HOST}:{ports.broker}" for ports in self.ports)
 
     @property
+    def is_unused(self) -> bool:
+        """No node got as far as its data."""
+        return not any(self.data_directory(index).exists() for index in range(len(self.ports)))
+
+    @property
     def voters(self) -> tuple[int, ...]:
         """All of 1, 3 or 5 nodes; an even node more would only make the majority larger."""
         count = len(self.ports)

@@ -223,6 +223,7 @@ def test_dev_says_in_one_line_that_its_port_is_taken(tmp_path: Path, cluster: Cl
     result = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert result.returncode == 1 and result.stdout == b""
     assert result.stderr.count(b"\n") == 1 and f"127.0.0.1:{port}: address already in use".encode() in result.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_dev_ends_when_a_node_ends(tmp_path: Path) -> None:

@@ -123,3 +123,11 @@ def test_a_dry_run_says_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     text = RecoveryText(tmp_path, dry_run=True)
     text.row({"type": "change", "action": "cut", "file": f"{tmp_path}/{FIRST}", "bytes": 7})
     assert capsys.readouterr().out == f"would have cut 7 bytes off the end of {FIRST}\n"
+
+
+def test_a_recovery_says_what_it_did_not_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"type": "summary", "logs": 1, "refused": 0, "changes": 0, "dry_run": False}
+    RecoveryText(tmp_path, dry_run=False).row(row | {"read_bytes": 1, "seconds": 1.0, "mb_per_s": 1.0})
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "checked from the recovery points on; `penstock log verify` looks at everything"
+    ]

@@ -31,7 +31,9 @@ def test_help_and_version_exit_0() -> None:
     assert version.returncode == 0 and version.stdout.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [("nope",), ("topics", "create"), ("topics", "create", "x", "-p", "many")])
+@pytest.mark.parametrize(
+    "arguments", [("nope",), ("topics", "create"), ("topics", "create", "x", "-p", "many"), ("dev", "--nodes", "10")]
+)
 def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
     assert penstock(*arguments).returncode == 2
 

@@ -41,6 +41,14 @@ def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
     assert stored_layout(tmp_path, 3, 9192) == Layout(tmp_path, layout.cluster_id, fixed_ports(3, 9192))
 
 
+def test_a_directory_is_unused_until_a_node_has_data_in_it(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, None)
+    layout.write([{}] * 3)
+    assert layout.is_unused
+    layout.data_directory(2).mkdir()
+    assert not layout.is_unused
+
+
 def test_a_directory_with_another_number_of_nodes_is_refused(tmp_path: Path) -> None:
     new_layout(tmp_path, 3, None).write([{}] * 3)
     with pytest.raises(ConfigError, match="holds a cluster of 3 nodes, not 1"):
