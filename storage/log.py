@@ -312,12 +312,13 @@ class Log:
     # Removing and replacing full segments: at once in memory, in the directory by `run_file_changes`
 
     def remove_oldest(self, count: int) -> None:
-        """The `count` oldest full segments that are flushed leave the log; its start moves to what is left, if need be."""
+        """The `count` oldest full segments, if flushed, leave the log; its start moves to what is left, if need be."""
         self._health.must_be_writable()
         flushed = sum(1 for segment in self.segments[:count] if segment.next_offset <= self.flushed_offset)
-        removed = self._segments.take_oldest(flushed)  # what is not, and comes back in a crash, may be torn
+        removed = self._segments.oldest_full(flushed)  # what is not, and comes back in a crash, may be torn
+        self._changes.remove(removed)  # BEFORE the list changes, for whoever reads both in another thread
+        self._segments.take(removed)
         self._counters.removed_segments += len(removed)
-        self._changes.remove(removed)
         self._flushing.segments_left()
         if self.log_start_offset < self._segments.oldest.base_offset:
             self.advance_log_start(self._segments.oldest.base_offset)

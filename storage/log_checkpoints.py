@@ -55,12 +55,17 @@ class LogCheckpoints:
         on the disk."""
         directory.checkpoint_log_starts(
             lambda: {
-                log.topic_partition: log.log_start_offset
-                for log in self._logs_in(directory)
-                if log.has_file_changes or log.log_start_offset > log.segments[0].base_offset
+                log.topic_partition: log.log_start_offset for log in self._logs_in(directory) if self._needs_line(log)
             },
             self._offline_in(directory),
         )
+
+    @staticmethod
+    def _needs_line(log: Log) -> bool:
+        """In this order: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`), so whoever
+        finds it gone finds the change as well, or it is on the disk."""
+        begins_at = log.segments[0].base_offset
+        return log.log_start_offset > begins_at or log.has_file_changes
 
     def write_high_watermarks(self, high_watermarks: Offsets) -> None:
         """A log that is not in the mapping keeps the one it has."""

@@ -142,11 +142,13 @@ class SegmentList:
         self._warm.clear()
         self._segments, self._bases = [new], [base_offset]
 
-    def take_oldest(self, count: int) -> list[Segment]:
-        """Up to `count` of the oldest, never the active one, leave the list; their files stay."""
-        taken = self._segments[: min(count, len(self._segments) - 1)]
-        self._replace(0, taken, [])
-        return taken
+    def oldest_full(self, count: int) -> list[Segment]:
+        """Up to `count` of the oldest, never the active one."""
+        return self._segments[: min(count, len(self._segments) - 1)]
+
+    def take(self, oldest: Sequence[Segment]) -> None:
+        """What `oldest_full` gave leaves the list; the files stay."""
+        self._replace(0, oldest, [])
 
     def replace(self, cleaned: CleanedSegment, replaced: Sequence[Segment], interval_bytes: int) -> Segment:
         """The cleaned segment takes the place of consecutive full segments; CleaningAbortedError when those are not

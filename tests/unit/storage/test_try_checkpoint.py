@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
+
+import pytest
 
 from penstock.types import TopicPartition
+from storage.segment import Segment
+from storage.segment_list import SegmentList
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
@@ -37,3 +42,24 @@ def test_only_the_dir_that_refused_is_told_and_the_other_one_is_durable() -> Non
     starts = {log.topic_partition: log.log_start_offset for log in survivor.logs()}
     assert starts == {HERE: 1, THERE: 0}
     assert manager.try_checkpoint_log_starts() == {}
+
+
+def test_a_checkpoint_in_the_middle_of_a_removal_keeps_the_line_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = LosingFileSystem()
+    manager = open_manager(fs, ("/here",))
+    log = manager.get_or_create(HERE, TOPIC_ID, SMALL)
+    for _ in range(20):
+        log.append_as_leader(batch(b"value"), 1, NOW_MS)
+    log.flush()
+    log.advance_log_start(1)
+    manager.checkpoint_log_starts()
+    take = SegmentList.take
+
+    def taken(segments: SegmentList, oldest: Sequence[Segment]) -> None:
+        take(segments, oldest)
+        manager.checkpoint_log_starts()
+
+    monkeypatch.setattr(SegmentList, "take", taken)
+    log.remove_oldest(1)
+    (survivor,) = open_manager(fs.after_crash(), ("/here",)).logs()
+    assert survivor.log_start_offset == 1
