@@ -30,6 +30,7 @@ def storage_readings(node: Node) -> Iterator[Reading]:
     if node.broker is not None:
         yield from _lost_replicas(node, node.broker)
         yield from _flushes(node.broker)
+        yield from _refused_appends(node.broker)
         yield from _retention(node.broker)
         yield from _cleaner(node.broker)
         yield from _logs(node)
@@ -65,6 +66,14 @@ def _flushes(broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
     yield Reading("penstock_log_flushes_deferred", "Flushes that found no room.", flushes.deferrals, True)
     yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
+
+
+def _refused_appends(broker: BrokerParts) -> Iterator[Reading]:
+    refused = broker.replicas.refused.statistics()
+    help_text = "Appends that found no room or no descriptor, a leader's or a follower's."
+    yield Reading("penstock_appends_refused", help_text, refused.appends, True)
+    help_text = "Partitions whose last append found no room or no descriptor."
+    yield Reading("penstock_partitions_refusing_appends", help_text, refused.partitions)
 
 
 def _retention(broker: BrokerParts) -> Iterator[Reading]:

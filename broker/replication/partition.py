@@ -31,6 +31,7 @@ from penstock.errors import (
 )
 from penstock.record.batch import iter_headers
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
+from storage.disk_errors import is_shortage
 
 if TYPE_CHECKING:
     from storage.log import Log
@@ -67,6 +68,7 @@ class Partition:
         self.watchers: set[PartitionWatcher] = set()
         self.on_follower_fetch: Callable[[Partition, int], None] = lambda partition, replica_id: None
         self.on_disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
+        self.on_append_refused: Callable[[Partition], None] = lambda partition: None
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()
         self.deletions = LowWatermarkWaiters()
@@ -143,6 +145,7 @@ class Partition:
         try:
             info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
         except KafkaStorageError as error:
+            self._note_refusal(error)
             self.on_disk_error(self, error)
             raise
         except CorruptFileError as damage:  # an idle log's indexes are looked at with the first append
@@ -153,6 +156,10 @@ class Partition:
             if watcher.is_replica:
                 watcher.partition_changed(self.topic_partition, True)
         return info
+
+    def _note_refusal(self, error: Exception) -> None:
+        if is_shortage(error):
+            self.on_append_refused(self)
 
     def flushed(self, _offset: int) -> None:
         """The log's flushed offset moved: acks=1 is kept, and the leader's own copy counts that far."""
@@ -297,7 +304,11 @@ class Partition:
         )
         if rebased and first is not None:
             partition_log.truncate_fully_and_start_at(first.base_offset)
-        partition_log.append_as_follower(records)
+        try:
+            partition_log.append_as_follower(records)
+        except KafkaStorageError as error:
+            self._note_refusal(error)
+            raise
         if rebased:
             partition_log.advance_log_start(end)
         return rebased

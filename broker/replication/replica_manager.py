@@ -17,6 +17,7 @@ from broker.replication.isr_upkeep import IsrUpkeep
 from broker.replication.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from broker.replication.partition import Partition
+from broker.replication.refused_appends import RefusedAppends
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
@@ -64,6 +65,7 @@ class ReplicaManager:
         self._assignments: dict[TopicPartition, Assignment] = {}
         self._high_watermarks = log_manager.high_watermarks()
         self.lost = LostReplicas(broker_id)
+        self.refused = RefusedAppends(clock.now_ms)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
         for key, offline in log_manager.offline_logs.items():
             self.lost.found(key, offline.error)
@@ -128,6 +130,7 @@ class ReplicaManager:
         )
         partition.on_follower_fetch = self.isrs.maybe_expand
         partition.on_disk_error = self.disk_error
+        partition.on_append_refused = self.refused.refused
         self._partitions[key] = partition
         self._group_commit.subscribe(partition_log, partition.flushed)
         return partition
@@ -202,6 +205,7 @@ class ReplicaManager:
         self._partitions.pop(partition.topic_partition, None)
         self._stop_fetching(partition)
         self._group_commit.unsubscribe(partition.log)
+        self.refused.forget(partition.topic_partition)
         self.on_log_gone(partition.topic_partition)
 
     def hosts(self, key: TopicPartition) -> bool:
@@ -296,7 +300,7 @@ class ReplicaManager:
         not trusted again (ATC'20)."""
         cause = error if isinstance(error, OSError) else error.__cause__
         if is_shortage(error) and not partition.log.statistics().failed:
-            log.error("%s: refused for now: %s", partition, error)
+            self.refused.say(partition, error)
         elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
             self.partition_failed(partition, error)
         elif isinstance(error, CorruptFileError):

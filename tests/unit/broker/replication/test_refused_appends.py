@@ -1,0 +1,103 @@
+"""Appends that find no room are counted, the partition is shown until one succeeds, and the log is not flooded."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from pathlib import Path
+
+import pytest
+
+from broker.replication.assignment import TopicSettings
+from broker.replication.partition import Partition
+from broker.replication.refused_appends import SAY_INTERVAL_MS, RefusedAppends, RefusedAppendsStatistics
+from broker.replication.replica_manager import ReplicaManager
+from penstock.clock import ManualClock
+from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.group_commit import GroupCommit
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager, LogManagerConfig
+from storage.meta_properties import format_directory
+from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
+
+FULL = KafkaStorageError("t-0/00.log: the disk is full")
+FULL.__cause__ = OSError(errno.ENOSPC, "full")
+
+
+def produce(partition: Partition) -> None:
+    partition.append_as_leader(batch(b"value"), 1, 0, 1_700_000_000_000)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EMFILE])
+def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears_the_partition(
+    tmp_path: Path, code: int
+) -> None:
+    async def scenario() -> None:
+        fs, clock = FaultyFileSystem(), ManualClock()
+        format_directory(fs, str(tmp_path / "data"), "cluster", 1)
+        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), fs, clock)
+        group_commit = GroupCommit(lambda log_dir, error: None)
+        manager = ReplicaManager(1, log_manager, group_commit, clock, 10_000)
+        manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)
+        partition = manager.get(PARTITION)
+        produce(partition)
+        with fs.failing("write", str(PARTITION), code):
+            for _ in range(3):
+                with pytest.raises(KafkaStorageError):
+                    produce(partition)
+        assert partition.offline is None
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=1)
+        manager.disk_error(partition, FULL)
+        assert manager.refused.statistics().appends == 3, "a read that is refused is no append"
+        produce(partition)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=0)
+        with fs.failing("write", str(PARTITION), code), pytest.raises(KafkaStorageError):
+            produce(partition)
+        manager.remove(PARTITION, TOPIC_ID)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=0)
+        await group_commit.close()
+        log_manager.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_followers_refused_append_counts_and_another_error_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition, refused = make_partition(tmp_path), RefusedAppends(lambda: 0)
+    partition.on_append_refused = refused.refused
+    broken = KafkaStorageError("EIO")
+    broken.__cause__ = OSError(errno.EIO, "I/O error")
+    for error in (FULL, broken, CorruptFileError("t-0/00.log", 0, "rot")):
+
+        def fails(_records: bytes, error: Exception = error) -> None:
+            raise error
+
+        with monkeypatch.context() as context:
+            context.setattr(
+                type(partition.log), "append_as_follower", lambda _log, records, fails=fails: fails(records)
+            )
+            with pytest.raises(type(error)):
+                partition.append_as_follower(batch(b"value"))
+    assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=1)
+    partition.append_as_follower(batch(b"value"))
+    assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=0)
+
+
+def test_a_partition_has_one_line_in_a_while_with_the_count_since(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, partition = ManualClock(), make_partition(tmp_path)
+    refused = RefusedAppends(clock.now_ms)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            refused.say(partition, FULL)
+        clock.advance(SAY_INTERVAL_MS - 1)
+        refused.say(partition, FULL)
+        assert len(caplog.records) == 1
+        clock.advance(1)
+        refused.say(partition, FULL)
+        refused.say(partition, FULL)
+    assert [line.getMessage().split("refused for now ")[1][:3] for line in caplog.records] == ["(0 ", "(5 "]
