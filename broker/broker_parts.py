@@ -124,6 +124,12 @@ class BrokerParts:
         )
         self.replicas.on_replica_lost = self.lifecycle.leave_isrs
         self.scheduler = Scheduler(clock, on_fatal)
+        self._schedule_jobs(clock)
+        self._on_fatal = on_fatal
+
+    def _schedule_jobs(self, clock: Clock) -> None:
+        """The named periodic jobs; they run from `start` on."""
+        config, log_manager = self.config, self.log_manager
         self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, OsFileSystem())
         self.upkeep.schedule(config)
         self.cleaner = CleanerJob(cleaner_config(config), self.replicas, log_manager, clock, OsFileSystem())
@@ -131,7 +137,6 @@ class BrokerParts:
         self.replicas.on_log_gone = self.cleaner.cleaner.forget
         if config.log_cleaner_enable:
             self.cleaner.schedule(self.scheduler)
-        self._on_fatal = on_fatal
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
         config, loader, replicas = self.config, self.loader, self.replicas

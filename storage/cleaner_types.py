@@ -1,4 +1,4 @@
-"""What the log cleaner is given and what it tells: frozen values, no behaviour."""
+"""What the log cleaner is given and what it tells: frozen values. Not here: behaviour (`log_cleaner.py`)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ and durable before the next, because no crash may leave a hole between two segme
 
 A crash after 1 is finished at the next start (`segment_files.py`), which is why every step is durable before the next.
 A full disk leaves the change at the head of the queue, to be run again; any other error is final for the log dir.
-Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start removes them.
+Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start removes them. Not here: which segments go
+(retention, cleaner), truncation, which must be durable at once (`segment_list.py`).
 """
 
 from __future__ import annotations

@@ -75,14 +75,6 @@ def set_aside_directory(topic_partition: TopicPartition, suffix: str) -> str:
     return topic_partition.topic[: MAX_NAME_CHARACTERS - len(tail)] + tail
 
 
-def is_deleted_directory(name: str) -> bool:
-    return set_aside_suffix(name) == DELETE_DIRECTORY_SUFFIX
-
-
-def is_stray_directory(name: str) -> bool:
-    return set_aside_suffix(name) == STRAY_DIRECTORY_SUFFIX
-
-
 def set_aside_suffix(name: str) -> str | None:
     """Why a directory was set aside, as the suffix says; None for every name that was not made for that."""
     match = _SET_ASIDE.match(name)

@@ -1,4 +1,7 @@
-"""How the logs of a node are opened: the log manager's settings, and what it reports while it loads."""
+"""How the logs of a node are opened: the log manager's settings, and what it reports while it loads.
+
+Not here: the settings of one log (`log_config.py`), the node's file (broker), loading (`log_loading.py`).
+"""
 
 from __future__ import annotations
 

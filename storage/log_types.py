@@ -62,7 +62,7 @@ class CleanedSegment(NamedTuple):
     base_offset: int
     """Invariant: that of the first segment it replaces; also the file's name."""
     next_offset: int
-    """Invariant: that of the last segment it replaces: its last batch is kept, without records if need be."""
+    """Invariant: that of the last segment it replaces: what stays is stretched up to there (`offset_tiling.py`)."""
     size_bytes: int
 
 

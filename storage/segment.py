@@ -251,14 +251,6 @@ class Segment:
         self.close()
         return segment
 
-    def last_batch_end(self) -> int:
-        """The offset after the last batch in the file; below `next_offset` where the cleaner took the last ones out."""
-        file = self.file()
-        end = self.base_offset
-        for _, header in scan_headers(file, self.indexes.last_position(file)):
-            end = header.next_offset
-        return end
-
     def release(self) -> None:
         """Give back the descriptor and the memory of the indexes; the next use gets them again."""
         if self._pinned:

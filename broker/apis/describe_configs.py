@@ -2,6 +2,8 @@
 
 From this node's image and file: a topic's key is its own (DYNAMIC_TOPIC_CONFIG), else what this node's file says for
 all topics (STATIC_BROKER_CONFIG), else the default. Another node may have another file, and so another answer.
+
+Not here: changing any of it (alter_configs.py), what a key means (`metadata/topic_config.py`).
 """
 
 from __future__ import annotations

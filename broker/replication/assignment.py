@@ -1,4 +1,7 @@
-"""What the metadata says of one replica of this broker: which topic it is of, in which role, with which settings."""
+"""What the metadata says of one replica of this broker: which topic it is of, in which role, with which settings.
+
+Values only, handed from the publisher to the replica manager. Not here: taking the role (`replica_manager.py`).
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,9 @@ stepped over. Records of one size are cut out at C speed (equal_run.py), as the 
 A record's place is trusted only as far as its neighbours: each must begin where the one before ends, and the last must
 end where the body does. What a record says of itself past its key is not looked at. Not here: taking rows out
 (`rewrite.py`), values (`decoding.py`).
+
+The loop over single records begins like the decoder's. They stay two: a function call for each record would cost more
+than what either of them does with it.
 """
 
 from __future__ import annotations

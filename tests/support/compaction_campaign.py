@@ -18,10 +18,8 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +31,7 @@ from typing import Any
 
 from penstock import Admin, Producer
 from penstock.testing import Cluster
+from tests.support.campaign_directory import in_directory
 from tests.support.keyed_history import Update, git_updates, made_up_updates, write_updates
 
 TOPIC = "history"
@@ -185,16 +184,7 @@ class Killer:
 
 def run_campaign(config: CompactionConfig, say: Callable[[str], None] = lambda text: None) -> CompactionResult:
     """One campaign, from empty directories to checked ones; they stay unless all is well."""
-    directory = Path(tempfile.mkdtemp(prefix="penstock-compaction-"))
-    say(f"data in {directory}")
-    try:
-        result = _run(config, directory, say)
-    except BaseException as error:
-        error.add_note(f"kept: {directory}")
-        raise
-    if result.ok:
-        shutil.rmtree(directory)
-    return result
+    return in_directory("compaction", say, lambda directory: _run(config, directory, say))
 
 
 def _run(config: CompactionConfig, directory: Path, say: Callable[[str], None]) -> CompactionResult:

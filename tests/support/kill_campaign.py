@@ -10,9 +10,7 @@ compared (replica_bytes.py). Choices come from the seed; what the machine makes 
 from __future__ import annotations
 
 import random
-import shutil
 import statistics
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from penstock import Admin, Consumer, Producer
 from penstock.client.future import RecordFuture
 from penstock.testing import Cluster
 from tests.support import replica_bytes
+from tests.support.campaign_directory import in_directory
 from tests.support.kill_history import History, Seen, Verdict, judge
 
 TOPIC = "campaign"
@@ -177,16 +176,7 @@ class Load:
 
 def run_campaign(config: CampaignConfig, say: Callable[[str], None] = lambda text: None) -> CampaignResult:
     """One campaign, from empty directories to compared replicas; the directory stays unless all is well."""
-    directory = Path(tempfile.mkdtemp(prefix="penstock-kills-"))
-    say(f"data in {directory}")
-    try:
-        result = _run(config, directory, say)
-    except BaseException as error:
-        error.add_note(f"kept: {directory}")
-        raise
-    if result.ok:
-        shutil.rmtree(directory)
-    return result
+    return in_directory("kills", say, lambda directory: _run(config, directory, say))
 
 
 def _run(config: CampaignConfig, directory: Path, say: Callable[[str], None]) -> CampaignResult:

@@ -376,8 +376,8 @@ def test_mutated_batches_stay_typed_when_nobody_checks_the_checksum(
 @given(st.binary(max_size=300))
 def test_any_bytes_at_all_stay_typed(data: bytes) -> None:
     for read in (read_columns, to_arrow_columns):
-        with suppress(*TYPED):
-            read(data)  # type: ignore[operator]
+        with suppress(*TYPED):  # any other exception fails the test
+            assert len(read(data).values) <= len(data)  # type: ignore[operator]
     for codec in Codec:
         with suppress(*TYPED):
-            decompress(codec, data, 1 << 16)
+            assert len(decompress(codec, data, 1 << 16)) <= 1 << 16

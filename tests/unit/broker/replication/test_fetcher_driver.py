@@ -29,10 +29,11 @@ def test_a_log_that_starts_above_the_leaders_end_starts_over_there(tmp_path: Pat
     assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (400, 400, 400)
 
 
-class SpoiltStream:
-    """Answers the first request with bytes that are no batch, and keeps what it is asked."""
+class OneAnswerStream:
+    """Gives this result to the first request, nothing to later ones, and keeps what it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, result: PartitionFetchResult) -> None:
+        self.result = result
         self.asked: list[FetchRequest] = []
         self.asked_again = asyncio.Event()
 
@@ -44,8 +45,7 @@ class SpoiltStream:
     async def receive(self) -> FetchResponse:
         if len(self.asked) > 1:
             await asyncio.Event().wait()
-        spoilt = PartitionFetchResult(PARTITION, 0, high_watermark=1, records=b"\xff" * 70)
-        return FetchResponse(self.asked[-1].correlation_id, [spoilt])
+        return FetchResponse(self.asked[-1].correlation_id, [self.result])
 
     def cancel(self) -> None:
         """Nothing is open."""
@@ -55,7 +55,7 @@ def test_records_that_came_spoilt_are_asked_for_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         partition = make_partition(tmp_path, broker_id=2)
         partition.become_follower(state(), NOBODY)
-        stream = SpoiltStream()
+        stream = OneAnswerStream(PartitionFetchResult(PARTITION, 0, high_watermark=1, records=b"\xff" * 70))
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         fetcher = Fetcher(
             "1-0",
@@ -109,35 +109,14 @@ def test_a_log_of_another_history_that_was_cut_inside_the_leaders_first_batch_ta
     assert (partition.log.log_start_offset, partition.log.log_end_offset, partition.high_watermark) == (2, 3, 3)
 
 
-class DeletingStream:
-    """A leader that has deleted what is below 2; keeps what it is asked, and when."""
-
-    def __init__(self) -> None:
-        self.asked: list[FetchRequest] = []
-        self.asked_again = asyncio.Event()
-
-    def send(self, request: FetchRequest) -> None:
-        self.asked.append(request)
-        if len(self.asked) == 2:
-            self.asked_again.set()
-
-    async def receive(self) -> FetchResponse:
-        if len(self.asked) > 1:
-            await asyncio.Event().wait()
-        deleted = PartitionFetchResult(PARTITION, 3, high_watermark=3, log_start_offset=2)
-        return FetchResponse(self.asked[-1].correlation_id, [deleted])
-
-    def cancel(self) -> None:
-        """Nothing is open."""
-
-
 def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_before(tmp_path: Path) -> None:
     async def scenario() -> None:
         partition = make_partition(tmp_path, broker_id=2)
         partition.become_follower(state(), NOBODY)
         perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
         partition.log.flush()
-        stream, waiting = DeletingStream(), []
+        deleted = PartitionFetchResult(PARTITION, 3, high_watermark=3, log_start_offset=2)
+        stream, waiting = OneAnswerStream(deleted), []
         node = SimpleNamespace(
             broker_epoch=102,
             find=lambda key: partition,
