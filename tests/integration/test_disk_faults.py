@@ -122,9 +122,8 @@ def test_full_on_checkpoint_costs_no_write(tmp_path: Path) -> None:
     with one_node(tmp_path) as (nodes, _, _):
         path = Path(log_of(nodes, ORDERS).log_dir, "recovery-point-offset-checkpoint")
         with nodes.fs[0].failing("create", "-checkpoint", errno.ENOSPC) as fault:
-            before = path.read_text()
             assert goes_on(nodes, ORDERS) and fault.was_met.wait(10)
-            assert path.read_text() == before
+            assert "orders 0 2" not in path.read_text()  # a write that was under way before may have ended
         wait_until(lambda: "orders 0 2" in path.read_text())
         assert nodes.fatal(0) is None
 
