@@ -6,8 +6,12 @@
 field that is None is left out. JSON, because metadata is small, rare, and must be readable when a cluster is sick. The
 checksum is the record batch's.
 
-A node must not guess: a type or version that it does not know, a field too many, or one of the wrong type stops it with
-an error, because skipping a record would give this node another image than its peers have (I8). Only the quorum's own
+Versions (records.py says when one rises): a record is read in any version from 0 to the newest that this node knows,
+and the fields that its version lacks have their defaults. It is written in the oldest version that can say it, so a
+node of the release before stops only at a record that says something new.
+
+A node must not guess: an unknown type, version or field, or a value of the wrong type, stops the node with an error,
+because skipping a record would give this node another image than its peers have (I8). Only the quorum's own
 "LeaderChange" is skipped on purpose: it says nothing about the cluster.
 """
 
@@ -19,6 +23,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Final, cast
 
 from metadata.records import (
+    ADDED_IN,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     NoOpRecord,
@@ -36,9 +41,9 @@ MAX_RECORD_BYTES: Final = 1 << 20
 """No record that we write comes near this; a larger value is damage, and is not parsed."""
 LEADER_CHANGE: Final = "LeaderChange"
 _SUFFIX: Final = "Record"
-_RECORD_VERSION: Final = 0
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _SHOWN_CHARACTERS: Final = 120
+_UPGRADE: Final = "this node is older than the cluster; upgrade it"
 
 
 class MalformedMetadataRecordError(PenstockError):
@@ -46,7 +51,7 @@ class MalformedMetadataRecordError(PenstockError):
 
 
 class UnsupportedMetadataRecordError(PenstockError):
-    """A metadata record has a type or version that this node does not know. Upgrade the node; it must not guess."""
+    """A metadata record has a type, version or field that this node does not know. Upgrade it; it must not guess."""
 
 
 def _is_int(value: object) -> bool:
@@ -98,14 +103,21 @@ _CLASS_BY_TYPE: Final = {name: cls for cls, name in _TYPE_BY_CLASS.items()}
 _FIELDS: Final[Mapping[type[Record], tuple[Field[object], ...]]] = {cls: fields(cls) for cls in _CLASSES}
 
 
+def record_version(cls: type[Record]) -> int:
+    """The newest version of a record type."""
+    return max(map(_added_in, _FIELDS[cls]), default=0)
+
+
 def encode_record(record: Record) -> bytes:
-    """The record as the value of one log record."""
+    """The record as the value of one log record, in the oldest version that has all fields that it sets."""
     cls = type(record)
-    document: dict[str, object] = {"type": _TYPE_BY_CLASS[cls], "version": _RECORD_VERSION}
+    document: dict[str, object] = {"type": _TYPE_BY_CLASS[cls], "version": 0}
     for field in _FIELDS[cls]:
-        value = getattr(record, field.name)
-        if value is not None:
-            document[field.name] = value
+        value, since = getattr(record, field.name), _added_in(field)
+        if value is None or (since > 0 and value == field.default):
+            continue
+        document[field.name] = value
+        document["version"] = max(cast(int, document["version"]), since)
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 
 
@@ -119,17 +131,18 @@ def decode_record(value: bytes | bytearray | memoryview) -> Record:
         raise MalformedMetadataRecordError(f"metadata record without a type: {_shown(document)}")
     cls = _CLASS_BY_TYPE.get(type_name)
     if cls is None:
+        raise UnsupportedMetadataRecordError(f"metadata record of unknown type {_shown(type_name)}: {_UPGRADE}")
+    if type(version) is not int or version not in _INT64 or version < 0:
+        raise MalformedMetadataRecordError(f"metadata record {type_name} has no valid version: {_shown(version)}")
+    if version > (newest := record_version(cls)):
         raise UnsupportedMetadataRecordError(
-            f"metadata record of unknown type {type_name[:_SHOWN_CHARACTERS]!r}: this node is older than the cluster;"
-            " upgrade it"
+            f"metadata record {type_name} has version {version}, this node knows up to {newest}: {_UPGRADE}"
         )
-    if not _is_int(version) or cast(int, version) < 0:
-        raise MalformedMetadataRecordError(f"metadata record {type_name} has no valid version: {version!r}")
-    if cast(int, version) > _RECORD_VERSION:
-        raise UnsupportedMetadataRecordError(
-            f"metadata record {type_name} has version {version}, this node knows up to {_RECORD_VERSION}; upgrade it"
-        )
-    return _build(cls, document)
+    return _build(cls, version, document)
+
+
+def _added_in(field: Field[object]) -> int:
+    return int(field.metadata.get(ADDED_IN, 0))
 
 
 def _parse(value: bytes) -> dict[str, object]:
@@ -144,10 +157,12 @@ def _parse(value: bytes) -> dict[str, object]:
     return document
 
 
-def _build(cls: type[Record], document: dict[str, object]) -> Record:
+def _build(cls: type[Record], version: int, document: dict[str, object]) -> Record:
     type_name = _TYPE_BY_CLASS[cls]
     arguments: dict[str, Any] = {}  # each value was checked against its field's annotation
     for field in _FIELDS[cls]:
+        if _added_in(field) > version:
+            continue  # its default is what such a record means; if it is in the document, it is one field too many
         if field.name not in document:
             if field.default is MISSING:
                 raise MalformedMetadataRecordError(f"metadata record {type_name} lacks {field.name}")
@@ -159,7 +174,10 @@ def _build(cls: type[Record], document: dict[str, object]) -> Record:
             )
         arguments[field.name] = tuple(value) if type(value) is list else value
     if document:
-        raise MalformedMetadataRecordError(f"metadata record {type_name} has unknown fields {_shown(sorted(document))}")
+        raise UnsupportedMetadataRecordError(
+            f"metadata record {type_name} has fields that are not of its version {version}, {_shown(sorted(document))}:"
+            f" {_UPGRADE}"
+        )
     return cls(**arguments)
 
 

@@ -3,11 +3,26 @@
 A record is a frozen value without behaviour. What a record does to the state stands once, in replay.py; how it looks in
 the log stands in codec.py. Names and meaning are KRaft's (KIP-631): a topic is made by one TopicRecord and one
 PartitionRecord for each partition, and changed by PartitionChangeRecords, whose absent fields mean 'as it was'.
+
+Each type has a version of its own: 0 as it was first written, one more for each release that adds fields to it. A field
+that came later says so (`added_in`), and has a default that means what was true before there was such a field: that is
+how a record of an older version reads. A field is never removed, and never changes its meaning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+ADDED_IN: Final = "added_in"
+
+
+def added_in(version: int) -> Mapping[str, Any]:
+    """The `metadata` of a dataclass field that its record type has from this version on."""
+    return MappingProxyType({ADDED_IN: version})
+
 
 TOPIC_RESOURCE = "topic"
 """The resource type of a topic's configuration."""
