@@ -1,11 +1,13 @@
-"""This system beside a real Kafka, in one run: what one Python process gets from 1 and 3 nodes, and what they cost.
+"""This system beside a real Kafka, or beside an earlier checkout of itself: what one Python process gets, and the cost.
 
-    python -m benchmarks.broker [--quick] [--nodes 1,3] [--peers ../shared/peers]
+    python -m benchmarks.broker [--quick] [--nodes 1,3] [--pairs 5] [--peers DIR] [--before TREE]
 
-One JSON line a row, then a table with ratios and goals. Rounds are interleaved (ours, Kafka, ours, Kafka), medians
-taken, and never do two clusters run at once. Each client is a process of its own: broker_client_penstock.py,
-broker_client_kafka.py. Ours acks after an fsync on every in-sync replica; Kafka plain acks from the page cache, Kafka
-fsync does what ours does (latency only). Without Kafka's tools our rows stand alone, and a line says what is missing.
+One JSON line a row, then a table: medians with their spread, the ratio of each pair, and goals. The systems take turns
+(ours, Kafka, Kafka with fsync, ours, …), each time as a fresh cluster, and never do two run at once. Every system is
+warmed by the same work before anything counts. Each client is a process of its own. Ours acks after an fsync on every
+in-sync replica; plain Kafka acks from the page cache, `kafka-fsync` does what ours does. What was set on each system
+and its clients is the row `settings`. Without Kafka's tools our rows stand alone, and a line says what is missing.
+`--before` names a checkout with its own environment (.venv), measured in Kafka's place.
 Absolute figures do not hold from machine to machine; ratios of one run do.
 """
 
@@ -26,31 +28,26 @@ from typing import Any
 from benchmarks import broker_systems as systems
 from benchmarks.broker_goals import print_table
 
-ROOT = Path(__file__).resolve().parent.parent
-PEERS_DEFAULT = ROOT.parent / "shared" / "peers"
 MIB = 1024 * 1024
 SETTLE_S = 2.0
 """After a start, before the idle share is measured."""
 CLIENT_TIMEOUT_S = 300
-HOW = {
-    "penstock": (("send", "send_many"), ("poll", "poll_arrow")),
-    "kafka": (("send",), ("poll",)),
-}
+OURS = (("send", "send_many"), ("poll", "poll_arrow"))
+THEIRS = (("send",), ("poll",))
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much is done. Records are multiples of what the clients send at once."""
 
-    rounds: int
     records: dict[int, int]
     latency_records: int
     idle_s: float
-    fsync_nodes: tuple[int, ...]
 
 
-FULL = Size(rounds=2, records={100: 1_000_000, 1024: 200_000}, latency_records=5_000, idle_s=10.0, fsync_nodes=(1, 3))
-QUICK = Size(rounds=1, records={100: 400_000, 1024: 100_000}, latency_records=3_000, idle_s=4.0, fsync_nodes=(3,))
+FULL = Size(records={100: 1_000_000, 1024: 200_000}, latency_records=5_000, idle_s=10.0)
+QUICK = Size(records={100: 400_000, 1024: 100_000}, latency_records=3_000, idle_s=4.0)
+PAIRS = 5
 LATENCY_PASSES_MAX = 6
 STILL_WARMING = 0.7
 """A pass whose median is below this part of the one before shows a system that is still getting warm, and does not
@@ -60,16 +57,16 @@ Start = Callable[[], AbstractContextManager[systems.System]]
 Row = dict[str, Any]
 
 
-def session(start: Start, nodes: int, size: Size, round_number: int) -> Iterator[Row]:
-    """Every row of one fresh cluster. The first load is thrown away: it warms a JVM, and our caches."""
+def session(start: Start, nodes: int, size: Size, pair: int) -> Iterator[Row]:
+    """Every row of one fresh cluster."""
     with start() as system:
-        base: Row = {"system": system.name, "nodes": nodes, "round": round_number}
+        base: Row = {"system": system.name, "nodes": nodes, "pair": pair}
         yield base | {"row": "start", "ready_s": round(system.ready_seconds, 3), "rss_mib": _rss_mib(system)}
-        if round_number == 0:
+        if pair == 0:
+            yield base | {"row": "settings", **system.settings}
             yield base | {"row": "idle", "idle_share": _idle_share(system, size.idle_s)}
-        produce, consume = HOW[system.name]
-        system.create_topic("warm-up")
-        _client(system, produce[-1], "warm-up", size.records[100] // 5, 100)
+        produce, consume = THEIRS if system.name.startswith("kafka") else OURS
+        _warm_up(system, produce, consume, size)
         for value_bytes, records in size.records.items():
             topic = ""
             for how in produce:
@@ -82,13 +79,11 @@ def session(start: Start, nodes: int, size: Size, round_number: int) -> Iterator
         yield base | {"row": "after", "rss_mib": _rss_mib(system)}
 
 
-def latency_session(start: Start, nodes: int, size: Size) -> Iterator[Row]:
-    """Only the latency row, after a warm-up."""
-    with start() as system:
-        system.create_topic("warm-up")
-        _client(system, "send", "warm-up", size.records[1024] // 5, 100)
-        base: Row = {"system": system.name, "nodes": nodes, "round": 0}
-        yield from (base | row for row in _latencies(system, size))
+def _warm_up(system: systems.System, produce: tuple[str, ...], consume: tuple[str, ...], size: Size) -> None:
+    """One whole pass of each role, of which nothing counts: a JVM compiles, caches fill."""
+    system.create_topic("warm-up")
+    for role in (produce[-1], *consume):
+        _client(system, role, "warm-up", size.records[100], 100)
 
 
 def _measured(system: systems.System, row: str, how: str, topic: str, records: int, value_bytes: int) -> Row:
@@ -121,17 +116,8 @@ def _latencies(system: systems.System, size: Size) -> Iterator[Row]:
 
 def _client(system: systems.System, role: str, topic: str, records: int, value_bytes: int) -> Row:
     """One client process to its end; what it said, or its error."""
-    command = [
-        sys.executable,
-        "-m",
-        system.client_module,
-        role,
-        system.bootstrap,
-        topic,
-        str(records),
-        str(value_bytes),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S, check=False)
+    command, folder = system.client(role, system.bootstrap, topic, str(records), str(value_bytes))
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S, check=False)
     if done.returncode != 0:
         return {"error": done.stderr.strip()[-500:]}
     told: Row = json.loads(done.stdout)
@@ -151,34 +137,46 @@ def _rss_mib(system: systems.System) -> int:
     return systems.rss_bytes(system) // MIB
 
 
-def all_rows(nodes: list[int], size: Size, peers: Path | None) -> Iterator[Row]:
+def all_starts(count: int, peers: Path | None, before: Path | None) -> list[Start]:
+    """The systems of one turn, in order."""
+    starts: list[Start] = [functools.partial(systems.penstock, count)]
+    if before is not None:
+        starts.append(functools.partial(systems.penstock, count, name="before", tree=before))
+    if peers is not None:
+        starts.append(functools.partial(systems.kafka, peers, count))
+        starts.append(functools.partial(systems.kafka, peers, count, fsync=True))
+    return starts
+
+
+def all_rows(nodes: list[int], size: Size, pairs: int, peers: Path | None, before: Path | None) -> Iterator[Row]:
     """Every row, as it is measured."""
     for count in nodes:
-        starts: list[Start] = [functools.partial(systems.penstock, count)]
-        if peers is not None:
-            starts.append(functools.partial(systems.kafka, peers, count))
-        for round_number in range(size.rounds):
-            for start in starts:
-                yield from session(start, count, size, round_number)
-        if peers is not None and count in size.fsync_nodes:
-            yield from latency_session(functools.partial(systems.kafka, peers, count, fsync=True), count, size)
+        starts = all_starts(count, peers, before)
+        for pair in range(pairs):
+            # Every other turn goes backwards: whatever drifts on the machine does not favour one of them.
+            for start in starts if pair % 2 == 0 else reversed(starts):
+                yield from session(start, count, size, pair)
 
 
 def main() -> int:
     """Exit code 1 when a row has failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.broker", description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one round and fewer records: below three minutes")
+    parser.add_argument("--quick", action="store_true", help="one pair and fewer records: about four minutes")
     parser.add_argument("--nodes", default="1,3", help="1, 3 or both")
-    parser.add_argument("--peers", type=Path, default=PEERS_DEFAULT, help="the folder of peers.py; 'none': ours alone")
+    parser.add_argument("--pairs", type=int, help=f"turns of each system; {PAIRS} without --quick")
+    parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it ours alone")
+    parser.add_argument("--before", type=Path, help="a checkout of another version, with its own .venv")
     arguments = parser.parse_args()
-    peers: Path | None = arguments.peers.absolute()
-    missing = systems.missing_for_kafka(arguments.peers)
+    peers: Path | None = arguments.peers.absolute() if arguments.peers is not None else None
+    before: Path | None = arguments.before.absolute() if arguments.before is not None else None
+    missing = systems.missing_for_kafka(peers)
     if missing:
         peers = None
-        print(f"no Kafka here, our rows alone; missing: {', '.join(missing)}", file=sys.stderr)
+        print(f"no Kafka here; missing: {', '.join(missing)}", file=sys.stderr)
     nodes = [int(count) for count in arguments.nodes.split(",")]
+    pairs = arguments.pairs or (1 if arguments.quick else PAIRS)
     rows: list[Row] = []
-    for row in all_rows(nodes, QUICK if arguments.quick else FULL, peers):
+    for row in all_rows(nodes, QUICK if arguments.quick else FULL, pairs, peers, before):
         rows.append(row)
         print(json.dumps(row), flush=True)
     print_table(rows, nodes)

@@ -1,52 +1,57 @@
-"""Puts the rows of benchmarks/broker.py side by side: medians, ratios ours to Kafka's, and the goals, met or missed.
+"""Puts the rows of benchmarks/broker.py side by side: medians with their spread, ratios pair by pair, and the goals.
 
-Pure but for printing. A goal stands at a ratio of one figure at one number of nodes; every other comparison is shown
-without one. Where Kafka's row is missing the ratio is, too.
+Pure but for printing. A ratio is taken within each pair, because a machine drifts between pairs; the median of the
+ratios counts, and beside it stand the smallest and the largest. A goal stands at a ratio at three nodes; every other
+comparison is shown without one. Where the peer's row is missing the ratio is, too.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
 Key = tuple[str, int, str, int]
 """System, nodes, figure, bytes (0 where they do not matter)."""
+ByPair = dict[int, float]
+
+BEFORE_AT_LEAST = 0.95
+"""No rate of ours may fall below this part of what an earlier version does in the same run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Our figure against theirs; `at_least` or `at_most` is the goal of the ratio at three nodes."""
+    """Our figure against a peer's; `at_least` or `at_most` is the goal of the ratio at three nodes."""
 
     title: str
     ours: str
     theirs: str
     size: int = 0
-    peer: str = "kafka"
     at_least: float | None = None
     at_most: float | None = None
 
 
-def comparisons() -> list[Comparison]:
-    """Every line of the table, for one number of nodes."""
+def comparisons(peer: str) -> list[Comparison]:
+    """Every line of the table of one peer."""
+    if peer == "before":
+        return _before()
+    fsync = peer == "kafka-fsync"
     lines = []
     for size in (100, 1024):
-        goal = size == 100
+        goal = 1.0 if size == 100 else None
         lines += [
-            Comparison(f"produce {size} B, send", "send", "send", size, at_least=1.0 if goal else None),
-            Comparison(f"produce {size} B, send_many", "send_many", "send", size, at_least=1.5 if goal else None),
-            Comparison(f"consume {size} B, records", "poll", "poll", size, at_least=3.0 if goal else None),
-            Comparison(f"consume {size} B, Arrow", "poll_arrow", "poll", size, at_least=6.0 if goal else None),
+            Comparison(f"produce {size} B, send", "send", "send", size, at_least=goal),
+            Comparison(f"produce {size} B, send_many", "send_many", "send", size, at_least=goal),
+            Comparison(f"consume {size} B, records", "poll", "poll", size, at_least=goal),
+            Comparison(f"consume {size} B, Arrow", "poll_arrow", "poll", size, at_least=goal),
         ]
     return [
         *lines,
         Comparison("send to ack p50, ms", "p50_ms", "p50_ms", 100),
-        Comparison("send to ack p99, ms", "p99_ms", "p99_ms", 100, at_most=1.0),
-        Comparison("send to ack p50 / Kafka fsync, ms", "p50_ms", "p50_ms", 100, "kafka-fsync"),
-        Comparison("send to ack p99 / Kafka fsync, ms", "p99_ms", "p99_ms", 100, "kafka-fsync", at_most=0.1),
+        Comparison("send to ack p99, ms", "p99_ms", "p99_ms", 100, at_most=0.1 if fsync else 1.0),
         Comparison("start to ready, s", "ready_s", "ready_s", at_most=1 / 3),
         Comparison("memory at start, MiB", "start_rss_mib", "start_rss_mib", at_most=1 / 4),
         Comparison("memory after load, MiB", "after_rss_mib", "after_rss_mib", at_most=1 / 4),
@@ -54,16 +59,34 @@ def comparisons() -> list[Comparison]:
     ]
 
 
+def _before() -> list[Comparison]:
+    rates = [
+        Comparison(f"{work} {size} B, {how}", how, how, size, at_least=BEFORE_AT_LEAST)
+        for size in (100, 1024)
+        for work, how in (("produce", "send"), ("produce", "send_many"), ("consume", "poll"), ("consume", "poll_arrow"))
+    ]
+    costs = [
+        Comparison("send to ack p50, ms", "p50_ms", "p50_ms", 100, at_most=1 / BEFORE_AT_LEAST),
+        Comparison("send to ack p99, ms", "p99_ms", "p99_ms", 100),
+        Comparison("start to ready, s", "ready_s", "ready_s"),
+        Comparison("memory at start, MiB", "start_rss_mib", "start_rss_mib"),
+        Comparison("memory after load, MiB", "after_rss_mib", "after_rss_mib"),
+        Comparison("idle, share of a core", "idle_share", "idle_share"),
+    ]
+    return rates + costs
+
+
 GOAL_NODES = 3
+PEERS = ("kafka", "kafka-fsync", "before")
 
 
-def medians(rows: Iterable[Row]) -> dict[Key, float]:
-    """The median of each figure over all rounds."""
-    found: dict[Key, list[float]] = defaultdict(list)
+def by_pair(rows: Iterable[Row]) -> dict[Key, ByPair]:
+    """Each figure by the pair it was measured in."""
+    found: dict[Key, ByPair] = defaultdict(dict)
     for row in rows:
         for figure, value in figures(row).items():
-            found[row["system"], row["nodes"], figure, row.get("bytes", 0)].append(value)
-    return {key: statistics.median(values) for key, values in found.items()}
+            found[row["system"], row["nodes"], figure, row.get("bytes", 0)][row["pair"]] = value
+    return dict(found)
 
 
 def figures(row: Row) -> dict[str, float]:
@@ -80,21 +103,32 @@ def figures(row: Row) -> dict[str, float]:
     return {"after_rss_mib": row["rss_mib"]} if kind == "after" else {}
 
 
-def print_table(rows: Iterable[Row], nodes: Iterable[int]) -> None:
-    """One block for each number of nodes."""
-    found = medians(rows)
+def ratios(ours: ByPair, theirs: ByPair) -> list[float]:
+    """Ours to theirs, for each pair that has both."""
+    return [ours[pair] / theirs[pair] for pair in sorted(ours.keys() & theirs.keys()) if theirs[pair]]
+
+
+def print_table(rows: Sequence[Row], nodes: Iterable[int]) -> None:
+    """One block for each number of nodes and each peer; ours alone where there is no peer."""
+    found = by_pair(rows)
+    measured = {row["system"] for row in rows}
     for count in nodes:
-        print(f"\n{count} node{'s' if count > 1 else ''}: {'':24} {'ours':>12} {'Kafka':>12} {'ratio':>8}  goal")
-        for line in comparisons():
-            ours = found.get(("penstock", count, line.ours, line.size))
-            theirs = found.get((line.peer, count, line.theirs, line.size))
-            if ours is None:
-                continue
-            ratio = ours / theirs if theirs else None
-            print(
-                f"  {line.title:34} {_number(ours):>12} {_number(theirs):>12} {_number(ratio):>8}"
-                f"  {verdict(line, ratio) if count == GOAL_NODES else ''}".rstrip()
-            )
+        for peer in [peer for peer in PEERS if peer in measured] or ["kafka"]:
+            _print_block(found, count, peer)
+
+
+def _print_block(found: Mapping[Key, ByPair], count: int, peer: str) -> None:
+    heading = f"{count} node{'s' if count > 1 else ''} beside {peer}"
+    print(f"\n{heading:36} {'ours':>24} {peer:>24} {'ratio':>20}  goal")
+    for line in comparisons(peer):
+        ours = found.get(("penstock", count, line.ours, line.size))
+        if not ours:
+            continue
+        theirs = found.get((peer, count, line.theirs, line.size), {})
+        pairs = ratios(ours, theirs)
+        goal = verdict(line, statistics.median(pairs) if pairs else None) if count == GOAL_NODES else ""
+        columns = f"{spread(ours.values()):>24} {spread(theirs.values()):>24} {spread(pairs):>20}"
+        print(f"  {line.title:34} {columns}  {goal}".rstrip())
 
 
 def verdict(line: Comparison, ratio: float | None) -> str:
@@ -103,12 +137,19 @@ def verdict(line: Comparison, ratio: float | None) -> str:
         return ""
     goal = f"≥ {line.at_least:g}×" if line.at_least is not None else f"≤ {line.at_most:.2g}×"
     if ratio is None:
-        return f"{goal} (no Kafka)"
+        return f"{goal} (no peer)"
     met = ratio >= line.at_least if line.at_least is not None else ratio <= (line.at_most or 0)
     return f"{goal} {'met' if met else 'MISSED'}"
 
 
-def _number(value: float | None) -> str:
-    if value is None:
+def spread(values: Iterable[float]) -> str:
+    """The median, and behind it the smallest and the largest where there are several."""
+    found = sorted(values)
+    if not found:
         return "-"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    middle = _number(statistics.median(found))
+    return middle if len(found) == 1 else f"{middle} ({_number(found[0])}-{_number(found[-1])})"
+
+
+def _number(value: float) -> str:
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

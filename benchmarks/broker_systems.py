@@ -1,38 +1,48 @@
-"""The two systems of benchmarks/broker.py behind one face: start, ready, a topic, what it costs, stop.
+"""The systems of benchmarks/broker.py behind one face: start, ready, a topic, a client, what it costs, stop.
 
-Ours is penstock.testing's Cluster with a node's own defaults; Kafka is the one of ../shared/peers (its README says what
-it needs). Both on loopback, one at a time, each with a directory of its own. What a client does to them is in
-broker_client_penstock.py and broker_client_kafka.py.
+Ours is penstock.testing's Cluster with a node's own defaults, in a process of its own (broker_cluster.py), of this
+checkout or of another one; Kafka is started by the `peers.py` of the folder that `--peers` names. All on loopback, one
+at a time, each with a directory of its own. What a client does to them is in broker_client_penstock.py and
+broker_client_kafka.py.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
+import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks.broker_client_kafka import SETTINGS as KAFKA_CLIENT_SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
 PARTITIONS = 6
+STOP_TIMEOUT_S = 30
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class System(Protocol):
-    """A running cluster."""
+    """A running cluster. `settings` is what was set on it and on its clients, beside their own defaults."""
 
     name: str
-    client_module: str
     bootstrap: str
     ready_seconds: float
+    settings: dict[str, Any]
 
     def pids(self) -> Sequence[int]: ...
 
     def create_topic(self, name: str) -> None: ...
+
+    def client(self, *arguments: str) -> tuple[list[str], Path]:
+        """The command of one client process, and the folder to run it in."""
+        ...
 
 
 def rss_bytes(system: System) -> int:
@@ -49,35 +59,45 @@ def cpu_seconds(system: System) -> float:
 class Penstock:
     """Ours: fsync before the ack, on every in-sync replica."""
 
-    name = "penstock"
-    client_module = "benchmarks.broker_client_penstock"
+    def __init__(self, name: str, tree: Path, host: subprocess.Popen[str]) -> None:
+        self.name = name
+        self._tree = tree
+        self._host = host
+        ready = self._answer()
+        self.bootstrap: str = ready["bootstrap"]
+        self.ready_seconds: float = ready["ready_s"]
+        self._pids: list[int] = ready["pids"]
+        self.settings: dict[str, Any] = {"tree": tree.name, "acks": "all", "flush": "fdatasync before the ack"}
 
-    def __init__(self, cluster: Any, nodes: int, ready_seconds: float) -> None:
-        self._cluster = cluster
-        self._nodes = nodes
-        self.bootstrap = cluster.bootstrap
-        self.ready_seconds = ready_seconds
+    def _answer(self) -> dict[str, Any]:
+        line = self._host.stdout.readline() if self._host.stdout is not None else ""
+        if not line:
+            raise RuntimeError(f"the cluster of {self._tree} ended: its own message stands above")
+        told: dict[str, Any] = json.loads(line)
+        return told
 
     def pids(self) -> list[int]:
-        return [self._cluster.pid(index) for index in range(self._nodes)]
+        return self._pids
 
     def create_topic(self, name: str) -> None:
-        from penstock import Admin
+        if self._host.stdin is not None:
+            self._host.stdin.write(name + "\n")
+            self._host.stdin.flush()
+        self._answer()
 
-        with Admin(self.bootstrap) as admin:
-            admin.create_topic(name, PARTITIONS, self._nodes)
+    def client(self, *arguments: str) -> tuple[list[str], Path]:
+        return [str(_python_of(self._tree)), "-m", "benchmarks.broker_client_penstock", *arguments], self._tree
 
 
 class Kafka:
     """Theirs: plain, which acks from the page cache, or with an fsync before the ack, which is what ours does."""
-
-    client_module = "benchmarks.broker_client_kafka"
 
     def __init__(self, peer: Any, *, fsync: bool) -> None:
         self.name = "kafka-fsync" if fsync else "kafka"
         self._peer = peer
         self.bootstrap = peer.bootstrap
         self.ready_seconds = peer.ready_seconds
+        self.settings: dict[str, Any] = {"broker": peer.config, "heap": peer.heap, **KAFKA_CLIENT_SETTINGS}
 
     def pids(self) -> list[int]:
         return [process.pid for process in self._peer.processes]
@@ -89,15 +109,24 @@ class Kafka:
         for created in admin.create_topics([NewTopic(name, PARTITIONS, self._peer.nodes)]).values():
             created.result(60)
 
+    def client(self, *arguments: str) -> tuple[list[str], Path]:
+        return [sys.executable, "-m", "benchmarks.broker_client_kafka", *arguments], ROOT
+
+
+def _python_of(tree: Path) -> Path:
+    """The Python of another checkout is the one of its own environment."""
+    return Path(sys.executable) if tree == ROOT else tree / ".venv" / "bin" / "python"
+
 
 @contextmanager
-def penstock(nodes: int) -> Iterator[System]:
+def penstock(nodes: int, *, name: str = "penstock", tree: Path = ROOT) -> Iterator[System]:
     """Started within, from empty directories; the start includes their formatting."""
-    from penstock.testing import Cluster
-
-    began = time.monotonic()
-    with Cluster(nodes, defaults={}) as cluster:
-        yield Penstock(cluster, nodes, time.monotonic() - began)
+    command = [str(_python_of(tree)), str(ROOT / "benchmarks" / "broker_cluster.py"), str(nodes), str(PARTITIONS)]
+    host = subprocess.Popen(command, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield Penstock(name, tree, host)
+    finally:
+        host.communicate(timeout=STOP_TIMEOUT_S)
 
 
 @contextmanager
@@ -111,8 +140,10 @@ def kafka(peers: Path, nodes: int, *, fsync: bool = False) -> Iterator[System]:
         yield Kafka(peer, fsync=fsync)
 
 
-def missing_for_kafka(peers: Path) -> list[str]:
+def missing_for_kafka(peers: Path | None) -> list[str]:
     """What this machine lacks for Kafka's rows."""
+    if peers is None:
+        return ["--peers DIR, the folder of peers.py"]
     missing = [] if (peers / "peers.py").is_file() else [str(peers / "peers.py")]
     missing += [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
     return missing + ([] if importlib.util.find_spec("confluent_kafka") else ["confluent-kafka (PyPI)"])

@@ -1,0 +1,32 @@
+"""A Penstock cluster in a process of its own, for benchmarks/broker.py: NODES, then one topic name a line on stdin.
+
+Answers with one JSON line when the cluster is ready, and with one for each topic it made. Ends, and removes everything,
+when stdin ends. It imports nothing of this folder, so that the Python of another checkout can run it: that is how a
+tree is measured beside the one before it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from penstock import Admin
+from penstock.testing import Cluster
+
+
+def main() -> None:
+    """Serves until stdin ends."""
+    nodes, partitions = int(sys.argv[1]), int(sys.argv[2])
+    began = time.monotonic()
+    with Cluster(nodes, defaults={}) as cluster:
+        ready = {"bootstrap": cluster.bootstrap, "ready_s": time.monotonic() - began}
+        print(json.dumps(ready | {"pids": [cluster.pid(index) for index in range(nodes)]}), flush=True)
+        with Admin(cluster.bootstrap) as admin:
+            for line in sys.stdin:
+                admin.create_topic(line.strip(), partitions, nodes)
+                print(json.dumps({"created": line.strip()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
