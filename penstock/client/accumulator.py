@@ -71,7 +71,17 @@ class PendingRecord:
 class PartitionQueue:
     """One partition's batches: at most one open, any number closed, at most one with the broker."""
 
-    __slots__ = ("asked", "in_flight", "limit_bytes", "not_before_ms", "open", "ready", "slot", "topic_partition")
+    __slots__ = (
+        "asked",
+        "in_flight",
+        "limit_bytes",
+        "not_before_ms",
+        "open",
+        "ready",
+        "request",
+        "slot",
+        "topic_partition",
+    )
 
     def __init__(self, topic_partition: TopicPartition, limit_bytes: int) -> None:
         self.topic_partition = topic_partition
@@ -80,6 +90,7 @@ class PartitionQueue:
         self.slot: deque[ProducerBatch] = deque()  # holds `open` unless somebody has it in hand
         self.ready: deque[ProducerBatch] = deque()
         self.in_flight: ProducerBatch | None = None
+        self.request = 0  # which request carries `in_flight`: the answer to any other tells nothing about it
         self.not_before_ms = 0
         self.asked: Leader | None = None  # who got the last request
 

@@ -119,14 +119,14 @@ class AsyncAdmin:
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
         await self.start()
-        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata(None, ms), self._deadline_ms())
+        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata(None, ms), self._deadline_ms(), read_only=True)
         return sorted(topic.name for topic in snapshot.topics if topic.error is None)
 
     async def describe_topic(self, name: str) -> TopicDescription:
         """A topic as the answering broker has it."""
         await self.start()
         deadline_ms = self._deadline_ms()
-        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata((name,), ms), deadline_ms)
+        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata((name,), ms), deadline_ms, read_only=True)
         topic = next((topic for topic in snapshot.topics if topic.name == name), None)
         if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
             raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
@@ -177,12 +177,12 @@ class AsyncAdmin:
     async def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too."""
         await self.start()
-        return await self._cluster.ask_any(lambda c, ms: c.describe_cluster(ms), self._deadline_ms())
+        return await self._cluster.ask_any(lambda c, ms: c.describe_cluster(ms), self._deadline_ms(), read_only=True)
 
     async def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers."""
         await self.start()
-        return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms())
+        return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms(), read_only=True)
 
     # Offsets
 

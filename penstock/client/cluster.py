@@ -1,14 +1,15 @@
 """Reaches the cluster: bootstrap, metadata refresh, one connection per broker, and calls that any node may answer.
 
 The async driver around MetadataCache. Everything is bounded: bootstrap by `bootstrap_timeout_ms`, a call by its
-deadline, one attempt at metadata by METADATA_ATTEMPT_MS, because a paused broker answers nothing and refuses nothing.
-At most one refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
+deadline, one attempt at metadata by METADATA_ATTEMPT_MS. A broker that hangs answers nothing and refuses nothing, so a
+read that is not answered within SILENCE_MS is asked of the next node too, and the first answer counts. At most one
+refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 from penstock.client.channel import Connection
@@ -29,6 +30,9 @@ from penstock.errors import (
 from penstock.types import Endpoint
 
 METADATA_ATTEMPT_MS = 3_000
+SILENCE_MS = 500
+"""A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
+below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
 
@@ -38,18 +42,26 @@ T = TypeVar("T")
 class Cluster:
     """The client's way to every broker."""
 
-    def __init__(self, bootstrap: tuple[Endpoint, ...], config: ConnectionConfig, clock: Clock) -> None:
+    def __init__(
+        self,
+        bootstrap: tuple[Endpoint, ...],
+        config: ConnectionConfig,
+        clock: Clock,
+        connect: Callable[[Endpoint], Connection] = Connection,
+    ) -> None:
         self.bootstrap = bootstrap
         self.config = config
         self.clock = clock
         self.cache = MetadataCache()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._connect = connect
         self._connections: dict[Endpoint, Connection] = {}
         self._tracked: set[str] = set()
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None
         self._bootstrapping: asyncio.Task[None] | None = None
-        self._turn = 0
+        self._turn = 0  # whose turn it is to be asked
+        self._misses = 0  # how often nobody, or an error, answered
         self._closed = False
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -66,7 +78,7 @@ class Cluster:
     def connection_to(self, endpoint: Endpoint) -> Connection:
         found = self._connections.get(endpoint)
         if found is None:
-            found = self._connections[endpoint] = Connection(endpoint)
+            found = self._connections[endpoint] = self._connect(endpoint)
         return found
 
     def connection(self, node_id: int) -> Connection | None:
@@ -125,32 +137,39 @@ class Cluster:
         for listener in self._listeners:
             listener()
 
-    async def refresh(self, topics: Iterable[str] = ()) -> ClusterSnapshot:
-        """Asks any broker for the tracked topics and `topics`."""
+    async def refresh(self, topics: Iterable[str] = (), besides: Collection[Endpoint] = ()) -> ClusterSnapshot:
+        """Asks any broker for the tracked topics and `topics`; one of `besides` only if there is no other."""
         await self.wait_ready()
         names = sorted(self._tracked.union(topics))
         deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
-        snapshot = await self.ask_any(lambda c, ms: c.metadata(names, min(ms, METADATA_ATTEMPT_MS)), deadline_ms)
+        snapshot = await self.ask_any(
+            lambda c, ms: c.metadata(names, min(ms, METADATA_ATTEMPT_MS)), deadline_ms, read_only=True, besides=besides
+        )
         self._learn(snapshot)
         return snapshot
 
-    def refresh_soon(self) -> None:
-        """Starts a refresh in the background unless one runs."""
+    def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:
+        """Starts a refresh in the background unless one runs.
+
+        `besides` are nodes that may hang. The node to ask changes from one refresh to the next: a node that is cut off
+        from the others answers at once, and knows nothing of a new leader.
+        """
         if self._closed or (self._refreshing is not None and not self._refreshing.done()):
             return
-        self._refreshing = asyncio.ensure_future(self._refresh_until_it_works())
+        self._turn += 1
+        self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(besides))
 
     def maybe_refresh(self, now_ms: int) -> None:
         """Starts a refresh when the metadata is older than metadata_max_age_ms."""
         if 0 <= self.cache.updated_ms < now_ms - self.config.metadata_max_age_ms:
             self.refresh_soon()
 
-    async def _refresh_until_it_works(self) -> None:
+    async def _refresh_until_it_works(self, besides: Collection[Endpoint]) -> None:
         attempt = 0
         while not self._closed:
             attempt += 1
             try:
-                await self.refresh()
+                await self.refresh(besides=besides)
                 await self._pause(attempt)  # not more often than the back-off, even when it works
                 return
             except (ApiError, BootstrapError, TimedOutError):
@@ -188,40 +207,83 @@ class Cluster:
 
     # Calls
 
-    async def ask_any(self, ask: Callable[[Connection, int], Awaitable[T]], deadline_ms: int) -> T:
-        """The answer of whichever node gives one; retriable errors go on to the next node until the deadline."""
+    async def ask_any(
+        self,
+        ask: Callable[[Connection, int], Awaitable[T]],
+        deadline_ms: int,
+        *,
+        read_only: bool = False,
+        besides: Collection[Endpoint] = (),
+    ) -> T:
+        """The answer of whichever node gives one; retriable errors go on to the next node until the deadline.
+
+        What is `read_only` is asked of the next node after SILENCE_MS as well. Anything else may not be done twice.
+        """
+        asked: dict[asyncio.Future[T], Endpoint] = {}
         attempt = 0
         preferred: Endpoint | None = None
-        while True:
-            endpoints = self._candidates()
-            endpoint = preferred or endpoints[self._turn % len(endpoints)]
-            left_ms = max(deadline_ms - self.clock.now_ms(), 1)
-            attempt += 1
-            try:
-                return await ask(self.connection_to(endpoint), min(left_ms, self.config.request_timeout_ms))
-            except ApiError as error:
-                if not error.retriable:
-                    raise
-                preferred = (
-                    error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
-                )
-                self._turn += 1
-                wait_ms = self.backoff.wait_ms(1 + attempt // len(endpoints)) if attempt >= len(endpoints) else 0
-                if self.clock.now_ms() + wait_ms >= deadline_ms:
-                    if isinstance(error, (NetworkError, RequestTimedOutError)):
-                        raise TimedOutError(
-                            f"no broker answered in time ({attempt} attempts); the last said: {error}"
-                        ) from error
-                    raise
-            if preferred is None and wait_ms:
-                await asyncio.sleep(wait_ms / 1000)
+        try:
+            while True:
+                endpoint = preferred or self._next_node(asked.values(), besides)
+                if endpoint is not None:
+                    left_ms = max(deadline_ms - self.clock.now_ms(), 1)
+                    timeout_ms = min(left_ms, self.config.request_timeout_ms)
+                    attempt += 1
+                    asked[asyncio.ensure_future(ask(self.connection_to(endpoint), timeout_ms))] = endpoint
+                patience_s = SILENCE_MS / 1000 if read_only and endpoint is not None else None
+                done, _ = await asyncio.wait(asked, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                preferred = None
+                if not done:
+                    self._missed()
+                    continue
+                answered = done.pop()  # another one that is done too is seen in the next round
+                endpoint = asked.pop(answered)
+                error = answered.exception()
+                if error is None:
+                    return answered.result()
+                preferred = self._next_after(error, endpoint)
+                await self._pause_between(error, attempt, preferred is not None, deadline_ms)
+        finally:
+            for question in asked:
+                question.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+    def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
+        """Where a retriable error points to, if anywhere; raises any other error."""
+        if not isinstance(error, ApiError) or not error.retriable:
+            raise error
+        self._missed()
+        return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
+
+    async def _pause_between(self, error: BaseException, attempt: int, is_hinted: bool, deadline_ms: int) -> None:
+        """Backs off once every node was asked; raises at the deadline."""
+        nodes = len(self._candidates())
+        wait_ms = self.backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
+        if self.clock.now_ms() + wait_ms >= deadline_ms:
+            if isinstance(error, (NetworkError, RequestTimedOutError)):
+                raise TimedOutError(
+                    f"no broker answered in time ({attempt} attempts); the last said: {error}"
+                ) from error
+            raise error
+        if wait_ms and not is_hinted:
+            await asyncio.sleep(wait_ms / 1000)
+
+    def _missed(self) -> None:
+        self._turn += 1
+        self._misses += 1
+
+    def _next_node(self, asked: Collection[Endpoint], besides: Collection[Endpoint]) -> Endpoint | None:
+        """Whose turn it is, of those that are not being asked; None when all are."""
+        left = [endpoint for endpoint in self._candidates() if endpoint not in asked]
+        best = [endpoint for endpoint in left if endpoint not in besides] or left
+        return best[self._turn % len(best)] if best else None
 
     def _candidates(self) -> tuple[Endpoint, ...]:
         """The brokers in service, else whoever was given to bootstrap from."""
         live = tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
         return (
             live
-            if live and self._turn % (2 * len(live)) < len(live)
+            if live and self._misses % (2 * len(live)) < len(live)
             else live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live) or self.bootstrap
         )
 

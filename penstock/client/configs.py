@@ -45,7 +45,7 @@ def config_changes(
 async def describe_topic(cluster: Cluster, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
     """Every effective key of a topic, as the answering broker has it."""
     resource = ConfigResource("topic", name)
-    answer = await cluster.ask_any(lambda c, ms: c.describe_configs((resource,), ms), deadline_ms)
+    answer = await cluster.ask_any(lambda c, ms: c.describe_configs((resource,), ms), deadline_ms, read_only=True)
     return {entry.name: entry for entry in _only(answer.results).configs}
 
 

@@ -2,8 +2,11 @@
 
 Pure: given what is ready and `now_ms`, it makes one request per broker that carries every partition of that broker with
 something to send; given an answer, an error or a time-out, it says for every batch: acked, failed or again. At most one
-batch of a partition is with a broker at a time, so retries cannot change the order. Sending, timers and completing
-futures are sender.py's.
+batch of a partition is with a broker at a time, so retries cannot change the order.
+
+A broker that hangs answers nothing. While one is silent, its batches stay with it, because it may only be slow; a batch
+whose partition has another leader by now is taken back and sent there (`take_back`). Whether the old leader wrote it is
+not known, and what it says later does not count. Sending, timers and completing futures are sender.py's.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from penstock.errors import (
     MessageTooLargeError,
     PenstockError,
     RecordListTooLargeError,
+    RequestTimedOutError,
     TimedOutError,
     UnknownServerError,
 )
@@ -137,7 +141,7 @@ class Dispatcher:
         for queue, batch in entries:
             if queue.ready.popleft() is not batch or queue.in_flight is not None:
                 raise InvariantViolation(f"{queue!r}: a second batch would be in flight")
-            queue.in_flight = batch
+            queue.in_flight, queue.request = batch, self._correlation_id + 1
             batch.attempts += 1
         self._correlation_id += 1
         return OutboundRequest(node, self._correlation_id, now_ms + self._limits.request_timeout_ms, tuple(entries))
@@ -154,7 +158,17 @@ class Dispatcher:
         return [
             self._on_result(queue, batch, result, now_ms)
             for (queue, batch), result in zip(request.entries, answer.results, strict=True)
+            if self._is_with(queue, request)
         ]
+
+    @staticmethod
+    def _is_with(queue: PartitionQueue, request: OutboundRequest) -> bool:
+        """Whether the partition's batch is still with this request, and not taken back."""
+        return queue.in_flight is not None and queue.request == request.correlation_id
+
+    def pending(self, request: OutboundRequest) -> list[tuple[PartitionQueue, ProducerBatch]]:
+        """What of a request is still with it."""
+        return [entry for entry in request.entries if self._is_with(entry[0], request)]
 
     def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
         if result.error is not None:
@@ -165,13 +179,24 @@ class Dispatcher:
 
     def on_unanswered(self, request: OutboundRequest) -> list[Outcome]:
         """acks=0: written to the connection is all there is to know."""
-        for queue, _ in request.entries:
+        pending = self.pending(request)
+        for queue, _ in pending:
             queue.in_flight = None
-        return [Acked(batch, -1, -1) for _, batch in request.entries]
+        return [Acked(batch, -1, -1) for _, batch in pending]
 
     def on_error(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
         """The request as a whole failed: refused, timed out, or its connection broke."""
-        return [self._on_failure(queue, batch, error, now_ms) for queue, batch in request.entries]
+        return [self._on_failure(queue, batch, error, now_ms) for queue, batch in self.pending(request)]
+
+    def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
+        """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""
+        outcomes: list[Outcome] = []
+        for queue, batch in self.pending(request):
+            leader = self._cache.leader(queue.topic_partition)
+            if leader is not None and leader.node_id != request.node_id:
+                told = f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
+                outcomes.append(self._on_failure(queue, batch, RequestTimedOutError(told), now_ms))
+        return outcomes
 
     def _on_failure(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int) -> Outcome:
         queue.in_flight = None
@@ -215,6 +240,13 @@ class Dispatcher:
                 if not batch.done:
                     expired.append(Failed(batch, self._too_late(batch)))
         return expired
+
+    def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:
+        """Fails what is with a broker: the producer closes before its answer."""
+        pending = self.pending(request)
+        for queue, _ in pending:
+            queue.in_flight = None
+        return [Failed(batch, error) for _, batch in pending]
 
     def abandon(self, error: PenstockError) -> list[Outcome]:
         """Fails everything that waits: the producer closes without having been able to send it."""

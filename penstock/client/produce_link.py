@@ -2,7 +2,7 @@
 yet.
 
 When either ends, both end, and every unanswered request is reported broken, once, in the order in which it was sent.
-A link is not repaired: the sender makes a new one. It decides nothing.
+A link is not repaired: the sender makes a new one. It knows since when its broker is silent, and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from penstock.client.channel import Connection, ProduceStream
 from penstock.client.dispatcher import OutboundRequest
 from penstock.client.messages import ProduceAnswer, ProduceCall
+from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, UnknownServerError
 
 OnAnswer = Callable[[OutboundRequest, ProduceAnswer | None], None]
@@ -24,8 +25,10 @@ OnBroken = Callable[[list[OutboundRequest], ApiError], None]
 class ProduceLink:
     """Sends requests in order and matches answers by correlation id."""
 
-    def __init__(self, connection: Connection, on_answer: OnAnswer, on_broken: OnBroken) -> None:
+    def __init__(self, connection: Connection, clock: Clock, on_answer: OnAnswer, on_broken: OnBroken) -> None:
         self.connection = connection
+        self._clock = clock
+        self._silent_since_ms = 0
         self.broken = False
         self._on_answer = on_answer
         self._on_broken = on_broken
@@ -43,12 +46,23 @@ class ProduceLink:
         return len(self._unanswered)
 
     @property
+    def unanswered(self) -> tuple[OutboundRequest, ...]:
+        return tuple(self._unanswered.values())
+
+    @property
+    def silent_since_ms(self) -> int | None:
+        """Since when the broker has said nothing although it was asked; None when it owes no answer."""
+        return self._silent_since_ms if self._unanswered else None
+
+    @property
     def oldest_deadline_ms(self) -> int | None:
         """When the first unanswered request runs out of time."""
         return next((request.deadline_ms for request in self._unanswered.values()), None)
 
     def submit(self, request: OutboundRequest, call: ProduceCall) -> None:
         """Queues a request; its answer, or that the link broke, is reported later."""
+        if not self._unanswered:
+            self._silent_since_ms = self._clock.now_ms()
         self._unanswered[request.correlation_id] = request
         self._outbox.append((request, call))
         self._filled.set()
@@ -66,9 +80,15 @@ class ProduceLink:
     async def _read(self) -> None:
         while True:
             answer = await self._stream.read()
+            self._silent_since_ms = self._clock.now_ms()
             request = self._unanswered.pop(answer.correlation_id, None)
             if request is not None:  # None: acks=0, whose answers tell nothing
                 self._on_answer(request, answer)
+
+    def forget(self, request: OutboundRequest) -> None:
+        """Nobody waits for this answer any more. A request that is not written yet is not sent at all."""
+        self._unanswered.pop(request.correlation_id, None)
+        self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -3,8 +3,9 @@
 `_pump` is the whole cycle, and plain code: close what is due, let the dispatcher make requests, hand them to the
 links, set one timer for whatever comes next. It runs when a caller wakes it, an answer comes, the metadata changes,
 or the timer fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle,
-because a tight loop of sends gives up the GIL only every 5 ms. Decisions are the dispatcher's; streams are
-produce_link.py's.
+because a tight loop of sends gives up the GIL only every 5 ms. While a broker is silent, the other brokers are asked
+who leads its partitions now: the cluster notices a leader that hangs after its session, and no time-out of a request
+has to be waited for. Decisions are the dispatcher's; streams are produce_link.py's.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import contextlib
 from dataclasses import dataclass
 
 from penstock.client.accumulator import Accumulator
-from penstock.client.cluster import Cluster
+from penstock.client.cluster import SILENCE_MS, Cluster
 from penstock.client.dispatcher import Acked, Again, Dispatcher, Failed, OutboundRequest, Outcome
 from penstock.client.messages import ProduceAnswer, ProduceCall, ProducePart
 from penstock.client.produce_link import ProduceLink
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
+from penstock.types import Endpoint
 
 NEVER_MS = 2**62
 DELIVERY_CHECK_MS = 1_000
 """While anything waits, delivery time-outs are looked for at least this often."""
+ASK_AROUND_MS = 1_000
+"""While a broker is silent, the metadata is asked for this often: a few words a second, also if all clients do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Sender:
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
         self._next_look_ms = NEVER_MS
+        self._ask_around_at_ms = 0
         self._closed = False
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
@@ -92,6 +97,7 @@ class Sender:
         now_ms = self._cluster.clock.now_ms()
         due_ms = self._accumulator.close_due(now_ms)
         self._apply(self._dispatcher.expire(now_ms))
+        self._leave_old_leaders(now_ms)
         for request in self._dispatcher.drain(now_ms, self._can_send):
             self._submit(request)
         if self._dispatcher.metadata_wanted:
@@ -114,7 +120,9 @@ class Sender:
         if link is None or link.connection is not connection or link.broken:
             if link is not None:
                 link.break_off(NetworkError(f"node {request.node_id} moved to {connection.endpoint}"))
-            link = self._links[request.node_id] = ProduceLink(connection, self._on_answer, self._on_broken)
+            link = self._links[request.node_id] = ProduceLink(
+                connection, self._cluster.clock, self._on_answer, self._on_broken
+            )
         parts = tuple(
             ProducePart(*batch.topic_partition, batch.encoded)
             for _, batch in request.entries
@@ -125,6 +133,32 @@ class Sender:
         self._counts["requests_sent"] += 1
         self._counts["bytes_sent"] += sum(len(part.records) for part in parts)
         link.submit(request, call)
+
+    def _leave_old_leaders(self, now_ms: int) -> None:
+        """Takes from silent brokers what others lead by now, and asks the others about the rest."""
+        silent: list[Endpoint] = []
+        for node_id, link in tuple(self._links.items()):
+            since_ms = link.silent_since_ms
+            if since_ms is None or now_ms < since_ms + SILENCE_MS:
+                continue
+            for request in link.unanswered:
+                self._apply(self._dispatcher.take_back(request, now_ms))
+                if not self._dispatcher.pending(request):
+                    link.forget(request)
+            if link.in_flight:
+                silent.append(link.connection.endpoint)
+            else:  # the stream may hold what was taken back: end it, so that it is not written late
+                del self._links[node_id]
+                link.break_off(NetworkError(f"{link.connection.endpoint}: silent, and leads nothing that waits"))
+        if silent and now_ms >= self._ask_around_at_ms:
+            self._ask_around_at_ms = now_ms + ASK_AROUND_MS
+            self._cluster.refresh_soon(besides=silent)
+
+    def _next_look_at_silence_ms(self) -> int | None:
+        """When the next broker counts as silent, or the others are asked again about one that does."""
+        since = [link.silent_since_ms for link in self._links.values()]
+        silent_at = [since_ms + SILENCE_MS for since_ms in since if since_ms is not None]
+        return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
 
     def _check_time_outs(self, now_ms: int) -> None:
         """An unanswered request breaks its stream: nobody knows what else on it will be answered."""
@@ -140,6 +174,7 @@ class Sender:
             self._timer = None
         times = [due_ms, self._dispatcher.next_ms]
         times += [link.oldest_deadline_ms for link in self._links.values()]
+        times.append(self._next_look_at_silence_ms())
         if self._accumulator.has_ready:
             times.append(now_ms + DELIVERY_CHECK_MS)
         known = [time_ms for time_ms in times if time_ms is not None]
@@ -192,7 +227,8 @@ class Sender:
         self._accumulator.close_all()
         links, self._links = list(self._links.values()), {}
         for link in links:
-            self._apply([Failed(b, error) for request in link.take_unanswered() for _, b in request.entries])
+            for request in link.take_unanswered():
+                self._apply(self._dispatcher.give_up(request, error))
         self._apply(self._dispatcher.abandon(error))
         await asyncio.gather(*(link.close() for link in links))
 
