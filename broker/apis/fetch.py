@@ -1,22 +1,19 @@
 """Fetch: for consumers up to the high watermark, for followers up to the log end.
 
 Checks who asks, then leaves the work to the stream's session (replication/fetch_session.py), which answers now or parks
-the request. A follower must be a registered broker of this cluster, because its fetch offset counts as an
-acknowledgement.
+the request. A follower must be a registered broker of this cluster, under the broker epoch that it is registered with,
+because its fetch offset counts as an acknowledgement. That it is a replica of the partition is checked where the fetch
+counts (`Partition.note_follower_fetch`).
 """
 
 from __future__ import annotations
 
 from broker.network.request_channel import Request
 from broker.replication.fetch_session import FetchSession
+from broker.replication.isr_upkeep import check_fetcher_epoch
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import FetchRequest
-from penstock.errors import (
-    BrokerIdNotRegisteredError,
-    InconsistentClusterIdError,
-    InvalidRequestError,
-    StaleBrokerEpochError,
-)
+from penstock.errors import InconsistentClusterIdError, InvalidRequestError
 from penstock.types import CONSUMER_REPLICA_ID
 
 
@@ -40,10 +37,4 @@ class FetchApi:
             raise InconsistentClusterIdError(
                 f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
             )
-        known = self._replicas.isrs.registered_epochs.get(body.replica_id)
-        if known is None:
-            raise BrokerIdNotRegisteredError(f"replica id {body.replica_id} is not a registered broker")
-        if body.broker_epoch < known:
-            raise StaleBrokerEpochError(
-                f"broker {body.replica_id} fetches with epoch {body.broker_epoch}; it is registered with {known}"
-            )
+        check_fetcher_epoch(self._replicas.isrs.registered_epochs, body.replica_id, body.broker_epoch)

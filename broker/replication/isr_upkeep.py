@@ -7,11 +7,12 @@ with which epoch, and which are in service. Sending the proposals is alter_parti
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from broker.replication.leader_state import ProposedIsr
 from broker.replication.partition import Partition
+from penstock.errors import BrokerIdNotRegisteredError, ReplicaNotAvailableError, StaleBrokerEpochError
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +21,25 @@ class IsrProposals(Protocol):
     """Takes ISR changes to the controller; see alter_partition.py."""
 
     def propose(self, partition: Partition, proposed: ProposedIsr) -> None: ...
+
+
+def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, broker_epoch: int) -> None:
+    """Only the registered broker's own fetch acknowledges anything: its broker epoch is exactly the registered one.
+
+    A lower epoch is of an earlier process. A higher one is of a registration that this broker has not read yet: the
+    fetch is refused until it has, because until then anybody could have invented that epoch.
+    """
+    known = registered_epochs.get(replica_id)
+    if known is None:
+        raise BrokerIdNotRegisteredError(f"replica id {replica_id} is not a registered broker")
+    if broker_epoch < known:
+        raise StaleBrokerEpochError(
+            f"broker {replica_id} fetches with epoch {broker_epoch}; it is registered with {known}"
+        )
+    if broker_epoch > known:
+        raise ReplicaNotAvailableError(
+            f"broker {replica_id} fetches with epoch {broker_epoch}; the metadata here knows {known} so far: try again"
+        )
 
 
 class IsrUpkeep:

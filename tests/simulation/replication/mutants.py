@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from broker.replication.isr_upkeep import check_fetcher_epoch
 from broker.replication.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
@@ -72,6 +75,11 @@ class CountsOnlyItself(Partition):
         return self.log.log_start_offset
 
 
+def refuses_only_older_epochs(registered_epochs: Mapping[int, int], replica_id: int, broker_epoch: int) -> None:
+    """A fetch under an epoch that no broker was given yet acknowledges: anybody can make one up."""
+    check_fetcher_epoch(registered_epochs, replica_id, min(broker_epoch, registered_epochs[replica_id]))
+
+
 MUTANTS: dict[str, Rules] = {
     "truncates to the high watermark (KIP-101)": Rules(TruncatesToHighWatermark),
     "leader acks before its flush": Rules(AcksBeforeFlush),
@@ -80,4 +88,5 @@ MUTANTS: dict[str, Rules] = {
     "a lost proposal is forgotten": Rules(ForgetsProposals),
     "epochs are ignored": Rules(IgnoresEpochs),
     "deletions are counted without the replicas that may be elected": Rules(CountsOnlyItself),
+    "a fetch under an unknown broker epoch acknowledges": Rules(check_epoch=refuses_only_older_epochs),
 }

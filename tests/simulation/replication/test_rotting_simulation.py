@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.replication.rotting import ROT_MUTANTS, RottingWorld
 from tests.simulation.replication.world import InvariantBroken, run_world
 
-STEPS = 600
+STEPS = 800
 SEEDS_MAX = 60
 
 

@@ -9,13 +9,15 @@ the seed that replays it: `python -m tests.simulation.replication.run --seed N`.
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.replication.fetcher_core import AdvanceLogStart, Append, FetcherCore, FetchState, StartOver, Truncate
 from broker.replication.fetcher_driver import perform
+from broker.replication.isr_upkeep import check_fetcher_epoch
 from broker.replication.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from broker.requests import PartitionFetchResult
@@ -52,6 +54,8 @@ class Broker:
     broker_epoch: int
     alive: bool = True
     known_partition_epoch: int = -1
+    registered_epochs: dict[int, int] = field(default_factory=dict)
+    """As its metadata has them."""
     unacknowledged: list[int] = field(default_factory=list)
     durable_log_start: int = 0
     unreported: list[int] = field(default_factory=list)
@@ -66,6 +70,7 @@ class Rules:
 
     partition_class: type[Partition] = Partition
     acknowledge_before_flush: bool = False
+    check_epoch: Callable[[Mapping[int, int], int, int], None] = check_fetcher_epoch
 
 
 class World:
@@ -115,7 +120,8 @@ class World:
             (self.produce, 20),
             (self.flush, 40),
             (self.fetch, 60),
-            (self.deliver_metadata, 20),
+            (self.forge_fetch, 4),
+            (self.deliver_metadata, 30),
             (self.propose_isr, 20),
             (self.consume, 4),
             (self.delete_records, 3),
@@ -179,6 +185,7 @@ class World:
                 return
             position = ReplicaPosition(wanted.fetch_offset, wanted.last_fetched_epoch, wanted.log_start_offset)
             try:
+                self.rules.check_epoch(leader.registered_epochs, follower.broker_id, follower.broker_epoch)
                 result.diverging_epoch = leader.partition.note_follower_fetch(
                     follower.broker_id, follower.broker_epoch, position, wanted.current_leader_epoch, self.now_ms
                 )
@@ -193,6 +200,18 @@ class World:
                 follower.fetcher.session_lost()
                 return
             self._apply(follower, result, turn.number)
+
+    def forge_fetch(self) -> None:
+        """A stranger fetches at a leader's end in the name of a replica, under a broker epoch that it made up."""
+        for leader in self.alive:
+            if leader.partition.leading is None:
+                continue
+            log, replica_id = leader.partition.log, self.random.choice(BROKERS)
+            position = ReplicaPosition(log.log_end_offset, log.latest_epoch, log.log_start_offset)
+            with contextlib.suppress(ApiError):
+                made_up = leader.registered_epochs[replica_id] + self.random.choice((-1, 1, 1 << 60))
+                self.rules.check_epoch(leader.registered_epochs, replica_id, made_up)
+                leader.partition.note_follower_fetch(replica_id, made_up, position, -1, self.now_ms)
 
     def _apply(self, follower: Broker, result: PartitionFetchResult, turn: int) -> None:
         for effect in follower.fetcher.on_result(result, turn, self.now_ms):
@@ -268,6 +287,7 @@ class World:
     def tell(self, broker: Broker) -> None:
         """The newest image reaches one broker."""
         wanted = self.controller
+        broker.registered_epochs = {b.broker_id: b.broker_epoch for b in self.brokers.values()}
         if not broker.alive or broker.known_partition_epoch >= wanted.partition_epoch:
             return
         broker.known_partition_epoch = wanted.partition_epoch
