@@ -3,8 +3,14 @@
     register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
                                                                                  └─ want_shut_down ─► should_shut_down
 
-The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration. A heartbeat that
-the controller does not recognise leads to a new registration with the same incarnation.
+The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
+
+It registers again while it runs in three cases, and each is logged and counted:
+
+- the controller knows its broker epoch no longer: with the same incarnation, for it is the same process;
+- the controller takes it for one that shuts down, which it did not ask for (anybody who reaches the controller can say
+  so in its name): as its own successor, because nothing else leads out of those states;
+- a replica was lost: as its own successor, for the reason below.
 
 A broker that lost a replica to its disk registers as its own successor: that takes it out of every ISR that has another
 member, the leaders of its partitions move, and it comes back into those ISRs that it can still follow. The new broker
@@ -18,7 +24,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from broker.controller_channel import ControllerChannel
 from broker.metadata_loader import MetadataLoader
@@ -37,6 +43,14 @@ log = logging.getLogger(__name__)
 RETRY_MS = 200
 SHUTDOWN_POLL_MS = 50
 CONTROLLED_SHUTDOWN_MS_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleStatistics:
+    """How this broker stands now, and how often it had to register again since the start."""
+
+    is_fenced: bool
+    registrations_anew: int
 
 
 class BrokerLifecycle:
@@ -61,6 +75,8 @@ class BrokerLifecycle:
         self._on_caught_up = on_caught_up
         self._may_unfence = False
         self._replica_is_lost = False
+        self._is_stopping = False
+        self._registrations_anew = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -77,25 +93,36 @@ class BrokerLifecycle:
     async def _run(self) -> None:
         await self._register()
         while True:
-            if self._replica_is_lost:
-                await self._register_as_successor()
             try:
-                answer = await self._heartbeat()
-                if answer.is_fenced:
-                    self.unfenced.clear()
-                elif not self.unfenced.is_set():
-                    log.info("broker %d is unfenced, epoch %d", self._registration.broker_id, self.broker_epoch)
-                    self.unfenced.set()
-                    continue
+                if why := self._reason_to_succeed_itself():
+                    await self._register_as_successor(why)
+                self._note_standing(await self._heartbeat())
             except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
-                log.warning("heartbeat: %s; registering anew", error)
-                # The stored epoch is not vouched for any more: this registration is as after an unclean stop.
-                self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
-                await self._register()
+                await self._register_again(error)
                 continue
             except ApiError as error:
                 log.warning("heartbeat: %s", error)
             await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+
+    def _reason_to_succeed_itself(self) -> str:
+        """Why this broker must register as its own successor now; "" when it need not."""
+        if self._replica_is_lost:
+            return "a replica is lost"
+        known = self._loader.image.brokers.get(self._registration.broker_id)
+        is_told = known is not None and known.broker_epoch == self.broker_epoch and known.in_controlled_shutdown
+        if is_told and not self._is_stopping:
+            return "the controller takes this broker for one that shuts down, and nobody asked this process to stop"
+        return ""
+
+    def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
+        broker_id = self._registration.broker_id
+        if answer.is_fenced and self.unfenced.is_set():
+            self.unfenced.clear()
+            if not self._is_stopping:
+                log.warning("broker %d is fenced by the controller: it leads nothing until it is unfenced", broker_id)
+        elif not answer.is_fenced and not self.unfenced.is_set():
+            log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
+            self.unfenced.set()
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -103,12 +130,20 @@ class BrokerLifecycle:
                 await self._wake.wait()
         self._wake.clear()
 
-    async def _register_as_successor(self) -> None:
+    async def _register_as_successor(self, why: str) -> None:
         """With the epoch of the registration before, as after a clean stop: the process that it is of is this one."""
-        log.warning("a replica is lost: broker %d registers anew", self._registration.broker_id)
+        log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(
             self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
         )
+        self._registrations_anew += 1
+        await self._register()
+
+    async def _register_again(self, why: ApiError) -> None:
+        """As the same process. The stored epoch is not vouched for any more, as after an unclean stop."""
+        log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
+        self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
+        self._registrations_anew += 1
         await self._register()
 
     async def _register(self) -> None:
@@ -119,9 +154,9 @@ class BrokerLifecycle:
             except InconsistentClusterIdError:
                 raise
             except DuplicateBrokerRegistrationError as error:
-                log.info("registration: %s; waiting for that session to end", error)
+                log.warning("registration: %s; waiting for that session to end", error)
             except ApiError as error:
-                log.info("registration: %s; retrying", error)
+                log.warning("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
         self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
@@ -148,6 +183,7 @@ class BrokerLifecycle:
 
     async def controlled_shutdown(self) -> bool:
         """Ask the controller to move this broker's leaders away; True when it says that the broker may stop."""
+        self._is_stopping = True
         try:
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
                 while True:
@@ -163,3 +199,6 @@ class BrokerLifecycle:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def statistics(self) -> LifecycleStatistics:
+        return LifecycleStatistics(not self.unfenced.is_set(), self._registrations_anew)

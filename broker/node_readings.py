@@ -69,6 +69,16 @@ def _replication(node: Node) -> Iterator[Reading]:
     if broker is None:
         return
     replicas = broker.replicas.statistics()
+    standing = broker.lifecycle.statistics()
+    yield Reading(
+        "penstock_broker_fenced", "1 while the controller keeps this broker fenced, else 0.", standing.is_fenced
+    )
+    yield Reading(
+        "penstock_broker_registrations_anew",
+        "Registrations repeated while this broker ran: its epoch was stale, others stopped it, or a replica was lost.",
+        standing.registrations_anew,
+        True,
+    )
     yield Reading("penstock_partitions", "Partitions that this broker hosts.", replicas.partitions)
     yield Reading("penstock_leaders", "Partitions that this broker leads.", replicas.leaders)
     yield Reading(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from broker.controller_channel import ControllerChannel
 from broker.lifecycle import BrokerLifecycle
 from broker.metadata_loader import MetadataLoader
+from metadata.image import MetadataImage
 from metadata.requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -16,6 +20,7 @@ from metadata.requests import (
     RegisterBrokerResponse,
 )
 from penstock.errors import ApiError, RequestTimedOutError
+from tests.unit.metadata.harness import CLUSTER_ID, Cluster
 
 
 class FakeController:
@@ -48,7 +53,7 @@ class FakeController:
 
 
 class CaughtUp:
-    image = SimpleNamespace(offset=7)
+    image = SimpleNamespace(offset=7, brokers={})
 
     async def wait_for_offset(self, offset: int) -> None:
         """It is there."""
@@ -103,3 +108,83 @@ def test_a_registration_without_an_answer_is_asked_for_again_as_the_same() -> No
     assert controller.calls == ["RegisterBroker", "RegisterBroker", "RegisterBroker", "BrokerHeartbeat"]
     unanswered, answered = controller.asked[1:]
     assert unanswered.incarnation_id == answered.incarnation_id
+
+
+class RealController(ControllerChannel):
+    """The controller's own decisions, committed at once; what it commits is at once in the broker's image, too."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.registrations: list[RegisterBrokerRequest] = []
+
+    async def call(self, request: Any, _timeout_ms: int = 0) -> Any:
+        await asyncio.sleep(0)
+        cluster = self.cluster
+        if isinstance(request, RegisterBrokerRequest):
+            self.registrations.append(request)
+            return cluster.commit(cluster.controller.register_broker(request, cluster.now_ms, cluster.next_offset))
+        return cluster.commit(cluster.controller.heartbeat(request, cluster.now_ms))
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.cluster.image
+
+    async def wait_for_offset(self, offset: int) -> None:
+        assert self.image.offset >= offset
+
+
+def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tuple[RealController, BrokerLifecycle]:
+    """A broker in service, in whose name a stranger speaks to the controller; how it stands a hundred turns later."""
+
+    async def main() -> tuple[RealController, BrokerLifecycle]:
+        controller = RealController()
+        lifecycle = BrokerLifecycle(
+            RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",)),
+            controller,
+            cast(MetadataLoader, controller),
+            1,
+            lambda epoch: None,
+            lambda: None,
+        )
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        if stops:
+            await lifecycle.controlled_shutdown()
+        forge(controller.cluster)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        await lifecycle.stop()
+        return controller, lifecycle
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda cluster: cluster.heartbeat(1, fence=True),
+        lambda cluster: cluster.heartbeat(1, stop=True),
+        lambda cluster: cluster.heartbeat(1, stop=True, fence=True),
+        lambda cluster: cluster.register(1, incarnation_id="incarnation", host="elsewhere", log_dirs=("d",)),
+    ],
+    ids=["want_fence", "want_shut_down", "both", "registration"],
+)
+def test_broker_in_whose_name_others_speak_is_in_service_again(forge: Callable[[Cluster], object]) -> None:
+    controller, lifecycle = outlives(forge)
+    broker = controller.cluster.image.brokers[1]
+    assert broker.is_active and broker.host == "h" and broker.broker_epoch == lifecycle.broker_epoch
+    assert not lifecycle.statistics().is_fenced
+
+
+def test_broker_that_others_told_to_stop_says_so_and_counts_it(caplog: pytest.LogCaptureFixture) -> None:
+    controller, lifecycle = outlives(lambda cluster: cluster.heartbeat(1, stop=True, fence=True))
+    assert lifecycle.statistics().registrations_anew == 1
+    assert len({request.incarnation_id for request in controller.registrations}) == 2
+    assert [record.message for record in caplog.records if "nobody asked this process to stop" in record.message]
+
+
+def test_broker_that_stops_of_its_own_will_does_not_register_anew() -> None:
+    controller, lifecycle = outlives(lambda cluster: None, stops=True)
+    assert lifecycle.statistics().registrations_anew == 0
+    assert controller.cluster.image.brokers[1].in_controlled_shutdown
