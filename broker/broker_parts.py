@@ -28,6 +28,7 @@ from broker.cleaner_job import CleanerJob, cleaner_config
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.grpc_door import BrokerDoor
+from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import Peers
 from broker.grpc_servers import broker_server
 from broker.lifecycle import BrokerLifecycle
@@ -107,13 +108,17 @@ class BrokerParts:
             self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads, on_fatal
         )
         self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
+        self.decoders = RequestDecoders(config.socket_request_max_bytes)
         self.door = BrokerDoor(
             self.channel,
             lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
             ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
+            self.decoders,
             self.converter.begin,
         )
-        self.server = broker_server(config.listener("BROKER"), config.socket_request_max_bytes, self.door)
+        self.server = broker_server(
+            config.listener("BROKER"), config.socket_request_max_bytes, self.door, self.decoders
+        )
         self.lifecycle = BrokerLifecycle(
             self._registration(cluster_id),
             controller,

@@ -17,7 +17,6 @@ from broker import grpc_codec as codec
 from broker import grpc_quorum_codec as quorum
 from broker.grpc_errors import abort
 from penstock.errors import ApiError, UnknownServerError
-from penstock.pb import controller_pb2_grpc, quorum_pb2_grpc
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ async def _answer(handle: Handle, request: Any, encode: Callable[[Any], Any], co
         await abort(context, UnknownServerError(f"penstock: {type(error).__name__}: {error}"))
 
 
-class QuorumDoor(quorum_pb2_grpc.QuorumServicer):
+class QuorumDoor:
     """Serves `penstock.v1.Quorum`."""
 
     def __init__(self, handle: Handle) -> None:
@@ -53,7 +52,7 @@ class QuorumDoor(quorum_pb2_grpc.QuorumServicer):
         return await _answer(self._handle, quorum.fetch_from_pb(request), quorum.fetch_to_pb, context)
 
 
-class ControllerDoor(controller_pb2_grpc.ControllerServicer):
+class ControllerDoor:
     """Serves `penstock.v1.Controller`."""
 
     def __init__(self, handle: Handle, describe_quorum: Callable[[], Any]) -> None:

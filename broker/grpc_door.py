@@ -19,6 +19,7 @@ import grpc.aio
 from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker.grpc_errors import abort
+from broker.grpc_limits import RequestDecoders
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
@@ -26,7 +27,7 @@ from broker.replication.fetch_session import FetchSession
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest, ProduceRequest
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc, configs_pb2
+from penstock.pb import configs_pb2
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class _StreamKind:
     """How one kind of stream is decoded and encoded."""
 
     api: str
+    request_type: type[Any]
     decode: Callable[[Any], Any]
     encode: Callable[[Any], Any]
     encode_error: Callable[[Any, ApiError], Any]
@@ -55,8 +57,22 @@ def _fetch_error(body: Any, error: ApiError) -> pb.FetchResponse:
     return pb.FetchResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error))
 
 
-_PRODUCE = _StreamKind("Produce", codec.produce_from_pb, codec.produce_to_pb, _produce_error, PRODUCES_PIPELINED_MAX)
-_FETCH = _StreamKind("Fetch", codec.fetch_from_pb, codec.fetch_response_to_pb, _fetch_error, FETCHES_PIPELINED_MAX)
+_PRODUCE = _StreamKind(
+    "Produce",
+    pb.ProduceRequest,
+    codec.produce_from_pb,
+    codec.produce_to_pb,
+    _produce_error,
+    PRODUCES_PIPELINED_MAX,
+)
+_FETCH = _StreamKind(
+    "Fetch",
+    pb.FetchRequest,
+    codec.fetch_from_pb,
+    codec.fetch_response_to_pb,
+    _fetch_error,
+    FETCHES_PIPELINED_MAX,
+)
 
 
 class _OneShot:
@@ -73,7 +89,7 @@ class _OneShot:
         await self._done
 
 
-class BrokerDoor(broker_pb2_grpc.BrokerServicer):
+class BrokerDoor:
     """Serves `penstock.v1.Broker`."""
 
     def __init__(
@@ -81,6 +97,7 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
         channel: RequestChannel,
         new_session: Callable[[], FetchSession],
         quotas: ConnectionQuotas,
+        decoders: RequestDecoders,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
     ) -> None:
         """`convert`: what a produce stream waits for, if anything, before its request queues."""
@@ -88,6 +105,7 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
         self._channel = channel
         self._new_session = new_session
         self._quotas = quotas
+        self._decoders = decoders
         self._is_open = False
 
     def open(self) -> None:
@@ -128,6 +146,8 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
             while (request := await processor.next_response()) is not None:
                 await self._write(kind, context, request)
             reader.result()
+        except InvalidRequestError as error:
+            await abort(context, error)
         finally:
             reader.cancel()
             processor.close()
@@ -136,10 +156,12 @@ class BrokerDoor(broker_pb2_grpc.BrokerServicer):
     async def _read(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
     ) -> None:
+        decoder = self._decoders.of(kind.api, kind.request_type.DESCRIPTOR)
         try:
-            while (message := await context.read()) is not grpc.aio.EOF:
+            while (raw := await context.read()) is not grpc.aio.EOF:
                 began_ns = time.monotonic_ns()
-                body = kind.decode(message)
+                body = kind.decode(decoder.decode(raw))
+                del raw
                 converting = self._convert(body) if kind is _PRODUCE else None
                 self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
                 if converting is not None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import grpc.aio
+from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from broker.grpc_controller_door import ControllerDoor, QuorumDoor
 from broker.grpc_door import BrokerDoor
+from broker.grpc_handlers import add_service
+from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import MESSAGE_BYTES_OVERHEAD
 from penstock.errors import ConfigError
-from penstock.pb import broker_pb2_grpc, controller_pb2_grpc, quorum_pb2_grpc
+from penstock.pb import broker_pb2, controller_pb2, quorum_pb2
 from penstock.types import Endpoint
 
-BROKER_SERVICE = "penstock.v1.Broker"
-CONTROLLER_SERVICES = ("penstock.v1.Quorum", "penstock.v1.Controller")
+BROKER_SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"]
+QUORUM_SERVICE = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"]
+CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
 STOP_GRACE_SECONDS = 0.5
 
 
@@ -31,9 +34,10 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
-    def add(self, services: Sequence[str], register: Callable[[Any], None]) -> None:
-        register(self._server)
-        self._services.extend(services)
+    def add(self, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders) -> None:
+        """Serve `service`; its requests pass their limits before they are parsed."""
+        add_service(self._server, service, servicer, decoders)
+        self._services.append(service.full_name)
 
     async def start(self) -> None:
         """Bind and serve; ConfigError when the address cannot be had."""
@@ -76,9 +80,11 @@ def _options(message_bytes_max: int) -> list[tuple[str, Any]]:
     ]
 
 
-def broker_server(endpoint: Endpoint, message_bytes_max: int, door: BrokerDoor) -> GrpcServer:
+def broker_server(
+    endpoint: Endpoint, message_bytes_max: int, door: BrokerDoor, decoders: RequestDecoders
+) -> GrpcServer:
     server = GrpcServer("BROKER", endpoint, message_bytes_max)
-    server.add((BROKER_SERVICE,), lambda s: broker_pb2_grpc.add_BrokerServicer_to_server(door, s))
+    server.add(BROKER_SERVICE, door, decoders)
     return server
 
 
@@ -86,6 +92,7 @@ def controller_server(
     endpoint: Endpoint, message_bytes_max: int, quorum: QuorumDoor, controller: ControllerDoor
 ) -> GrpcServer:
     server = GrpcServer("CONTROLLER", endpoint, message_bytes_max)
-    server.add(CONTROLLER_SERVICES[:1], lambda s: quorum_pb2_grpc.add_QuorumServicer_to_server(quorum, s))
-    server.add(CONTROLLER_SERVICES[1:], lambda s: controller_pb2_grpc.add_ControllerServicer_to_server(controller, s))
+    decoders = RequestDecoders(message_bytes_max)
+    server.add(QUORUM_SERVICE, quorum, decoders)
+    server.add(CONTROLLER_SERVICE, controller, decoders)
     return server

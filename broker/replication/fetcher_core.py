@@ -27,6 +27,9 @@ from penstock.errors import (
 )
 from penstock.types import EpochEndOffset, TopicPartition
 
+TURN_PARTITIONS_MAX = 10_000
+"""What a leader takes in one request (request_limits.py); the others come with the next turn."""
+
 
 class ReplicaState(Enum):
     """What a partition of the fetcher is doing."""
@@ -174,8 +177,10 @@ class FetcherCore:
     def next_turn(self, now_ms: int) -> FetchTurn:
         """What changed since the request before; delayed partitions whose time has come are part of it."""
         self._turns += 1
-        wanted = []
+        wanted: list[FetchPartition] = []
         for partition in tuple(self._changed):
+            if len(wanted) == TURN_PARTITIONS_MAX:
+                break
             state = self._states[partition]
             if state.retry_at_ms > now_ms or state.state is ReplicaState.TRUNCATING:
                 continue
@@ -193,9 +198,10 @@ class FetcherCore:
                     self._partition_bytes_max,
                 )
             )
-        forgotten = [p for p in self._forgotten if p in self._in_session]
+        known = [p for p in self._forgotten if p in self._in_session]
+        forgotten = known[:TURN_PARTITIONS_MAX]
         self._in_session.difference_update(forgotten)
-        self._forgotten.clear()
+        self._forgotten = dict.fromkeys(known[TURN_PARTITIONS_MAX:])
         return FetchTurn(self._turns, wanted, forgotten)
 
     # -- answers -----------------------------------------------------------------------------------------------------

@@ -167,14 +167,15 @@ class Fetcher:
             raise NetworkError(f"no answer within {timeout_ms} ms") from error
 
     def _ask(self, stream: FetchStream) -> None:
-        turn = self.core.next_turn(self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        turn = self.core.next_turn(now_ms)
         self._outstanding += 1
         stream.send(
             FetchRequest(
                 correlation_id=turn.number,
                 replica_id=self._config.broker_id,
                 broker_epoch=self._node.broker_epoch,
-                max_wait_ms=self._config.wait_ms_max,
+                max_wait_ms=0 if self.core.has_changes(now_ms) else self._config.wait_ms_max,
                 min_bytes=1,
                 max_bytes=self._config.response_bytes_max,
                 partitions=turn.partitions,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
@@ -57,6 +58,9 @@ from penstock.types import Endpoint
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
 """Above every fetch_max_bytes and request that a sane configuration makes; a limit, because gRPC buffers a message."""
+METADATA_TOPICS_MAX = 1_000
+LIST_OFFSETS_PARTITIONS_MAX = 10_000
+"""What a broker takes in one request (docs/request-limits.md)."""
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -106,6 +110,11 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     elif cls is UnknownServerError and any(sign in details for sign in _BROKEN_SIGNS):
         cls = NetworkError
     return cls(f"{endpoint}: {status.name}: {details}")
+
+
+def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
+    """`items` in pieces; one empty piece where there are none."""
+    return [items[at : at + size_max] for at in range(0, max(1, len(items)), size_max)]
 
 
 def _cancelled(endpoint: Endpoint) -> BaseException:
@@ -205,12 +214,25 @@ class Connection:
             raise _cancelled(self.endpoint) from None
 
     async def metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
+        """One answer about all of `topics`; a broker takes a limited number of names in one request."""
+        first, *others = [None] if topics is None else _portions(topics, METADATA_TOPICS_MAX)
+        answer = await self._metadata(first, timeout_ms)
+        for portion in others:
+            more = await self._metadata(portion, timeout_ms)
+            answer = replace(more, topics=answer.topics + more.topics)
+        return answer
+
+    async def _metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
         request = wire.encode_metadata(topics)
         return wire.decode_metadata(await self._unary(self._stub.Metadata(request, timeout=timeout_ms / 1000)))
 
     async def list_offsets(self, parts: Iterable[ListOffsetsPart], timeout_ms: int) -> tuple[ListOffsetsResult, ...]:
-        request = wire.encode_list_offsets(parts, timeout_ms)
-        return wire.decode_list_offsets(await self._unary(self._stub.ListOffsets(request, timeout=timeout_ms / 1000)))
+        results: list[ListOffsetsResult] = []
+        for portion in _portions(tuple(parts), LIST_OFFSETS_PARTITIONS_MAX):
+            request = wire.encode_list_offsets(portion, timeout_ms)
+            answer = await self._unary(self._stub.ListOffsets(request, timeout=timeout_ms / 1000))
+            results += wire.decode_list_offsets(answer)
+        return tuple(results)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool = False

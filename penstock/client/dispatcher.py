@@ -30,6 +30,8 @@ from penstock.errors import (
     UnknownServerError,
 )
 
+REQUEST_PARTITIONS_MAX = 10_000
+"""What a broker takes in one request (docs/request-limits.md); the others come in the next."""
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """A request takes no further partition beyond this; far below what the channel lets through."""
 
@@ -112,6 +114,8 @@ class Dispatcher:
             node = leader.node_id
             size = sizes.get(node, 0)
             if not can_send(node) or (size and size + len(batch.encoded) > MAX_REQUEST_BYTES):
+                continue
+            if len(by_node.get(node, ())) == REQUEST_PARTITIONS_MAX:
                 continue
             sizes[node] = size + len(batch.encoded)
             queue.asked = leader

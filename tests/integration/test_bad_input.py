@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
@@ -24,6 +25,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from tests.support import raw_broker
@@ -222,3 +224,18 @@ def test_a_server_that_speaks_garbage_is_named_in_a_typed_error() -> None:
         finally:
             server.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def test_too_many_elements_are_refused_at_once_by_name_limit_and_count(cluster: Cluster) -> None:
+    node = address(cluster, 0)
+    with grpc.insecure_channel(node) as channel, pytest.raises(grpc.RpcError) as refused:
+        broker_pb2_grpc.BrokerStub(channel).Metadata(pb.MetadataRequest(topics=[""] * 500_000), timeout=2)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "topics has 1001 elements or more; at most 1000" in refused.value.details()
+
+    for ask, message in (
+        (raw_broker.produce, pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 500_000)),
+        (raw_broker.fetch, pb.FetchRequest(partitions=[pb.FetchPartition()] * 500_000)),
+    ):
+        with pytest.raises(grpc.RpcError, match="partitions has 10001 elements or more; at most 10000"):
+            ask(node, message)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import pytest
 from broker import produce_conversion
 from broker.apis.produce import ProduceApi
 from broker.grpc_door import BrokerDoor
+from broker.grpc_limits import RequestDecoders
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import Request, RequestChannel
 from broker.produce_conversion import ProduceConversionStatistics, ProduceConverter
@@ -223,7 +224,7 @@ class Stream:
     """One produce stream: what its client sends, and how much of it the door has read."""
 
     def __init__(self, *correlation_ids: int) -> None:
-        self._messages = [pb.ProduceRequest(correlation_id=number) for number in correlation_ids]
+        self._messages = [pb.ProduceRequest(correlation_id=number).SerializeToString() for number in correlation_ids]
         self.reads = 0
 
     async def read(self) -> Any:
@@ -241,7 +242,7 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
         def convert(body: ProduceRequest) -> Awaitable[None] | None:
             return slow if body.correlation_id == 1 else None
 
-        door = BrokerDoor(channel, cast(Any, None), ConnectionQuotas(9, 9), convert)
+        door = BrokerDoor(channel, cast(Any, None), ConnectionQuotas(9, 9), RequestDecoders(1 << 20), convert)
         door.open()
         first, second = Stream(1, 2), Stream(3, 4)
         streams = [asyncio.ensure_future(door.Produce(cast(Any, None), cast(Any, one))) for one in (first, second)]

@@ -44,7 +44,7 @@ class Bench:
         partitions = tuple(PartitionInfo(p, leader, 0, 0, (leader,), ()) for p, leader in enumerate(leaders))
         brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
         self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
-        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 20))
+        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 30))
         limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000))
         self.dispatcher = Dispatcher(self.accumulator, self.cache, limits)
 
@@ -274,3 +274,16 @@ def test_closing_fails_what_is_left() -> None:
     bench.add(3)
     (failed,) = bench.dispatcher.abandon(TimedOutError("closed"))
     assert isinstance(failed, Failed)
+
+
+def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
+    bench = Bench()
+    partitions = tuple(PartitionInfo(p, 1, 0, 0, (1,), ()) for p in range(10_001))
+    snapshot = ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("wide", "id2", partitions),), 1)
+    bench.cache.update(snapshot, 0)
+    for partition in range(10_001):
+        queue = bench.accumulator.queue(TopicPartition("wide", partition))
+        bench.accumulator.try_append(queue, PendingRecord.of(None, b"v", (), None), NOW_MS, 0)
+    bench.accumulator.close_due(NOW_MS)
+    assert [len(request.entries) for request in bench.drain()] == [10_000]
+    assert [len(request.entries) for request in bench.drain()] == [1]

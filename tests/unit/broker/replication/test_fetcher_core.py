@@ -223,3 +223,11 @@ def test_a_log_start_that_the_disk_refuses_is_told_again_after_the_back_off() ->
     assert log_starts(made) == []
     assert log_starts(made, BACKOFF_MS) == [0]
     assert told(made, 3, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
+
+
+def test_a_turn_names_no_more_partitions_than_a_leader_takes_and_the_next_one_names_the_others() -> None:
+    made = core(*(TopicPartition("many", n) for n in range(15_000)))
+    assert len(asked(made)) == 10_000 and made.has_changes(0)
+    assert len(asked(made)) == 5_000 and not made.has_changes(0)
+    made.remove([TopicPartition("many", n) for n in range(15_000)])
+    assert [len(made.next_turn(0).forgotten) for _ in range(3)] == [10_000, 5_000, 0]

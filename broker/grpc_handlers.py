@@ -1,0 +1,48 @@
+"""Registers a service with a gRPC server so that its requests arrive as bytes and pass their limits first. An edge.
+
+The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
+decoder of its API (grpc_limits.py), and a refusal is answered with its typed error; a stream's behaviour reads bytes
+itself and decodes each with `RequestDecoder.decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from broker.grpc_errors import abort
+from broker.grpc_limits import RequestDecoder, RequestDecoders
+from penstock.errors import InvalidRequestError
+
+
+def add_service(server: Any, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders) -> None:
+    """Serve every method of `service` with the method of that name of `servicer`."""
+    handlers = {
+        method.name: _handler(method, getattr(servicer, method.name), decoders.of(method.name, method.input_type))
+        for method in service.methods
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
+    server.add_registered_method_handlers(service.full_name, handlers)
+
+
+def _handler(method: MethodDescriptor, behaviour: Callable[..., Any], decoder: RequestDecoder) -> Any:
+    serialize = GetMessageClass(method.output_type).SerializeToString
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(behaviour, None, serialize)
+    return grpc.unary_unary_rpc_method_handler(_decoded(behaviour, decoder), None, serialize)
+
+
+def _decoded(behaviour: Callable[[Any, Any], Awaitable[Any]], decoder: RequestDecoder) -> Callable[..., Awaitable[Any]]:
+    async def call(raw: bytes, context: grpc.aio.ServicerContext) -> Any:
+        try:
+            request = decoder.decode(raw)
+        except InvalidRequestError as error:
+            await abort(context, error)
+        return await behaviour(request, context)
+
+    return call
