@@ -25,9 +25,10 @@ from broker.requests import ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError
 from penstock.types import TopicPartition
+from storage.batch_claims import MAX_UNPACKED_BYTES
 from storage.key_validation import KeyedRecords
 from storage.log_config import LogConfig
-from storage.recompression import MAX_UNPACKED_BYTES, is_due, prepared
+from storage.recompression import is_due, prepared
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
 from storage.file_system import FileSystem
+from storage.offset_index import MAX_RELATIVE_OFFSET
 
 SCAN_CHUNK_BYTES = 8 * 1024
 """A little over one index interval: a look-up is one read."""
@@ -22,8 +23,8 @@ VERIFY_CHUNK_BYTES = 1024 * 1024
 the allocator gives such buffers back, and each one is paged in anew."""
 ANY_OFFSET = -1
 """The walk begins in the middle: nobody knows which batch stands there."""
-MAX_OFFSETS = 2**31
-"""In one segment: an index has four bytes for an offset."""
+MAX_OFFSETS = MAX_RELATIVE_OFFSET + 1
+"""In one segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset
         raise CorruptFileError(file.path, position, f"the last {missing} bytes of this record batch are missing")
     if not file.base_offset <= header.base_offset < file.end_offset:
         why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
+        raise CorruptFileError(file.path, position, why)
+    if header.last_offset - file.base_offset > MAX_RELATIVE_OFFSET:
+        why = f"offset {header.last_offset} is too far from {file.base_offset}, where the segment begins, for its index"
         raise CorruptFileError(file.path, position, why)
     if expected_offset not in (ANY_OFFSET, header.base_offset):
         raise CorruptFileError(

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from penstock.errors import (
     CorruptMessageError,
-    InvalidRecordError,
     InvalidTimestampError,
     MessageTooLargeError,
     RecordListTooLargeError,
@@ -28,9 +27,11 @@ from penstock.record.batch import (
     verify_crc,
 )
 from penstock.types import NO_TIMESTAMP
+from storage.batch_claims import check_fetched_batch, check_produced_batch
 from storage.file_system import Bytes
 from storage.key_validation import check_keys
 from storage.log_config import LogConfig
+from storage.offset_index import MAX_RELATIVE_OFFSET
 
 MAX_BUFFERS = 1000
 """writev takes 1,024 (IOV_MAX); two for each batch."""
@@ -67,6 +68,7 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
             f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
         )
     batches = list(whole_batches(records))
+    stamps, offsets = config.message_timestamp_type == "LogAppendTime", 0
     for position, header in batches:
         if header.size_bytes > config.max_message_bytes:
             raise MessageTooLargeError(
@@ -74,19 +76,14 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
             )
         if not verify_crc(records, position, header):
             raise CorruptMessageError(f"the checksum of the batch at byte {position} is wrong")
-        if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
-            raise InvalidRecordError(
-                f"the batch at byte {position} announces {header.record_count} records and a last offset delta of "
-                f"{header.last_offset_delta}; a batch has at least one, and the delta is one less"
-            )
-        if header.is_control:
-            raise InvalidRecordError(f"the batch at byte {position} is a control batch; clients may not write them")
-        if header.delete_horizon_ms is not None:
-            raise InvalidRecordError(
-                f"the batch at byte {position} has a delete horizon (attribute bit 6); only the log cleaner sets it"
-            )
-        _ = header.codec  # raises UnsupportedCompressionTypeError
-        _check_timestamp(header, config, now_ms)
+        check_produced_batch(header, records, position, stamps=stamps)
+        offsets += header.record_count
+        if not stamps:
+            _check_timestamp(header, config, now_ms)
+    if offsets > MAX_RELATIVE_OFFSET:
+        raise RecordListTooLargeError(
+            f"{offsets} records do not fit into a segment, whose index holds offsets up to {MAX_RELATIVE_OFFSET}"
+        )
     if config.is_compacted:
         check_keys(records, batches)
     return batches
@@ -95,10 +92,10 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
 def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
     """message.timestamp.before.max.ms and .after.max.ms, on the header's two timestamps (KIP-937)."""
     first, largest = header.base_timestamp_ms, header.max_timestamp_ms
-    if config.message_timestamp_type == "LogAppendTime":
-        return
     if first < NO_TIMESTAMP or largest < NO_TIMESTAMP:
         raise InvalidTimestampError(f"timestamp {min(first, largest)} is negative")
+    if largest < first:
+        raise InvalidTimestampError(f"the largest timestamp {largest} is below the first, {first}")
     before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
     if after is not None and largest > now_ms + after:
         raise InvalidTimestampError(
@@ -146,6 +143,7 @@ def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> lis
             )
         if not verify_crc(records, position, header):
             raise CorruptMessageError(f"the checksum of the leader's batch at offset {header.base_offset} is wrong")
+        check_fetched_batch(header)
         expected, epoch = header.next_offset, header.leader_epoch
     return batches
 
@@ -153,13 +151,14 @@ def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> lis
 def fetched_runs(
     records: Bytes, batches: list[tuple[int, BatchHeader]], room: int, segment_bytes: int
 ) -> Iterator[Placed]:
-    """A follower's batches in runs that each fit a segment: the first into `room` bytes if possible."""
+    """A follower's batches in runs that each fit a segment and its index: the first into `room` bytes if possible."""
     view = memoryview(records)
     begin, end = 0, 0
     headers: list[BatchHeader] = []
     for position, header in batches:
         after = position + header.size_bytes
-        if headers and after - begin > room:
+        is_wide = headers and header.next_offset - headers[0].base_offset > MAX_RELATIVE_OFFSET
+        if headers and (after - begin > room or is_wide):
             yield Placed([view[begin:end]], headers, end - begin)
             begin, headers, room = position, [], segment_bytes
         headers.append(header)

@@ -24,9 +24,8 @@ from typing import NamedTuple
 
 from storage.cleaner_types import NO_LIMIT, Reason, SegmentFile
 from storage.log_config import LogConfig
+from storage.offset_index import MAX_RELATIVE_OFFSET
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
-"""An index has four bytes for an offset."""
 INDEX_BYTES_PER_INTERVAL = 12
 """An entry of a time index, the larger of the two."""
 

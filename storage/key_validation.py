@@ -15,12 +15,11 @@ from collections.abc import Iterable
 from penstock.errors import InvalidRecordError, MessageTooLargeError
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
-from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES, batch_body
+from penstock.record.reader import batch_body
 from penstock.record.row_scan import scan_rows
+from storage.batch_claims import MAX_UNPACKED_BYTES
 from storage.file_system import Bytes
 
-MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
-"""What the compressed batches of one append may unpack to together."""
 LOOP_BYTES_MAX = 16 * 1024
 """What the event loop looks through by itself: a fraction of a millisecond."""
 

@@ -20,6 +20,8 @@ from sys import byteorder
 from typing import NamedTuple
 
 ENTRY_BYTES = 8
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""An entry has four bytes for it."""
 _ENTRY = Struct(">ii")
 
 

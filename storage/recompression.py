@@ -4,9 +4,10 @@ A body is unpacked and packed again as bytes; no record is parsed. Length, codec
 times, producer fields and the other attributes are not touched, and a batch that has the codec already passes as it
 is. Callers have verified the checksum BEFORE, since the one that is computed here would hide any damage.
 
-What a small request can make of itself is bounded: what the compressed batches of one append unpack to has a budget,
-and no batch is stored that readers would not unpack. `max.message.bytes` holds for a batch as it came
-(batch_validation.py) and, as in Kafka, for what is stored.
+What a small request can make of itself is bounded: what the compressed batches of one append unpack to has a budget
+(`MAX_UNPACKED_BYTES`), what is unpacked must have room for the records that were announced, and no batch is stored that
+readers would not unpack. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in Kafka, for
+what is stored.
 
 `is_due` and `prepared` are for threads beside the loop (broker/produce_conversion.py), `in_topic_codec` is for the
 log itself, which finds nothing to do where that was done, unless the topic's configuration has changed between.
@@ -19,15 +20,11 @@ from typing import NamedTuple
 from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
-from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
+from storage.batch_claims import MAX_UNPACKED_BYTES, check_unpacked
 from storage.batch_validation import check_produced
 from storage.file_system import Bytes
 from storage.key_validation import takes_long
 from storage.log_config import LogConfig
-
-MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
-"""What the compressed batches of one append may unpack to together, and what any batch may have before it is packed:
-a larger one would be in the log, and no reader would take it."""
 
 Batches = list[tuple[int, BatchHeader]]
 
@@ -71,6 +68,7 @@ def in_topic_codec(
         piece: Bytes = view[position : position + header.size_bytes]
         if header.codec != target:
             body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes)
+            check_unpacked(header, len(body))
             unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
             attributes = header.attributes & ~CODEC_MASK | target
             piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))

@@ -12,10 +12,8 @@ import zlib
 
 from storage.batch_validation import Placed
 from storage.log_config import LogConfig
+from storage.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment import Segment
-
-MAX_RELATIVE_OFFSET = 2**31 - 1
-"""An index entry has four bytes for it."""
 
 
 def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
