@@ -124,6 +124,7 @@ class BrokerParts:
             controller,
             loader,
             config.broker_heartbeat_interval_ms,
+            config.broker_session_timeout_ms,
             self._registered,
             self._caught_up,
         )

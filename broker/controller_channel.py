@@ -1,7 +1,8 @@
 """How a broker reaches the active controller: in this process if it is here, over the controller listener otherwise.
 
-It follows the quorum's leader as the raft driver knows it and retries while there is none, within a time limit. What it
-carries are `metadata.requests`; what comes back are their answers, or the controller's typed error.
+It follows the quorum's leader as the raft driver knows it and retries while there is none, within a time limit. A call
+that waits for a node that hangs is made anew as soon as another node leads the quorum. What it carries are
+`metadata.requests`; what comes back are their answers, or the controller's typed error.
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ class ControllerChannel:
         self._clock = clock
         self._remote = remote
         self._local = local
+        self._under_way: dict[asyncio.Future[Any], int] = {}
+        """Calls to other nodes, and to which one."""
+
+    def leader_changed(self, leader_id: int) -> None:
+        """The quorum has a leader: what waits for another node waits in vain, and is left."""
+        if leader_id == NO_LEADER:
+            return
+        for call, asked_id in self._under_way.items():
+            if asked_id != leader_id:
+                call.cancel()
 
     async def call(self, request: Any, timeout_ms: int = CALL_TIMEOUT_MS) -> Any:
         """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time."""
@@ -66,4 +77,16 @@ class ControllerChannel:
                     return await self._local(request)
             except TimeoutError as error:  # a typed error, as from a remote controller: the callers know no other
                 raise RequestTimedOutError(f"the controller of this node gave no answer in {timeout_ms} ms") from error
-        return await self._remote(leader_id, request, timeout_ms)
+        return await self._ask(leader_id, request, timeout_ms)
+
+    async def _ask(self, leader_id: int, request: Any, timeout_ms: int) -> Any:
+        call = asyncio.ensure_future(self._remote(leader_id, request, timeout_ms))
+        self._under_way[call] = leader_id
+        try:
+            await asyncio.wait((call,))
+            if call.cancelled():
+                raise NetworkError(f"controller {leader_id} did not answer, and leads no more")
+            return call.result()
+        finally:
+            del self._under_way[call]
+            call.cancel()

@@ -62,6 +62,7 @@ class BrokerLifecycle:
         channel: ControllerChannel,
         loader: MetadataLoader,
         heartbeat_interval_ms: int,
+        session_timeout_ms: int,
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
     ) -> None:
@@ -71,6 +72,8 @@ class BrokerLifecycle:
         self._channel = channel
         self._loader = loader
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        # A heartbeat that got lost must leave time for another one in the same session.
+        self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._may_unfence = False
@@ -175,7 +178,7 @@ class BrokerLifecycle:
                 self._loader.image.offset if self._may_unfence else NO_OFFSET,
                 want_shut_down=want_shut_down,
             ),
-            self._heartbeat_interval_ms * 4,
+            self._heartbeat_timeout_ms,
         )
         if not isinstance(answer, BrokerHeartbeatResponse):
             raise TypeError(f"heartbeat was answered with {answer!r}")

@@ -155,6 +155,7 @@ class Node:
         return broker.endpoint if broker is not None else None
 
     def _on_leader_change(self, leader_id: int, epoch: int) -> None:
+        self._channel.leader_changed(leader_id)
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)
 

@@ -109,6 +109,12 @@ class Fetcher:
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         self.core.remove(partitions)
+        asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
+
+    def _leave_if_idle(self) -> None:
+        """Ends a stream on which nothing is followed any more: a source that hangs would hold the fetcher up."""
+        if self._stream is not None and not len(self.core):
+            self._stream.cancel()
 
     def kick(self) -> None:
         """Something was added: do not let it wait for the long poll under way."""
@@ -136,6 +142,8 @@ class Fetcher:
             try:
                 await self._follow()
             except ApiError as error:
+                if not len(self.core):
+                    continue  # the stream was left, see _leave_if_idle
                 log.info("fetcher %s: %s; retrying", self.name, error)
                 doubled_ms = max(RECONNECT_BACKOFF_MS_MIN, self._backoff_ms * 2)
                 self._backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, doubled_ms)

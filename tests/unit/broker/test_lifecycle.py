@@ -29,14 +29,16 @@ class FakeController:
 
     def __init__(self, enough: int, error: ApiError | None = None) -> None:
         self.calls: list[str] = []
+        self.timeouts_ms: set[int] = set()
         self.asked: list[RegisterBrokerRequest] = []
         self.registrations: list[RegisterBrokerRequest] = []
         self.enough = asyncio.Event()
         self._enough = enough
         self._error = error
 
-    async def call(self, request: Any, _timeout_ms: int = 0) -> Any:
+    async def call(self, request: Any, timeout_ms: int = 0) -> Any:
         await asyncio.sleep(0)
+        self.timeouts_ms.add(timeout_ms)
         self.calls.append(type(request).__name__.removesuffix("Request"))
         if len(self.calls) == self._enough:
             self.enough.set()
@@ -76,6 +78,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
             1,
+            6,
             registered,
             lambda: None,
         )
@@ -143,6 +146,7 @@ def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tupl
             controller,
             cast(MetadataLoader, controller),
             1,
+            6,
             lambda epoch: None,
             lambda: None,
         )
@@ -188,3 +192,7 @@ def test_broker_that_stops_of_its_own_will_does_not_register_anew() -> None:
     controller, lifecycle = outlives(lambda cluster: None, stops=True)
     assert lifecycle.statistics().registrations_anew == 0
     assert controller.cluster.image.brokers[1].in_controlled_shutdown
+
+
+def test_a_heartbeat_that_gets_lost_leaves_time_for_another_in_the_same_session() -> None:
+    assert life(4, lost_after=-1).timeouts_ms == {0, 3}, "of a session of 6 ms"

@@ -13,10 +13,11 @@ from broker.replication.fetcher_core import AdvanceLogStart, Append, StartOver, 
 from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, perform
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
-from penstock.errors import CorruptMessageError
+from penstock.errors import CorruptMessageError, NetworkError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
 from tests.support.partitions import NOBODY, PARTITION, batch, make_partition, state
+from tests.support.virtual_time import run_virtual, virtual_clock
 
 
 def test_a_log_that_starts_above_the_leaders_end_starts_over_there(tmp_path: Path) -> None:
@@ -140,3 +141,50 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
         await fetcher.stop()
 
     asyncio.run(scenario())
+
+
+class SilentStream:
+    """A source that hangs."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    def send(self, request: FetchRequest) -> None:
+        self.asked.set()
+
+    async def receive(self) -> FetchResponse:
+        await self.cancelled.wait()
+        raise NetworkError("the stream was cancelled")
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+def test_a_source_that_hangs_is_left_when_nothing_is_followed_from_it_and_asked_at_once_when_it_leads_again(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        partition = make_partition(tmp_path, broker_id=2)
+        partition.become_follower(state(), NOBODY)
+        streams = (SilentStream(), SilentStream())
+        unopened = iter(streams)
+        node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
+        fetcher = Fetcher("1-0", config, ManualClock(), lambda: next(unopened), cast(FetcherNode, node))
+        fetcher.add(partition, 5)
+        async with asyncio.timeout(10):
+            await streams[0].asked.wait()
+            fetcher.remove([PARTITION])
+            fetcher.add(partition, 6)  # the same leader in a new epoch: the stream stays
+            await asyncio.sleep(0)
+            assert not streams[0].cancelled.is_set()
+            fetcher.remove([PARTITION])
+            await streams[0].cancelled.wait()
+            fetcher.add(partition, 7)
+            began_ms = virtual_clock().now_ms()
+            await streams[1].asked.wait()
+            assert virtual_clock().now_ms() == began_ms, "without a back-off"
+        await fetcher.stop()
+
+    run_virtual(scenario())
