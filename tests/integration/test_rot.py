@@ -83,7 +83,7 @@ def flip_a_bit(cluster: Cluster, index: int, segment: int) -> Path:
 
 
 def check_that_replicas_are_equal(cluster: Cluster) -> None:
-    directories = [cluster.directory(index) for index in range(3)]
+    directories = [[cluster.directory(index)] for index in range(3)]
     for index in range(3):
         assert cluster.stop(index) == 0
     assert differences(directories, TOPIC, 1) == []

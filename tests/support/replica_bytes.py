@@ -1,7 +1,8 @@
 """Compares the replicas of a stopped cluster byte by byte, as they stand in its log dirs.
 
 The bytes of a partition are its segments' `.log` files put together by name (the base offset), up to the end of the
-last whole batch: where one replica rolls a segment is its own business, what is in it is not.
+last whole batch: where one replica rolls a segment is its own business, what is in it is not. A node may have several
+log dirs; a partition stands in one of them.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from pathlib import Path
 from penstock.record.batch import iter_headers
 
 
-def differences(data_directories: Sequence[Path], topic: str, partitions: int) -> list[str]:
-    """In words, each replica that is not equal to the first; empty when all are."""
+def differences(nodes: Sequence[Sequence[Path]], topic: str, partitions: int) -> list[str]:
+    """In words, each replica that is not equal to the first; empty when all are. `nodes[i]` are a node's log dirs."""
     found: list[str] = []
     for partition in range(partitions):
         name = f"{topic}-{partition}"
-        first, *others = [log_bytes(directory / name) for directory in data_directories]
+        first, *others = [log_bytes(_replica(log_dirs, name)) for log_dirs in nodes]
         for index, other in enumerate(others, 1):
             if other != first:
                 at = next((i for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b), None)
@@ -33,3 +34,8 @@ def log_bytes(partition_directory: Path) -> bytes:
     for position, header in iter_headers(content):
         end = position + header.size_bytes
     return content[:end]
+
+
+def _replica(log_dirs: Sequence[Path], name: str) -> Path:
+    """Where a node has the partition; any of its dirs when it has it nowhere, which then counts as empty."""
+    return next((path / name for path in log_dirs if (path / name).is_dir()), log_dirs[0] / name)

@@ -1,0 +1,292 @@
+"""One chaos run: three node processes, clients that never rest, faults that follow from a seed, and the verdict.
+
+Three nodes of three log dirs, three replicas, min.insync.replicas=2. Topic `steady` lives through the run; `reborn` is
+deleted and made anew when the plan says so. In the end the writers close, every reader goes to the end, a new consumer
+reads everything again, the nodes are stopped, and the replicas compared byte by byte. The faults follow from the seed;
+what the machine makes of them does not.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from penstock import Admin, Consumer, TopicPartition
+from penstock.errors import PenstockError, TopicExistsError
+from penstock.testing import Cluster, NodeFailedError
+from tests.chaos.faults import LOG_DIRS, NODES, Kind, plan
+from tests.chaos.history import History
+from tests.chaos.ledger import Ledger, Verdict
+from tests.chaos.operator import Operator, StuckError, delete_until_gone
+from tests.chaos.readers import Readers, take_arrow, take_poll
+from tests.chaos.writers import Writers
+from tests.support import replica_bytes
+from tests.support.campaign_directory import in_directory
+from tests.support.small_disk import small_disk
+
+STEADY, STEADY_PARTITIONS = "steady", 6
+REBORN, REBORN_PARTITIONS = "reborn", 2
+DISK_BYTES = 64 * 1024 * 1024
+"""The disk that gets full: room for what half an hour writes there."""
+ENDS_TIMEOUT_S = 60.0
+RETRY_S = 0.2
+CLUSTER_CONFIG: dict[str, object] = {"log.segment.bytes": 256 * 1024}
+TOPIC_CONFIG = {"min.insync.replicas": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Ends after `minutes`, or after so many faults when `faults_max` is given."""
+
+    seed: int
+    minutes: float = 1.0
+    kinds: Sequence[Kind] = tuple(Kind)
+    spark_reads: int = 0
+    faults_max: int | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came out; `directory` is kept when it is not ok."""
+
+    config: Config
+    verdict: Verdict
+    wrong: Counter[str]
+    examples: list[str]
+    faults: Counter[str]
+    failed: int
+    worst_ack_s: float
+    spark_reads: int
+    seconds: float
+    directory: Path
+
+    @property
+    def ok(self) -> bool:
+        return not self.wrong
+
+    def as_json(self) -> dict[str, object]:
+        """One object for one line."""
+        kept = {} if self.ok else {"kept": str(self.directory)}
+        return {
+            "seed": self.config.seed,
+            "ok": self.ok,
+            "anomalies": dict(self.wrong),
+            "faults": dict(self.faults),
+            "sent": self.verdict.sent,
+            "acked": self.verdict.acked,
+            "failed": self.failed,
+            "read": self.verdict.read,
+            "duplicates": self.verdict.duplicates,
+            "spark_reads": self.spark_reads,
+            "worst_ack_s": round(self.worst_ack_s, 1),
+            "seconds": round(self.seconds, 1),
+            "examples": self.examples,
+            **kept,
+        }
+
+
+def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None) -> Outcome:
+    """One run, from empty directories to compared replicas; the directory stays unless all is well."""
+    return in_directory("chaos", say, lambda directory: _run(config, directory, say))
+
+
+def can_mount() -> bool:
+    """Only then there are disks that get full."""
+    return os.geteuid() == 0
+
+
+def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
+    began = time.monotonic()
+    with ExitStack() as stack:
+        log_dirs, disk = _log_dirs(config, directory, stack)
+        own = [{"log.dirs": [str(path) for path in paths], "metadata.log.dir": str(paths[0])} for paths in log_dirs]
+        history = stack.enter_context(History(directory / "history.jsonl"))
+        ledger = Ledger()
+        cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own)
+        with cluster, Admin(cluster.bootstrap) as admin:
+            load = Load(cluster.bootstrap, admin, ledger, history, config)
+            operator = Operator(cluster, admin, ledger, history, log_dirs, load.remake, load.topics, disk)
+            faults = _play(config, load, operator, say)
+            say("stopping the nodes")
+            _stop_all(cluster, ledger)
+        verdict = ledger.judge(load.writers.possible_duplicates)
+        wrong, examples = Counter(verdict.anomalies), list(verdict.examples)
+        for topic, partitions in load.partitions.items():
+            for text in replica_bytes.differences(log_dirs, topic, partitions):
+                wrong["different-replicas"] += 1
+                examples.append(f"different-replicas: {text}")
+    return Outcome(
+        config=config,
+        verdict=verdict,
+        wrong=wrong,
+        examples=examples,
+        faults=faults,
+        failed=load.writers.failed,
+        worst_ack_s=load.writers.worst_ack_s,
+        spark_reads=load.readers.spark_reads,
+        seconds=time.monotonic() - began,
+        directory=directory,
+    )
+
+
+def _log_dirs(config: Config, directory: Path, stack: ExitStack) -> tuple[list[list[Path]], tuple[int, Path] | None]:
+    """By node; and where a disk can be full: its node, and its mount point."""
+    found = [[directory / f"node-{node}" / f"d{number}" for number in range(LOG_DIRS)] for node in range(NODES)]
+    if Kind.FULL not in config.kinds or not can_mount():
+        return found, None
+    node = config.seed % NODES
+    mount = stack.enter_context(small_disk(directory / "disk", DISK_BYTES))
+    found[node].append(mount / "log")
+    return found, (node, mount)
+
+
+def _play(config: Config, load: Load, operator: Operator, say: Callable[[str], None]) -> Counter[str]:
+    """The faults under load; a cluster that does not come back is an anomaly, and the end of the run."""
+    faults: Counter[str] = Counter()
+    deadline = time.monotonic() + 60 * config.minutes
+    with load.running():
+        try:
+            for number, fault in enumerate(islice(plan(config.seed, config.kinds), config.faults_max), 1):
+                if config.faults_max is None and time.monotonic() > deadline:
+                    break
+                say(f"{number}. {fault}")
+                faults[fault.kind] += 1
+                operator.play(fault)
+            operator.wait_whole()
+        except (StuckError, NodeFailedError) as error:
+            operator.ledger.report("stuck", str(error))
+            operator.history.write("stuck", error=str(error)[:2000])
+            say(f"stuck: {error}")
+            load.readers.aborted.set()
+        say("the writers stop, the readers go to the end")
+    return faults
+
+
+def _stop_all(cluster: Cluster, ledger: Ledger) -> None:
+    for node in range(NODES):
+        try:
+            cluster.stop(node)
+        except NodeFailedError as error:
+            ledger.report("bad-stop", str(error)[:300])
+
+
+@dataclass(slots=True)
+class Load:
+    """The topics, and the clients' threads."""
+
+    bootstrap: str
+    admin: Admin
+    ledger: Ledger
+    history: History
+    config: Config
+    logs: dict[str, int] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    writers: Writers = field(init=False)
+    readers: Readers = field(init=False)
+    _executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(16, "chaos"))
+    _reborn_gone: threading.Event = field(default_factory=threading.Event)
+    _reading: list[Future[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.writers = Writers(self.bootstrap, self.ledger, self.history)
+        self.readers = Readers(self.bootstrap, self.ledger, self.history)
+
+    def topics(self) -> list[str]:
+        """Those that exist."""
+        return list(self.logs)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The load is on within; after it, all is acked or failed, and the readers have come to the end."""
+        with self._executor:
+            writing = self._start()
+            try:
+                yield
+            finally:
+                self.writers.stopped.set()
+                try:
+                    for future in writing:
+                        future.result()
+                finally:
+                    self._finish_reading()
+
+    def remake(self) -> None:
+        """The reborn topic is deleted and made anew; its reader stops before, and a new one starts after."""
+        self.ledger.begin_delete(self.logs.pop(REBORN))
+        self._reborn_gone.set()
+        delete_until_gone(self.admin, REBORN, self.history)
+        self._create(REBORN, REBORN_PARTITIONS)
+        self._follow_reborn()
+
+    def _start(self) -> list[Future[None]]:
+        self._create(STEADY, STEADY_PARTITIONS)
+        log, submit, writers, readers = self.logs[STEADY], self._executor.submit, self.writers, self.readers
+        writing = [
+            submit(writers.send_keyed, 0, STEADY),
+            submit(writers.send_bulk, 1, STEADY, STEADY_PARTITIONS),
+            submit(writers.send_to_partitions, 2, STEADY, STEADY_PARTITIONS),
+        ]
+        self._reading += [
+            submit(readers.follow, "poll", STEADY, log, take_poll),
+            submit(readers.follow, "poll_arrow", STEADY, log, take_arrow),
+            submit(readers.read_ranges, self.config.seed, STEADY, log, STEADY_PARTITIONS),
+        ]
+        if self.config.spark_reads:
+            reads = self.config.spark_reads
+            self._reading.append(submit(readers.read_with_spark, STEADY, log, STEADY_PARTITIONS, reads))
+        if Kind.RECREATE in self.config.kinds:
+            self._create(REBORN, REBORN_PARTITIONS)
+            writing.append(submit(writers.send_keyed, 3, REBORN))
+            self._follow_reborn()
+        return writing
+
+    def _follow_reborn(self) -> None:
+        self._reborn_gone = threading.Event()
+        name = f"poll{self.logs[REBORN]}"
+        follow = self.readers.follow
+        self._reading.append(
+            self._executor.submit(follow, name, REBORN, self.logs[REBORN], take_poll, self._reborn_gone)
+        )
+
+    def _create(self, topic: str, partitions: int) -> None:
+        deadline = time.monotonic() + ENDS_TIMEOUT_S
+        while True:
+            try:
+                self.admin.create_topic(topic, partitions, replication_factor=NODES, config=TOPIC_CONFIG)
+                break
+            except TopicExistsError:
+                break  # the answer to the first request was lost
+            except PenstockError as error:
+                self.history.write("refused", reader="admin", error=str(error)[:300])
+                if time.monotonic() > deadline:
+                    raise StuckError(f"topic {topic} cannot be made within {ENDS_TIMEOUT_S:g} s: {error}") from error
+        self.partitions[topic] = partitions
+        self.logs[topic] = self.ledger.created(topic)
+        self.history.write("created", topic=topic, log=self.logs[topic])
+
+    def _finish_reading(self) -> None:
+        if self.readers.aborted.is_set():  # the cluster is stuck, which is an anomaly: nothing can be read any more
+            for topic in self.topics():
+                self.ledger.begin_delete(self.logs.pop(topic))
+            self.partitions.clear()
+            return
+        self.readers.ends = {topic: self._log_ends(topic) for topic in self.logs}
+        self.history.write("ends", ends=self.readers.ends)
+        for future in self._reading:
+            future.result()
+        for topic, log in self.logs.items():
+            self.readers.read_final(topic, log)
+
+    def _log_ends(self, topic: str) -> dict[int, int]:
+        """By partition, the offset after the last readable record."""
+        partitions = [TopicPartition(topic, p) for p in range(self.partitions[topic])]
+        with Consumer(self.bootstrap, request_timeout_ms=int(1000 * ENDS_TIMEOUT_S)) as consumer:
+            return {tp.partition: end for tp, end in consumer.end_offsets(partitions).items()}

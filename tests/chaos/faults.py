@@ -1,0 +1,108 @@
+"""What a chaos run does to its cluster: a list of faults that follows from the seed alone.
+
+Pure. Performing them is operator.py's. Never more copies are damaged than the promise covers: a directory is wiped on
+one node at a time, while the others stand in every ISR or hold everything that was acked, and never the directory of
+the metadata log, because a voter that has lost it must not come back under its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+
+NODES = 3
+LOG_DIRS = 3
+"""A node's; the first has the metadata log."""
+CALM_S_MAX = 1.0
+"""Before a fault, so that it meets the load anywhere."""
+DOWN_S_MAX = 4.0
+HANG_S_MAX = 8.0
+"""The session of a test's cluster is 2 s, its quorum's fetch time-out 1.5 s: most hangs are longer, some are not."""
+FULL_S_MAX = 6.0
+START_AT_ONCE = 0.25
+TWO_NODES, THREE_NODES = 0.15, 0.1
+PATIENT = 0.6
+
+
+class Kind(StrEnum):
+    """A kind of fault, by its name on the command line."""
+
+    KILL = "kill"
+    """kill -9 of one to three nodes, and a start."""
+    STOP = "stop"
+    """SIGTERM to one to three nodes, and a start."""
+    HANG = "hang"
+    """SIGSTOP to one or two nodes, and SIGCONT."""
+    WIPE = "wipe"
+    """One log dir of a stopped node is emptied; the start is refused, the operator formats it, the node starts."""
+    WIPE_LAST = "wipe-last"
+    """The same on the node that stopped last, which is the whole ISR; the two others come back with it."""
+    SWAP = "swap"
+    """Two stopped nodes find each other's directories; both starts are refused; they get back their own."""
+    FULL = "full"
+    """The disk of one log dir is full for a while; only where this user may mount one."""
+    RECREATE = "recreate"
+    """A topic is deleted under load, and made anew with its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One of them. `patient`: the next one waits until every ISR is whole again."""
+
+    kind: Kind
+    nodes: tuple[int, ...]
+    calm_s: float
+    lasts_s: float
+    log_dir: int
+    by_kill: bool
+    patient: bool
+
+    def __str__(self) -> str:
+        where = ",".join(map(str, self.nodes))
+        details = {
+            Kind.WIPE: f" dir {self.log_dir}",
+            Kind.WIPE_LAST: f" dir {self.log_dir}",
+            Kind.SWAP: f" dir {self.log_dir}",
+        }
+        how = " by kill -9" if self.by_kill and self.kind in details else ""
+        return f"{self.kind} node {where}{details.get(self.kind, '')}{how} for {self.lasts_s:.1f} s"
+
+
+def plan(seed: int, kinds: Sequence[Kind]) -> Iterator[Fault]:
+    """An endless list; the first is of the kind that the seed chooses, so a range of seeds has each kind early."""
+    source = Random(seed)
+    kinds = sorted(kinds)
+    kind = kinds[seed % len(kinds)]
+    while True:
+        yield _draw(source, kind)
+        kind = source.choice(kinds)
+
+
+def _draw(source: Random, kind: Kind) -> Fault:
+    """Takes the same number of draws whatever comes out, so that plans of one seed resemble each other."""
+    order = source.sample(range(NODES), NODES)
+    share, at_once, length = source.random(), source.random(), source.random()
+    calm, patience, log_dir, by_kill = source.random(), source.random(), source.randrange(1, LOG_DIRS), source.random()
+    longest = {Kind.HANG: HANG_S_MAX, Kind.FULL: FULL_S_MAX}.get(kind, DOWN_S_MAX)
+    is_down = kind in (Kind.KILL, Kind.STOP)
+    return Fault(
+        kind=kind,
+        nodes=tuple(order[: _nodes_hit(kind, share)]),
+        calm_s=calm * CALM_S_MAX,
+        lasts_s=0.0 if is_down and at_once < START_AT_ONCE else length * longest,
+        log_dir=log_dir,
+        by_kill=by_kill < 0.5,
+        patient=patience < PATIENT,
+    )
+
+
+def _nodes_hit(kind: Kind, share: float) -> int:
+    if kind is Kind.WIPE_LAST:
+        return NODES
+    if kind is Kind.SWAP:
+        return 2
+    if kind in (Kind.KILL, Kind.STOP) and share < THREE_NODES:
+        return 3
+    return 2 if kind in (Kind.KILL, Kind.STOP, Kind.HANG) and share < THREE_NODES + TWO_NODES else 1

@@ -1,0 +1,223 @@
+"""Performs the faults of a plan on a running cluster, and notices a node that ended unasked or started wrongly.
+
+One fault at a time, by one thread. A node that was told to stop is started again before the next fault; whether every
+ISR must be whole by then is the fault's own word. Which faults come is faults.py's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock import Admin
+from penstock.errors import PenstockError, UnknownTopicOrPartitionError
+from penstock.node import node_command
+from penstock.testing import Cluster
+from tests.chaos.faults import NODES, Fault, Kind
+from tests.chaos.history import History
+from tests.chaos.ledger import Ledger
+from tests.support.small_disk import fill
+
+WHOLE_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 60.0
+REFUSED_TIMEOUT_S = 20.0
+RETRY_S = 0.1
+
+
+class StuckError(Exception):
+    """The cluster did not come back in time."""
+
+
+@dataclass(slots=True)
+class Operator:
+    """`log_dirs[i]` are those of node i; `remake` deletes a topic and makes it anew with what the clients need."""
+
+    cluster: Cluster
+    admin: Admin
+    ledger: Ledger
+    history: History
+    log_dirs: Sequence[Sequence[Path]]
+    remake: Callable[[], None]
+    topics: Callable[[], Sequence[str]]
+    full_disk: tuple[int, Path] | None = None
+    down: set[int] = field(default_factory=set)
+    _pause: threading.Event = field(default_factory=threading.Event)
+
+    def play(self, fault: Fault) -> None:
+        """One fault, until its nodes are started again."""
+        self._pause.wait(fault.calm_s)
+        self.history.write("fault", kind=fault.kind, nodes=fault.nodes, text=str(fault))
+        perform = {
+            Kind.KILL: self._end,
+            Kind.STOP: self._end,
+            Kind.HANG: self._hang,
+            Kind.WIPE: self._wipe,
+            Kind.WIPE_LAST: self._wipe_last,
+            Kind.SWAP: self._swap,
+            Kind.FULL: self._fill,
+            Kind.RECREATE: self._recreate,
+        }[fault.kind]
+        perform(fault)
+        if fault.patient:
+            self.wait_whole()
+        self.check_running()
+        self.history.write("fault over", kind=fault.kind)
+
+    def wait_whole(self) -> None:
+        """Until every replica is in its ISR."""
+        deadline = time.monotonic() + WHOLE_TIMEOUT_S
+        while True:
+            short = self._short()
+            if not short:
+                return
+            self.check_running()
+            if time.monotonic() > deadline:
+                raise StuckError(f"after {WHOLE_TIMEOUT_S:g} s these ISRs are not whole: {short}")
+            self._pause.wait(RETRY_S)
+
+    def check_running(self) -> None:
+        """A node that nobody stopped has not ended."""
+        for index in set(range(NODES)) - self.down:
+            if not self.cluster.is_running(index):
+                tail = self.cluster.log_path(index).read_text(errors="replace").splitlines()[-3:]
+                self.ledger.report("node-ended", f"node {index} ended by itself: {tail}")
+                self._start([index])
+
+    # Faults
+
+    def _end(self, fault: Fault) -> None:
+        for node in fault.nodes:
+            self._stop(node, by_kill=fault.kind is Kind.KILL)
+        self._pause.wait(fault.lasts_s)
+        self._start(fault.nodes)
+
+    def _hang(self, fault: Fault) -> None:
+        for node in fault.nodes:
+            self.cluster.pause(node)
+        self._pause.wait(fault.lasts_s)
+        for node in fault.nodes:
+            self.cluster.resume(node)
+
+    def _wipe(self, fault: Fault) -> None:
+        self.wait_whole()
+        (node,) = fault.nodes
+        self._stop(node, by_kill=fault.by_kill)
+        self._wipe_dir(node, fault.log_dir)
+        self._pause.wait(fault.lasts_s)
+        self._start([node])
+        self.wait_whole()
+
+    def _wipe_last(self, fault: Fault) -> None:
+        """The last one to stop is alone in every ISR; the others hold all that was acked, which took two."""
+        self.wait_whole()
+        *others, last = fault.nodes
+        for node in others:
+            self._stop(node, by_kill=False)  # in order: two of three voters cannot shrink an ISR any more
+        self._stop(last, by_kill=fault.by_kill)
+        self._wipe_dir(last, fault.log_dir)
+        self._start(fault.nodes)
+        self.wait_whole()
+
+    def _swap(self, fault: Fault) -> None:
+        self.wait_whole()
+        one, two = (self.log_dirs[node][fault.log_dir] for node in fault.nodes)
+        for node in fault.nodes:
+            self._stop(node, by_kill=fault.by_kill)
+        _exchange(one, two)
+        for node in fault.nodes:
+            self._must_refuse(node, f"dir {fault.log_dir} of another node")
+        _exchange(one, two)
+        self._start(fault.nodes)
+
+    def _fill(self, fault: Fault) -> None:
+        if self.full_disk is None:
+            return
+        ballast = self.full_disk[1] / "ballast"
+        fill(ballast)
+        try:
+            self._pause.wait(fault.lasts_s)
+        finally:
+            ballast.unlink()
+
+    def _recreate(self, fault: Fault) -> None:
+        self.remake()
+
+    # Steps
+
+    def _stop(self, node: int, *, by_kill: bool) -> None:
+        self.down.add(node)
+        if by_kill:
+            self.cluster.kill(node)
+            return
+        code = self.cluster.stop(node)
+        if code not in (0, None):
+            self.ledger.report("bad-stop", f"node {node} was stopped in order and ended with {code}")
+
+    def _start(self, nodes: Sequence[int]) -> None:
+        for node in nodes:
+            self.cluster.start(node, wait=False)
+            self.down.discard(node)
+        try:
+            self.cluster.wait_ready(START_TIMEOUT_S)
+        except PenstockError as error:
+            raise StuckError(f"the start of {nodes}: {error}") from error
+
+    def _wipe_dir(self, node: int, number: int) -> None:
+        """Empties one dir, sees the start refused, and formats it as an operator would."""
+        directory = self.log_dirs[node][number]
+        for entry in directory.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        self._must_refuse(node, f"an empty {directory.name}")
+        command = node_command("format", "--config", str(self.cluster.config_path(node)))
+        command += ["--cluster-id", self.cluster.cluster_id]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise StuckError(f"node {node} cannot be formatted: {done.stderr.strip()}")
+
+    def _must_refuse(self, node: int, what: str) -> None:
+        """A node that finds this must end by itself; whether it gets ready depends on others and says nothing."""
+        self.cluster.start(node, wait=False)
+        deadline = time.monotonic() + REFUSED_TIMEOUT_S
+        while self.cluster.is_running(node):
+            if time.monotonic() > deadline:
+                self.ledger.report("accepted", f"node {node} started with {what}, and nobody had allowed it")
+                break
+            self._pause.wait(RETRY_S)
+        self.cluster.kill(node)
+
+    def _short(self) -> dict[str, object]:
+        try:
+            return {
+                f"{name}-{p.partition}": (p.leader_id, p.isr)
+                for name in self.topics()
+                for p in self.admin.describe_topic(name).partitions
+                if len(p.isr) < len(p.replicas) or p.leader_id < 0
+            }
+        except PenstockError as error:
+            return {"metadata": str(error)}
+
+
+def delete_until_gone(admin: Admin, topic: str, history: History) -> None:
+    """Deletes a topic; an answer that got lost is asked for again, but only while the topic is there."""
+    deadline = time.monotonic() + WHOLE_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            admin.delete_topic(topic)
+            return
+        except UnknownTopicOrPartitionError:
+            return
+        except PenstockError as error:
+            history.write("refused", reader="admin", error=str(error)[:300])
+    raise StuckError(f"topic {topic} cannot be deleted within {WHOLE_TIMEOUT_S:g} s")
+
+
+def _exchange(one: Path, two: Path) -> None:
+    aside = one.with_name(one.name + "-aside")
+    one.rename(aside)
+    two.rename(one)
+    aside.rename(two)
