@@ -1,8 +1,9 @@
 """Produce: append the records of every partition, and answer when as many disks have them as `acks` asks for.
 
 acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the high watermark passed the last record,
-which is after the flush on every in-sync replica. A partition that fails does not stop the others of the request.
-Waiting is a `DelayedOperation` in the purgatory of the partitions; the handler goes on.
+which is after the flush on every in-sync replica. With flush.policy=os a write counts as flushed at once. A partition
+that fails does not stop the others of the request. Waiting is a `DelayedOperation` in the purgatory of the partitions;
+the handler goes on.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Pure: it is told of fetches, appends and answers together with `now_ms`, and say
 which ISR is wanted. It does not touch the log and sends nothing; partition.py and alter_partition.py do.
 
 Safety, in the order in which it is obeyed:
-- a follower's fetch offset counts, because a follower fetches at N only AFTER everything below N is durable on it;
+- a follower's fetch offset counts, because a follower fetches at N only AFTER everything below N is durable on it
+  (with flush.policy=os, here and below: in its page cache);
 - the leader itself counts only up to its own flushed offset;
 - the high watermark is the smallest of these over the *maximal* ISR (committed plus pending), so neither a shrink nor
   an expansion that is still under way can expose records early (KIP-497);
