@@ -57,6 +57,10 @@ class EpochCache:
     def truncate_from_start(self, start_offset: int) -> None:
         self._replace(epochs.truncate_from_start(self._entries, start_offset))
 
+    def restore(self, entries: tuple[EpochEntry, ...]) -> None:
+        """As they were before an append that is taken back."""
+        self._replace(entries)
+
     def clear(self) -> None:
         self._replace(())
 

@@ -30,6 +30,7 @@ class DirtyFile:
 
     base_offset: int
     size_bytes: int
+    cuts: int
     fd: int
 
 
@@ -123,6 +124,10 @@ class FlushTracker:
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncated(self) -> None:
+        self.append_taken_back()
+
+    def append_taken_back(self) -> None:
+        """Files that an append created are removed: no flush counts before that is durable."""
         self.segments_left()
         self._directory_changes += 1
 
@@ -161,7 +166,7 @@ class FlushTracker:
         """A descriptor of its own for each file, or none at all."""
         files: list[DirtyFile] = []
         try:
-            files.extend(DirtyFile(s.base_offset, s.size_bytes, self._fs.dup(s.fd())) for s in dirty)
+            files.extend(DirtyFile(s.base_offset, s.size_bytes, s.cuts, self._fs.dup(s.fd())) for s in dirty)
         except OSError as error:
             for file in files:
                 self._fs.close(file.fd)
@@ -190,7 +195,7 @@ class FlushTracker:
             return
         for file in pending.files:
             segment = self._segments.at_base(file.base_offset)
-            if segment is not None:
+            if segment is not None and segment.cuts == file.cuts:
                 segment.synced_bytes = max(segment.synced_bytes, file.size_bytes)
         for segment in pending.full:
             segment.indexes.dirty = False

@@ -14,6 +14,7 @@ Not here: the high watermark, ISR and acks (broker); what is to go (retention, c
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from penstock import epochs
 from penstock.errors import InvariantViolation, OffsetOutOfRangeError
@@ -30,12 +31,12 @@ from storage.flush_schedule import FlushSchedule
 from storage.log_config import LogConfig
 from storage.log_health import LogHealth
 from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
+from storage.log_writer import LogWriter
 from storage.partition_metadata import write_topic_id
 from storage.recompression import prepared
 from storage.recovery import open_segments
 from storage.segment import Segment
 from storage.segment_list import SegmentList
-from storage.segment_roll import roll_is_due
 
 
 class Log:
@@ -62,6 +63,7 @@ class Log:
         self.log_end_offset = recovered.log_end_offset
         self._health = LogHealth(directory)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
+        self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
 
     @classmethod
     def create(
@@ -138,50 +140,26 @@ class Log:
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
         info = AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms)
-        self._write(placed)
-        return info
+        return self._append((placed,), info)
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
-        """Write the leader's batches as they are; they must continue this log."""
+        """Write the leader's batches as they are, all or none; they must continue this log."""
         self._health.must_be_writable()
         records = without_overlap(records, self.log_end_offset)
         batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
         info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
         room = self.config.segment_bytes - self._segments.active.size_bytes
-        for placed in fetched_runs(records, batches, room, self.config.segment_bytes):
-            self._write(placed)
+        return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
+
+    def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
+        self.log_end_offset = self._writer.append(runs, self.log_end_offset, self.config)
+        self._counters.appended_bytes += info.size_bytes
+        self._counters.appended_records += info.record_count
         return info
 
-    def _write(self, placed: Placed) -> None:
-        path = self._segments.active.log_path
-        try:
-            if roll_is_due(self._segments.active, placed, self.config):
-                self.roll()
-            self._segments.active.append(placed.buffers, placed.size_bytes, placed.headers)
-        except OSError as error:
-            if self._segments.active.broken:
-                raise self._health.fail("append", error, path) from error
-            raise storage_error("append", path, error) from error
-        self._counters.appended_bytes += placed.size_bytes
-        for header in placed.headers:
-            self._counters.appended_records += header.record_count
-            if header.leader_epoch > self._epochs.latest_epoch:
-                self._epochs.assign(header.leader_epoch, self.log_end_offset)
-            self.log_end_offset = header.next_offset
-
     def roll(self) -> None:
-        """Begin a new segment at the log end; does nothing when the active one is empty.
-
-        At most one creation is ever unsynced, so no crash can lose a segment between two others.
-        """
-        full = self._segments.active
-        if not full.size_bytes:
-            return
-        with self._health.refusing("flush"):
-            self._flushing.sync_directories()
-        self._segments.start_new(self.log_end_offset, self.config.index_interval_bytes)
-        self._flushing.rolled(full)
-        self._counters.rolls += 1
+        """Begin a new segment at the log end; does nothing when the active one is empty."""
+        self._writer.roll(self.log_end_offset, self.config)
 
     # Reading
 

@@ -4,9 +4,9 @@ Appends are one writev; reads are one pread of whole batches, which nobody parse
 the work: positions of recent boundaries are remembered (a fetch at the tail asks for the end of some earlier append,
 and a high watermark always is one), anything older is found by the index and a short walk over headers.
 
-A write that fails or is short is taken back, so that the file ends where `size_bytes` says; if even that fails the
-segment is `broken` and the log must not go on. Bytes that this process neither wrote nor checked when it recovered the
-log may have rotted since: `unchecked` tells the reader to look at them, once.
+What an append wrote can be taken back (`mark`, `back_to`), so that the file ends where `size_bytes` says. Bytes that
+this process neither wrote nor checked when it recovered the log may have rotted since: `unchecked` tells the reader to
+look at them, once.
 
 Not here: when to roll, fsync (`flush.py`), what a damaged batch is (`batch_check.py`, `recovery.py`).
 """
@@ -24,7 +24,7 @@ from storage.batch_scan import LogFile, read_header_at, scan_headers
 from storage.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
 from storage.file_system import Bytes, FileSystem
 from storage.open_files import OpenFiles
-from storage.segment_indexes import SegmentIndexes
+from storage.segment_indexes import IndexMark, SegmentIndexes
 
 KNOWN_PLACES = 1024
 """Boundaries remembered in each of two generations: more than the appends between two high watermarks."""
@@ -40,6 +40,15 @@ class Place(NamedTuple):
     offset: int
 
 
+class SegmentMark(NamedTuple):
+    """Where a segment ended at one moment."""
+
+    size_bytes: int
+    next_offset: int
+    first_timestamp_ms: int | None
+    indexes: IndexMark
+
+
 class Segment:
     """One .log file. Used from one thread; a flush uses its own descriptor."""
 
@@ -53,7 +62,7 @@ class Segment:
         "_opened_bytes",
         "_pinned",
         "base_offset",
-        "broken",
+        "cuts",
         "indexes",
         "log_path",
         "next_offset",
@@ -74,7 +83,8 @@ class Segment:
         self.size_bytes = 0
         self.synced_bytes = -1
         """How much of the file is durable; -1: not even that it is empty."""
-        self.broken = False
+        self.cuts = 0
+        """How often it was taken back; a flush that began before a cut did not make that durable."""
         self.open_files: OpenFiles | None = None
         """Who bounds the number of open files; None while it is only this thread's."""
         self.used = False
@@ -86,8 +96,14 @@ class Segment:
 
     def create(self) -> None:
         """Make the file; its name is durable only after an fsync of the directory."""
-        self._opened(self._fs.open(self.log_path, create=True))
-        self.indexes.start_empty()
+        fd = self._fs.open(self.log_path, create=True)
+        try:
+            self._opened(fd)
+            self.indexes.start_empty()
+        except BaseException:  # nobody would know of the file, and it would be in the way of the next one
+            with contextlib.suppress(OSError):
+                self.delete()
+            raise
 
     def _opened(self, fd: int) -> int:
         self._fd = fd
@@ -124,20 +140,35 @@ class Segment:
 
     # Appending
 
-    def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
-        """Write the buffers, which are the batches that `headers` describes as placed."""
+    def mark(self) -> SegmentMark:
+        """Where it ends, to come `back_to`; it stays open until it is `unpinned`, for that must need no descriptor."""
         if not self.indexes.loaded:
             self.indexes.load(self.file())
+        self.fd()
+        self._pinned = True
+        return SegmentMark(self.size_bytes, self.next_offset, self._first_timestamp_ms, self.indexes.mark())
+
+    def back_to(self, mark: SegmentMark) -> None:
+        """Cut off what was written since, also by an append that failed; durable only after a flush."""
+        self._fs.truncate(self.fd(), mark.size_bytes)
+        self._known = self._known_before = _NONE_KNOWN
+        self.size_bytes, self.next_offset, self._first_timestamp_ms, index_mark = mark
+        self.indexes.back_to(index_mark)
+        self.synced_bytes = -1
+        self.cuts += 1
+
+    def unpin(self) -> None:
+        self._pinned = False
+
+    def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
+        """Write the buffers, which are the batches that `headers` describes as placed; AFTER `mark`, or a `create`.
+
+        Whatever it raises, part of it may be written: the caller goes back to the mark.
+        """
         position = self.size_bytes
-        try:
-            written = self._fs.pwritev(self.fd(), buffers, position)
-            if written != size_bytes:
-                raise OSError(
-                    errno.ENOSPC, f"only {written} of {size_bytes} bytes were taken; probably the disk is full"
-                )
-        except OSError:
-            self._take_back(position)
-            raise
+        written = self._fs.pwritev(self.fd(), buffers, position)
+        if written != size_bytes:
+            raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were taken; probably the disk is full")
         self._remember(self.next_offset, position)
         for header in headers:
             self.indexes.note(position, header)
@@ -146,12 +177,6 @@ class Segment:
         self.next_offset = headers[-1].next_offset
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = headers[0].max_timestamp_ms
-
-    def _take_back(self, position: int) -> None:
-        try:
-            self._fs.truncate(self.fd(), position)
-        except OSError:
-            self.broken = True
 
     def first_timestamp_ms(self) -> int:
         """The time of the first batch, from which segment.ms counts; only of a segment that is not empty."""

@@ -13,16 +13,27 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantViolation
 from storage.batch_check import BatchCheck, Span
 from storage.file_system import FileSystem
 from storage.log_types import CleanedSegment
 from storage.open_files import OpenFiles
-from storage.segment import Place, Segment
+from storage.segment import Place, Segment, SegmentMark
 
 WARM_SEGMENTS = 8
 """Full segments of one log that stay open; readers of more than that share them."""
+
+
+class ListMark(NamedTuple):
+    """Where the segments of a log ended at one moment."""
+
+    active: Segment
+    end: SegmentMark
+
+    def release(self) -> None:
+        self.active.unpin()
 
 
 class SegmentList:
@@ -113,6 +124,23 @@ class SegmentList:
             self._keep_warm(self.active)
         self._segments.append(segment)
         self._bases.append(base_offset)
+
+    def mark(self) -> ListMark:
+        """Where the segments end, to come `back_to` when an append fails; OSError when the active one cannot be opened.
+        After the append, good or not, `release` it."""
+        return ListMark(self.active, self.active.mark())
+
+    def back_to(self, mark: ListMark) -> bool:
+        """Drop what was written since; True when files were removed. All of it is durable with the next flush."""
+        removed = False
+        while self.active is not mark.active:
+            segment = self._segments.pop()
+            self._bases.pop()
+            segment.delete()
+            removed = True
+        self._warm.pop(mark.active.base_offset, None)
+        mark.active.back_to(mark.end)
+        return removed
 
     def drop_newest(self) -> None:
         """Durable when it returns; never the only one."""

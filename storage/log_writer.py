@@ -1,0 +1,89 @@
+"""Writes batches at the end of a log, in the active segment or in new ones: all of an append, or nothing.
+
+Whatever fails after the first byte, be it any exception, the log is taken back to where it ended before: the file is
+cut, segments that the append began are removed, the indexes and the epoch cache forget what they were told. None of
+that needs room or a descriptor, so a shortage in the middle of an append refuses it and no more; a disk that cannot
+even cut a file fails the log. After a power cut, unflushed bytes of a refused append may be there, or not, as of any.
+
+Not here: what may be appended (`batch_validation.py`), when a segment is full (`segment_roll.py`), flushing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from storage.batch_validation import Placed
+from storage.disk_errors import storage_error
+from storage.epoch_cache import EpochCache
+from storage.flush import FlushTracker
+from storage.log_config import LogConfig
+from storage.log_health import LogHealth
+from storage.log_types import LogCounters
+from storage.segment_list import ListMark, SegmentList
+from storage.segment_roll import roll_is_due
+
+
+class LogWriter:
+    """The writing end of one log, over what that log consists of."""
+
+    __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_segments")
+
+    def __init__(
+        self,
+        segments: SegmentList,
+        epochs: EpochCache,
+        flushing: FlushTracker,
+        health: LogHealth,
+        counters: LogCounters,
+    ) -> None:
+        self._segments, self._epochs, self._flushing = segments, epochs, flushing
+        self._health, self._counters = health, counters
+
+    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
+        """Write all of the runs, each in one segment, from the log end on; where the log ends then."""
+        path, entries = self._segments.active.log_path, self._epochs.entries
+        try:
+            mark = self._segments.mark()
+            try:
+                for placed in runs:
+                    log_end_offset = self._write(placed, log_end_offset, config)
+            except BaseException:
+                self._epochs.restore(entries)
+                self._take_back(mark)
+                raise
+            finally:
+                mark.release()
+        except OSError as error:
+            raise storage_error("append", path, error) from error
+        return log_end_offset
+
+    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig) -> int:
+        if roll_is_due(self._segments.active, placed, config):
+            self.roll(log_end_offset, config)
+        self._segments.active.append(placed.buffers, placed.size_bytes, placed.headers)
+        for header in placed.headers:
+            if header.leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+        return placed.next_offset
+
+    def _take_back(self, mark: ListMark) -> None:
+        with self._health.failing("take back an append"):
+            if self._segments.back_to(mark):
+                self._flushing.append_taken_back()
+
+    def roll(self, log_end_offset: int, config: LogConfig) -> None:
+        """Begin a new segment at the log end; does nothing when the active one is empty.
+
+        At most one creation is ever unsynced, so no crash can lose a segment between two others.
+        """
+        full = self._segments.active
+        if not full.size_bytes:
+            return
+        with self._health.refusing("flush"):
+            self._flushing.sync_directories()
+        self._segments.start_new(log_end_offset, config.index_interval_bytes)
+        self._flushing.rolled(full)
+        self._counters.rolls += 1
+
+    def __repr__(self) -> str:
+        return f"LogWriter({self._segments!r})"
