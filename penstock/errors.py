@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from penstock.types import LeaderHint
+from penstock.types import LeaderHint, TopicPartition
 
 
 class PenstockError(Exception):
@@ -71,6 +71,37 @@ class LogTruncationError(PenstockError):
         self.partition = partition
         self.position = position
         self.divergent_offset = divergent_offset
+
+
+class TopicRecreatedError(PenstockError):
+    """A position belongs to a topic that was deleted; the topic of that name today is another one (KIP-516)."""
+
+    def __init__(self, topic: str, partition: int, *, expected_id: str, found_id: str) -> None:
+        super().__init__(
+            f"{topic}-{partition}: topic {topic!r} was deleted and created again: its id is {found_id}, not"
+            f" {expected_id}. Offsets of the old topic mean nothing in the new one; seek to read the new one"
+        )
+        self.topic = topic
+        self.partition = partition
+        self.expected_id = expected_id
+        self.found_id = found_id
+
+
+class UndecodableBatchError(PenstockError):
+    """A record batch is damaged, or is not what its header says. Nothing behind it was handed over.
+
+    The bounds are the offset at which the batch begins and `next_offset`, from where reading can go on without it.
+    """
+
+    def __init__(self, tp: TopicPartition, bounds: tuple[int, int], why: str, remedy: str = "") -> None:
+        offset, next_offset = bounds
+        remedy = remedy or f"seek past it: consumer.seek(TopicPartition({tp.topic!r}, {tp.partition}), {next_offset})"
+        super().__init__(f"{tp}: the batch at offset {offset} cannot be decoded: {why}. To go on without it, {remedy}")
+        self.topic_partition = tp
+        self.topic, self.partition = tp
+        self.offset = offset
+        self.next_offset = next_offset
+        self.why = why
 
 
 class MissingDependencyError(PenstockError):

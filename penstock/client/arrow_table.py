@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.client.consumer_core import ConsumerCore
+from penstock.client.positions import Deliver
 from penstock.errors import MissingDependencyError
 from penstock.types import TopicPartition
 
@@ -32,6 +33,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+NO_LIMIT = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class ArrowOptions:
@@ -49,30 +52,41 @@ def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
     """What the buffer holds as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
     batches: list[Any] = []
     rows = size_bytes = 0
-    while size_bytes < core.config.fetch_max_bytes and (options.max_records is None or rows < options.max_records):
-        item = core.next_item(bool(batches))
-        if item is None:
-            break
-        state = core.positions.states[item.topic_partition]
-        columns = to_arrow_columns(
-            item.records,
-            from_offset=state.position,
+    rows_max = NO_LIMIT if options.max_records is None else options.max_records
+    with core.reader.turn():
+        while size_bytes < core.config.fetch_max_bytes and rows < rows_max:
+            piece = core.reader.next_piece()
+            if piece is None:
+                break
+            batch = _take_batch(core, piece, options, rows_max - rows)
+            if batch.num_rows:
+                batches.append(batch)
+                size_bytes += len(piece.records)
+                rows += batch.num_rows
+        table = pa.Table.from_batches(batches, options.schema)
+    if not rows:
+        core.reader.raise_new()
+    return table
+
+
+def _take_batch(core: ConsumerCore, piece: Deliver, options: ArrowOptions, count: int) -> Any:
+    """The piece as one batch of at most `count` rows."""
+
+    def decoder(records: bytes, from_offset: int) -> ArrowColumns:
+        return to_arrow_columns(
+            records,
+            from_offset=from_offset,
             check_crc=core.config.check_crcs,
             include_headers=options.include_headers,
         )
-        batch = record_batch(item.topic_partition, columns, options)
-        left = len(columns) if options.max_records is None else options.max_records - rows
-        if len(columns) > left:
-            state.position = int(columns.offsets[left])
-            core.leave(item)
-            batch = batch.slice(0, left)
-        else:
-            state.position = item.next_offset
-        if batch.num_rows:
-            batches.append(batch)
-            size_bytes += len(item.records)
-            rows += batch.num_rows
-    return pa.Table.from_batches(batches, options.schema)
+
+    columns, piece = core.reader.decode(piece, decoder)
+    batch = record_batch(piece.topic_partition, columns, options)
+    if len(columns) <= count:
+        core.reader.give(piece)
+        return batch
+    core.reader.give_part(piece, int(columns.offsets[count]))
+    return batch.slice(0, count)
 
 
 def record_batch(tp: TopicPartition, columns: ArrowColumns, options: ArrowOptions) -> Any:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.consumer_core import ConsumerCore, ConsumerStatistics
 from penstock.client.consumer_record import ConsumerRecord
-from penstock.client.raw_fetch import RawBuffer, RawFetch
+from penstock.client.raw_buffer import RawBuffer
+from penstock.client.raw_fetch import RawRange
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class AsyncConsumer:
         """The first non-empty answer of `take`, or the last one when time is up."""
         self._bind()
         self._core.check_poll()
+        await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning
         found: T | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -108,17 +110,25 @@ class AsyncConsumer:
                     self._ready.clear()
                     found = take()
                     if len(found):  # type: ignore[arg-type]
-                        await asyncio.sleep(0)  # the fetcher works on this loop too
                         return found
                     await self._ready.wait()
         except TimeoutError:
-            return take() if found is None else found
+            if found is None:
+                found = take()
+            if not len(found):  # type: ignore[arg-type]
+                self._core.reader.raise_standing()
+            return found
 
-    def fetch_raw(self, topic: str, partition: int, from_offset: int, to_offset: int) -> AsyncIterator[RawBuffer]:
-        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment."""
-        core = self._core
-        tp = TopicPartition(topic, partition)
-        return RawFetch(core.cluster, core.config, tp, (from_offset, to_offset)).buffers()
+    def fetch_raw(
+        self, topic: str, partition: int, from_offset: int, to_offset: int, topic_id: str = ""
+    ) -> AsyncIterator[RawBuffer]:
+        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
+
+        Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
+        where the name is another's by now.
+        """
+        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
+        return self._core.raw_fetch(span).buffers()
 
     # End
 

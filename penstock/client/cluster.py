@@ -66,7 +66,12 @@ class Cluster:
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """`listener` is called on the loop after every change of the metadata."""
-        self._listeners.append(listener)
+        if listener not in self._listeners:
+            self._listeners.append(listener)
+
+    def unsubscribe(self, listener: Callable[[], None]) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     def track(self, topics: Iterable[str]) -> None:
         """Every refresh asks for these topics too."""
@@ -134,7 +139,7 @@ class Cluster:
 
     def notify(self) -> None:
         """Tells every listener that the metadata changed (a hint counts)."""
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener()
 
     async def refresh(self, topics: Iterable[str] = (), besides: Collection[Endpoint] = ()) -> ClusterSnapshot:

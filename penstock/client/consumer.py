@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client.background import loop_thread
 from penstock.client.consumer_core import ConsumerCore, ConsumerStatistics
 from penstock.client.consumer_record import ConsumerRecord
-from penstock.client.raw_fetch import RawBuffer, RawFetch
+from penstock.client.raw_buffer import RawBuffer
+from penstock.client.raw_fetch import RawRange
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -111,19 +112,25 @@ class Consumer:
                 return found
             left = deadline - time.monotonic()
             if left <= 0 or not self._ready.wait(left):
+                self._core.reader.raise_standing()
                 return found
 
-    def fetch_raw(self, topic: str, partition: int, from_offset: int, to_offset: int) -> Iterator[RawBuffer]:
-        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment."""
-        core = self._core
-        fetch = RawFetch(core.cluster, core.config, TopicPartition(topic, partition), (from_offset, to_offset))
-        buffers = fetch.buffers()
+    def fetch_raw(
+        self, topic: str, partition: int, from_offset: int, to_offset: int, topic_id: str = ""
+    ) -> Iterator[RawBuffer]:
+        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
+
+        Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
+        where the name is another's by now.
+        """
+        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
+        buffers = self._core.raw_fetch(span).buffers()
 
         async def following() -> RawBuffer | None:
             return await anext(buffers, None)
 
         async def finish() -> None:
-            await buffers.aclose()  # type: ignore[attr-defined]
+            await buffers.aclose()
 
         try:
             while (buffer := self._run(following())) is not None:

@@ -1,8 +1,8 @@
 """The consumer without its face: what Consumer and AsyncConsumer share.
 
 Taking from the buffer and decoding happen in the caller's thread, so that the loop keeps fetching meanwhile;
-everything that changes what is fetched runs on the loop. One thread at a time may use a consumer, as in Kafka. Errors
-of a partition are raised by the poll that reaches them, after the records before them were returned.
+everything that changes what is fetched runs on the loop. One thread at a time may use a consumer, as in Kafka. What is
+handed over, and when an error is raised, is decided in reader.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,16 @@ from penstock.client.fetcher import Fetcher, FetchStatistics
 from penstock.client.offsets import list_offsets
 from penstock.client.options import parse_bootstrap
 from penstock.client.positions import Deliver, Positions
+from penstock.client.raw_fetch import RawFetch, RawRange
+from penstock.client.reader import Reader
 from penstock.clock import Clock, SystemClock
-from penstock.errors import ClientClosedError, OffsetOutOfRangeError, TimedOutError, UnknownTopicOrPartitionError
-from penstock.record.reader import read_columns
+from penstock.errors import (
+    ClientClosedError,
+    OffsetOutOfRangeError,
+    TimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TimestampAndOffset, TopicPartition
 
 
@@ -38,9 +45,9 @@ class ConsumerStatistics:
 
 @dataclass(slots=True)
 class _Leftover:
-    """Records of an answer that did not fit the last poll."""
+    """What a poll has decoded and not given: the records of `piece` from row `at` on."""
 
-    item: Deliver
+    piece: Deliver
     records: list[ConsumerRecord]
     at: int
 
@@ -55,15 +62,17 @@ class ConsumerCore:
         self.cluster = Cluster(self.bootstrap, self.config.connection(), self.clock)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes)
+        self.reader = Reader(self.positions, self.buffer)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config)
         self.closed = False
+        self._raw_fetches: set[RawFetch] = set()
         self._leftover: _Leftover | None = None
         self._records = 0
         self._polls = 0
 
     def start(self, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], object]) -> None:
         """From now on the network half works on `loop`; `on_ready` is called there when there is something to take."""
-        self.buffer.on_ready = on_ready
+        self.fetcher.on_ready = on_ready
         self.buffer.on_room = lambda: loop.call_soon_threadsafe(self.fetcher.touch)
 
     # Taking: the caller's thread
@@ -81,65 +90,37 @@ class ConsumerCore:
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
         """What is there, at most `max_records`; empty when nothing is."""
         limit = self.config.max_poll_records if max_records is None else max_records
-        taken: list[ConsumerRecord] = []
         self._polls += 1
-        while len(taken) < limit:
-            leftover = self._next_decoded(bool(taken))
-            if leftover is None:
-                break
-            records, at = leftover.records, leftover.at
-            end = min(len(records), at + limit - len(taken))
-            part = records if at == 0 and end == len(records) else records[at:end]
-            state = self.positions.states[leftover.item.topic_partition]
-            if end < len(records):
-                leftover.at = end
-                self._leftover = leftover
-                state.position = records[end].offset
-            else:
-                self._leftover = None
-                state.position = leftover.item.next_offset
-            if taken:
-                taken += part
-            else:
-                taken = part
+        taken: list[ConsumerRecord] = []
+        with self.reader.turn():
+            while len(taken) < limit and (piece := self.reader.next_piece()) is not None:
+                part = self._take_rows(piece, limit - len(taken))
+                if taken:
+                    taken += part
+                else:
+                    taken = part
+        if not taken:
+            self.reader.raise_new()
         self._records += len(taken)
         return taken
 
-    def _next_decoded(self, have_some: bool) -> _Leftover | None:
-        if self._leftover is not None and self._current(self._leftover.item):
-            return self._leftover
-        self._leftover = None
-        item = self.next_item(have_some)
-        if item is None:
-            return None
-        position = self.positions.states[item.topic_partition].position
-        columns = read_columns(item.records, from_offset=position, check_crc=self.config.check_crcs)
-        return _Leftover(item, make_records(item.topic_partition, columns), 0)
+    def _take_rows(self, piece: Deliver, count: int) -> list[ConsumerRecord]:
+        """At most `count` records of the piece; the others stay decoded for the next poll."""
+        left, self._leftover = self._leftover, None
+        if left is None or left.piece is not piece:
+            columns, piece = self.reader.decode(piece, self._read_columns)
+            left = _Leftover(piece, make_records(piece.topic_partition, columns), 0)
+        records, at = left.records, left.at
+        end = min(len(records), at + count)
+        if end < len(records):
+            rest = self.reader.give_part(piece, records[end].offset)
+            self._leftover = _Leftover(rest, records, end)
+        else:
+            self.reader.give(piece)
+        return records if at == 0 and end == len(records) else records[at:end]
 
-    def _current(self, item: Deliver) -> bool:
-        state = self.positions.states.get(item.topic_partition)
-        return state is not None and state.generation == item.generation
-
-    def next_item(self, have_some: bool) -> Deliver | None:
-        """The next bytes to decode; raises a reported error, or leaves it for the next poll when `have_some`."""
-        if self._leftover is not None and self._current(self._leftover.item):
-            item, self._leftover = self._leftover.item, None
-            return item  # its partition's position says where to go on
-        while (found := self.buffer.take()) is not None:
-            state = self.positions.states.get(found.topic_partition)
-            if state is None or state.generation != found.generation:
-                continue
-            if isinstance(found, Deliver):
-                return found
-            if have_some:
-                self.buffer.put_back(found)
-                return None
-            raise found.error.with_traceback(None)
-        return None
-
-    def leave(self, item: Deliver) -> None:
-        """Gives back bytes of which only a part was decoded."""
-        self.buffer.put_back(item)
+    def _read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
+        return read_columns(records, from_offset=from_offset, check_crc=self.config.check_crcs)
 
     # Changing: the loop
 
@@ -178,6 +159,14 @@ class ConsumerCore:
         self.fetcher.touch()
         return state.position
 
+    # Ranges
+
+    def raw_fetch(self, span: RawRange) -> RawFetch:
+        """A read of its own, which ends with the consumer at the latest."""
+        if self.closed:
+            raise ClientClosedError("this consumer is closed; make a new one")
+        return RawFetch(self.cluster, self.config, span, self._raw_fetches)
+
     # Offsets
 
     async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
@@ -210,6 +199,7 @@ class ConsumerCore:
 
     async def close(self) -> None:
         self.closed = True
+        await asyncio.gather(*(fetch.close() for fetch in tuple(self._raw_fetches)))
         await self.fetcher.close()
         await self.cluster.close()
 

@@ -1,7 +1,7 @@
 """Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
 
 A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. Who
-empties it below that mark tells the loop. Not here: decoding (consumer_core.py).
+empties it below that mark tells the loop. Not here: what counts of it (reader.py).
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ FREE_SHARE = 4
 
 
 class FetchBuffer:
-    """A queue of answers. `on_ready` is called after something came in, `on_room` when there is room again."""
+    """A queue of answers. `on_room` is called when there is room again; who fills it wakes whoever waits for items."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
-        self.on_ready: Callable[[], object] = lambda: None
         self.on_room: Callable[[], object] = lambda: None
         self._items: deque[Item] = deque()
         self._used = 0
@@ -33,7 +32,6 @@ class FetchBuffer:
         with self._lock:
             self._items.append(item)
             self._used += _size(item)
-        self.on_ready()
 
     def take(self) -> Item | None:
         """The oldest item, or None."""

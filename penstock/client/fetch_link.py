@@ -1,16 +1,17 @@
 """One fetch stream to one broker, one request at a time: ask, take the answer, ask again while there is room.
 
-The next request is written before the answer is handed on, so that the broker works while the user decodes. When the
-wanted partitions change under a waiting request (a seek, a new assignment), the stream is given up for a new one: a
-seek must not wait for `fetch_max_wait_ms`. Not here: what to want (positions.py) and what an answer means
-(fetcher.py).
+An answer moves positions and lies in the buffer before anything else can go wrong; a stream that ends, in order or not,
+is opened again from where the positions are. When the wanted partitions change under a waiting request (a seek, a new
+assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer than it was
+told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a slow disk
+is silent too. Not here: what to want (positions.py) and what an answer means (fetcher.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.client.channel import Connection, FetchStream
@@ -19,6 +20,9 @@ from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.retry import Backoff
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import TopicPartition
+
+SILENCE_MS = 1_000
+"""So long past the time when its answer was due, and then so often, a silent broker is suspected."""
 
 logger = logging.getLogger("penstock.client")
 
@@ -36,11 +40,15 @@ class LinkOwner(Protocol):
 
     def call(self, session_delta: tuple[tuple[FetchPart, ...], tuple[TopicPartition, ...]]) -> FetchCall: ...
 
-    def on_answer(self, answer: FetchAnswer) -> Callable[[], None]:
-        """Moves the positions on; what it returns hands the records over, after the next request is out."""
+    def on_answer(self, answer: FetchAnswer) -> None:
+        """Moves the positions on and puts the records into the buffer, in one step."""
         ...
 
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
+
+    def on_silent(self, node_id: int) -> None:
+        """An answer is late; another node may know of a new leader."""
+        ...
 
 
 class FetchLink:
@@ -54,6 +62,7 @@ class FetchLink:
         self._session = FetchSession()
         self._stream: FetchStream | None = None
         self._asking = False
+        self._watching: asyncio.TimerHandle | None = None
         self._restart = False
         self._touched = asyncio.Event()
         self._failures = 0
@@ -96,51 +105,48 @@ class FetchLink:
         self._stream, self._session = None, FetchSession()
 
     async def _fetch_for_ever(self) -> None:
-        hand_over: Callable[[], None] | None = None
         while True:
             self._touched.clear()
             wanted = self._owner.wanted(self.node_id)
             if not wanted:
-                if hand_over is not None:
-                    hand_over()
-                    hand_over = None
-                    continue  # handing over may have made it wake us
                 await self._touched.wait()
                 continue
             if self._stream is None:
                 self._stream = self.connection.open_fetch()
-            try:
-                self._asking = True
-                await self._stream.write(self._owner.call(self._session.advance(wanted)))
-                if hand_over is not None:
-                    hand_over()
-                    hand_over = None
-                answer = await self._read(self._stream)
-            finally:
-                self._asking = False
-                if hand_over is not None:
-                    hand_over()
-                    hand_over = None
+            answer = await self._exchange(self._stream, self._owner.call(self._session.advance(wanted)))
             if answer.error is not None:
                 raise answer.error
             self._failures = 0
             self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
-            hand_over = self._owner.on_answer(answer)
+            self._owner.on_answer(answer)
 
-    async def _read(self, stream: FetchStream) -> FetchAnswer:
+    async def _exchange(self, stream: FetchStream, call: FetchCall) -> FetchAnswer:
         """The answer; a broker that is silent for too long is treated as gone."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._time_out_ms / 1000, stream.cancel)
+        limit = loop.call_later(self._time_out_ms / 1000, stream.cancel)
+        self._watch((call.max_wait_ms + SILENCE_MS) / 1000)
+        self._asking = True
         try:
+            await stream.write(call)
             return await stream.read()
         except NetworkError:
-            if loop.time() >= timer.when():
+            if loop.time() >= limit.when():
                 raise RequestTimedOutError(
                     f"{self.connection.endpoint}: no answer to a fetch within {self._time_out_ms} ms"
                 ) from None
             raise
         finally:
-            timer.cancel()
+            self._asking = False
+            limit.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _watch(self, delay: float) -> None:
+        self._watching = asyncio.get_running_loop().call_later(delay, self._on_late)
+
+    def _on_late(self) -> None:
+        self._watch(SILENCE_MS / 1000)
+        self._owner.on_silent(self.node_id)
 
     async def close(self) -> None:
         """Ends the stream and the task."""

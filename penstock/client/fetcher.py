@@ -1,7 +1,8 @@
 """Fetches ahead for a consumer: the driver between positions, brokers and the buffer.
 
-One link per broker that leads something assigned. Positions decide what an answer means; the effects are done here:
-bytes go to the buffer, errors too, a changed leader is followed, a lost position is looked up. Works on one event loop.
+One link per broker that leads something assigned; a link whose broker leads nothing of it any more is ended at once,
+whatever it waits for. Positions decide what an answer means; the effects are done here: bytes go to the buffer, errors
+too, a changed leader is followed, a lost position is looked up. Works on one event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from penstock.client.fetch_buffer import FetchBuffer
 from penstock.client.fetch_link import FetchLink, Wanted
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.offsets import list_offsets
-from penstock.client.positions import Deliver, Effect, FindLeader, LookUpReset, PartitionState, Positions, Report
+from penstock.client.partition_state import PartitionState
+from penstock.client.positions import Deliver, Effect, FindLeader, Positions, Report
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -44,6 +46,7 @@ class FetchStatistics:
     resets: int = 0
     leader_changes: int = 0
     broken_streams: int = 0
+    silences: int = 0
 
 
 class Fetcher:
@@ -55,13 +58,15 @@ class Fetcher:
         self._buffer = buffer
         self._config = config
         self.backoff = cluster.backoff
+        self.on_ready: Callable[[], object] = lambda: None  # there is something to take
+        self.last_error: ApiError | None = None  # why nothing comes; None once something came
         self._links: dict[int, FetchLink] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._looking_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._correlation_id = 0
         self._closed = False
         self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
-        cluster.subscribe(self.touch)
 
     # What the links ask (LinkOwner)
 
@@ -86,56 +91,79 @@ class Fetcher:
             config.client_id,
         )
 
-    def on_answer(self, answer: FetchAnswer) -> Callable[[], None]:
+    def on_answer(self, answer: FetchAnswer) -> None:
         now_ms = self._cluster.clock.now_ms()
         effects = [effect for result in answer.results for effect in self._positions.on_result(result, now_ms)]
-        hints = [(TopicPartition(r.topic, r.partition), r.error.leader) for r in answer.results if r.error is not None]
-        followed = [self._cluster.cache.apply_hint(tp, hint) for tp, hint in hints if hint is not None]
-
-        def hand_over() -> None:
-            for effect in effects:
-                self._do(effect)
-            if any(followed):
-                self._counts["leader_changes"] += sum(followed)
-                self._cluster.notify()
-            elif effects and any(not isinstance(effect, Deliver) for effect in effects):
-                self.touch()
-
-        return hand_over
+        self._do(effects)
+        errors = [(TopicPartition(r.topic, r.partition), r.error) for r in answer.results if r.error is not None]
+        followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
+        if errors:
+            self.last_error = errors[-1][1]
+        if any(followed):
+            self._counts["leader_changes"] += sum(followed)
+            self._cluster.notify()
+        elif effects and any(not isinstance(effect, Deliver) for effect in effects):
+            self.touch()
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1
+        self.last_error = error
         logger.debug("fetching from node %d: %s", node_id, error)
         self._cluster.refresh_soon()
 
-    def _do(self, effect: Effect) -> None:
-        if isinstance(effect, Deliver):
-            self._counts["bytes_fetched"] += len(effect.records)
-            self._buffer.put(effect)
-        elif isinstance(effect, Report):
-            self._buffer.put(effect)
-        elif isinstance(effect, FindLeader):
-            if not effect.hinted:
-                self._cluster.refresh_soon()
-        elif isinstance(effect, LookUpReset):
-            self._counts["resets"] += 1
-            logger.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
+    def on_silent(self, node_id: int) -> None:
+        self._counts["silences"] += 1
+        logger.debug("node %d is silent: asking others who leads", node_id)
+        self._cluster.refresh_soon()
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        is_ready = False
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._counts["bytes_fetched"] += len(effect.records)
+                self.last_error = None
+                self._buffer.put(effect)
+                is_ready = True
+            elif isinstance(effect, Report):
+                self._buffer.put(effect)
+                is_ready = True
+            elif isinstance(effect, FindLeader):
+                if not effect.hinted:
+                    self._cluster.refresh_soon()
+            else:
+                self._counts["resets"] += 1
+                logger.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
+        if is_ready:  # only when the next request is out, so that the broker works while the user decodes
+            asyncio.get_running_loop().call_soon(self.on_ready)
 
     # What the consumer asks, on the loop
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Checks that each exists, then fetches exactly these."""
-        wanted = list(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
-        for tp in wanted:
-            await check_partition(self._cluster, tp, self._config.request_timeout_ms)
-        self._cluster.track({tp.topic for tp in wanted})
+        wanted = await self._check(partitions)
         self._positions.assign(wanted)
         self.touch()
 
+    async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
+        """The same for a bounded range of one partition, of the topic with this id (empty: of today's)."""
+        self._positions.assign(await self._check([tp]))
+        self._positions.seek_range(tp, bounds, topic_id)
+        self.touch()
+
+    async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        wanted = list(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+        self._cluster.subscribe(self.touch)
+        for tp in wanted:
+            await check_partition(self._cluster, tp, self._config.request_timeout_ms)
+        self._cluster.track({tp.topic for tp in wanted})
+        return wanted
+
     def touch(self) -> None:
-        """Something changed: links are made and told, look-ups begin, a timer is set for the next back-off's end."""
+        """Something changed: links are made, told and ended, look-ups begin, a timer is set for the next back-off."""
         if self._closed or not self._positions.states:
             return
+        self._do(self._positions.on_metadata(self._cluster.cache, self._cluster.clock.now_ms()))
+        self._end_links()
         for tp in self._positions.states:
             self._ensure_link(tp)
         for link in self._links.values():
@@ -143,6 +171,17 @@ class Fetcher:
         if self._positions.unresolved() and (self._looking_up is None or self._looking_up.done()):
             self._looking_up = asyncio.ensure_future(self._look_up())
         self._set_timer()
+
+    def _end_links(self) -> None:
+        leaders = {self._cluster.cache.leader(tp) for tp in self._positions.states}
+        nodes = {leader.node_id for leader in leaders if leader is not None}
+        for node_id in [node_id for node_id in self._links if node_id not in nodes]:
+            self._end_link(self._links.pop(node_id))
+
+    def _end_link(self, link: FetchLink) -> None:
+        closing = asyncio.ensure_future(link.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     def _ensure_link(self, tp: TopicPartition) -> None:
         leader = self._cluster.cache.leader(tp)
@@ -154,18 +193,18 @@ class Fetcher:
         if connection is None or (link is not None and link.connection is connection):
             return
         if link is not None:
-            asyncio.ensure_future(link.close())  # noqa: RUF006 - it only ends a task; close() cannot fail
+            self._end_link(link)
         time_out_ms = self._config.fetch_max_wait_ms + self._config.request_timeout_ms
         self._links[leader.node_id] = FetchLink(leader.node_id, connection, self, time_out_ms)
 
     def _on_leaderless(self, state: PartitionState) -> None:
         now_ms = self._cluster.clock.now_ms()
-        if state.halted or state.not_before_ms > now_ms:
+        if state.is_stopped or state.is_at_end or state.not_before_ms > now_ms:
             return
         unknown = self._cluster.cache.topic(state.topic_partition.topic) is None
         error = UnknownTopicOrPartitionError() if unknown else LeaderNotAvailableError()
-        for effect in self._positions.back_off(state, error, now_ms):
-            self._do(effect)
+        self.last_error = error
+        self._do(self._positions.back_off(state, error, now_ms))
         self._cluster.refresh_soon()
 
     def _set_timer(self) -> None:
@@ -193,26 +232,25 @@ class Fetcher:
                 ):
                     logger.warning("looking up positions: %s", error)
                     continue
-                for state in pending:
-                    state.halted = True
-                    self._buffer.put(Report(state.topic_partition, state.generation, error))
+                self._do([self._positions.report(state, error) for state in pending])
                 return
             for tp, info in found.items():
                 self._positions.complete_reset(tp, generations[tp], info.offset)
             for link in self._links.values():
                 link.touch()
-            self._buffer.on_ready()
+            self.on_ready()
 
     async def close(self) -> None:
         """Ends every link. Idempotent."""
         self._closed = True
+        self._cluster.unsubscribe(self.touch)
         if self._timer is not None:
             self._timer.cancel()
         if self._looking_up is not None:
             self._looking_up.cancel()
             await asyncio.gather(self._looking_up, return_exceptions=True)
         links, self._links = list(self._links.values()), {}
-        await asyncio.gather(*(link.close() for link in links))
+        await asyncio.gather(*self._closing, *(link.close() for link in links))
 
     def statistics(self) -> FetchStatistics:
         return FetchStatistics(**self._counts)

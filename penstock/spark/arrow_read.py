@@ -8,6 +8,7 @@ with its own, names, order, types and time zone included, and crashes later on a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,10 +18,20 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.errors import OffsetOutOfRangeError
+from penstock.client.decode import decode_good
+from penstock.client.raw_buffer import RawBuffer
+from penstock.errors import (
+    OffsetOutOfRangeError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.record.arrow import ArrowColumns, to_arrow_columns
+from penstock.record.batch import iter_headers
 from penstock.spark.log_client import LogClient
 from penstock.spark.planning import OffsetRange, report_loss
+
+logger = logging.getLogger("penstock.spark")
 
 GATHER_BYTES = 1024 * 1024
 """Fetched pieces are joined up to this size before they are decoded."""
@@ -32,11 +43,12 @@ TIMESTAMP_MAX_MS = (2**63 - 1) // 1000
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """How a range is read; picklable."""
+    """How a range is read; picklable. The batches that begin at `skipped` offsets are passed over if they are bad."""
 
     schema: StructType
     fail_on_data_loss: bool = True
     check_crcs: bool = True
+    skipped: frozenset[int] = frozenset()
 
     @property
     def wants_headers(self) -> bool:
@@ -46,43 +58,92 @@ class ReadSettings:
 def read_range(client: LogClient, span: OffsetRange, settings: ReadSettings) -> Iterator[Any]:
     """Every record of the range once, in order, as pyarrow.RecordBatch."""
     shape = BatchShape(span, to_arrow_schema(settings.schema, timezone="UTC"))
-    for data in gather(_fetch(client, span, settings.fail_on_data_loss)):
-        columns = to_arrow_columns(
-            data,
-            from_offset=span.lo,
+    for buffer in gather(_fetch(client, span, settings)):
+        for columns in _decode(buffer, span, settings):
+            yield from shape.record_batches(columns)
+
+
+def _decode(buffer: RawBuffer, span: OffsetRange, settings: ReadSettings) -> Iterator[ArrowColumns]:
+    """All records of the buffer; a batch that cannot be decoded comes after what is good before it, as an error."""
+
+    def decoder(records: bytes, from_offset: int) -> ArrowColumns:
+        return to_arrow_columns(
+            records,
+            from_offset=from_offset,
             to_offset=span.hi,
             check_crc=settings.check_crcs,
             include_headers=settings.wants_headers,
         )
-        yield from shape.record_batches(columns)
+
+    while buffer.records:
+        columns, next_offset, size_bytes, bad = decode_good(*buffer, decoder)
+        yield columns
+        if bad is not None:
+            _pass_over(span, settings, (bad.offset, bad.next_offset), bad.why)
+            next_offset, size_bytes = bad.next_offset, size_bytes + bad.size_bytes
+        buffer = RawBuffer(buffer.records[size_bytes:], next_offset, buffer.next_offset)
 
 
-def _fetch(client: LogClient, span: OffsetRange, fail_on_data_loss: bool) -> Iterator[bytes]:
-    """The range's raw batches; if retention has passed `lo` meanwhile, from the log start, where the user allows it."""
+def _pass_over(span: OffsetRange, settings: ReadSettings, bounds: tuple[int, int], why: str) -> None:
+    """Logs a bad batch that the user has named; any other is an error."""
+    tp, (offset, next_offset) = span.topic_partition, bounds
+    if offset not in settings.skipped:
+        remedy = f'name it in the option skipUndecodable={{"{tp.topic}": {{"{tp.partition}": [{offset}]}}}}'
+        raise UndecodableBatchError(tp, bounds, why, remedy)
+    logger.warning("%s: offsets [%d, %d) are skipped (skipUndecodable): %s", tp, offset, next_offset, why)
+
+
+def _fetch(client: LogClient, span: OffsetRange, settings: ReadSettings) -> Iterator[RawBuffer]:
+    """The range's raw batches; what is gone meanwhile is left out where the user allows it."""
     while span.size:
         try:
-            yield from client.fetch(span.topic_partition, span.lo, span.hi)
+            for buffer in client.fetch(span):
+                yield buffer
+                span = replace(span, lo=min(buffer.next_offset, span.hi))
             return
         except OffsetOutOfRangeError as error:
             if error.log_start_offset <= span.lo:
                 raise
             gone = f"[{span.lo}, {min(error.log_start_offset, span.hi)})"
-            report_loss(f"{span.topic_partition}: offsets {gone} were deleted while they were read", fail_on_data_loss)
+            what = f"{span.topic_partition}: offsets {gone} were deleted while they were read"
+            report_loss(what, settings.fail_on_data_loss)
             span = replace(span, lo=min(error.log_start_offset, span.hi))
+        except (TopicRecreatedError, UnknownTopicOrPartitionError) as error:
+            report_loss(f"{span}: the topic was deleted while it was read: {error}", settings.fail_on_data_loss)
+            return
+        except UndecodableBatchError as error:
+            _pass_over(span, settings, (error.offset, error.next_offset), error.why)
+            span = replace(span, lo=min(error.next_offset, span.hi))
 
 
-def gather(pieces: Iterator[bytes], wanted_bytes: int = GATHER_BYTES) -> Iterator[bytes]:
-    """Joins small pieces; a large one passes uncopied."""
-    waiting: list[bytes] = []
+def gather(pieces: Iterator[RawBuffer], wanted_bytes: int = GATHER_BYTES) -> Iterator[RawBuffer]:
+    """Joins small pieces; a large one passes uncopied. A piece that begins below its start offset (the cleaner has
+    stretched its first batch meanwhile) is never joined to what is before it: it would bring records twice."""
+    waiting: list[RawBuffer] = []
     size = 0
     for piece in pieces:
+        if waiting and (
+            piece.from_offset != waiting[-1].next_offset or _first_offset(piece.records) < piece.from_offset
+        ):
+            yield _joined(waiting)
+            waiting, size = [], 0
         waiting.append(piece)
-        size += len(piece)
+        size += len(piece.records)
         if size >= wanted_bytes:
-            yield waiting[0] if len(waiting) == 1 else b"".join(waiting)
+            yield _joined(waiting)
             waiting, size = [], 0
     if waiting:
-        yield b"".join(waiting)
+        yield _joined(waiting)
+
+
+def _first_offset(records: bytes) -> int:
+    return next((header.base_offset for _, header in iter_headers(records)), 0)
+
+
+def _joined(pieces: list[RawBuffer]) -> RawBuffer:
+    if len(pieces) == 1:
+        return pieces[0]
+    return RawBuffer(b"".join(p.records for p in pieces), pieces[0].from_offset, pieces[-1].next_offset)
 
 
 @dataclass(slots=True)

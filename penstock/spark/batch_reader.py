@@ -71,5 +71,6 @@ def read_partition(client: LogClient, span: OffsetRange, options: SourceOptions,
     """The rows of one range. Imports numpy and pyarrow, and so belongs to executors."""
     from penstock.spark.arrow_read import ReadSettings, read_range
 
-    settings = ReadSettings(schema, options.fail_on_data_loss, bool(options.client.get("check_crcs", True)))
+    skipped = options.skip_undecodable.get(span.topic_partition, frozenset())
+    settings = ReadSettings(schema, options.fail_on_data_loss, bool(options.client.get("check_crcs", True)), skipped)
     return read_range(client, span, settings)

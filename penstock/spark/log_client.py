@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from penstock.client.raw_buffer import RawBuffer
 from penstock.errors import UnknownTopicOrPartitionError
+from penstock.spark.planning import OffsetRange
 from penstock.types import NO_EPOCH, TopicPartition
 
 if TYPE_CHECKING:
@@ -58,8 +60,8 @@ class LogClient(Protocol):
         """The offset at each time or sentinel of penstock.types."""
         ...
 
-    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
-        """Whole batches that cover the range; the first may begin before it, the last end behind it."""
+    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+        """Whole batches that cover the range; each may begin below its own start offset and end above its range."""
         ...
 
 
@@ -89,9 +91,8 @@ class PenstockLogClient:
         answers = self._get_admin().list_offsets(at_ms)
         return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
 
-    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
-        for buffer in self._get_consumer().fetch_raw(tp.topic, tp.partition, from_offset, to_offset):
-            yield buffer.records
+    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+        return self._get_consumer().fetch_raw(span.topic, span.partition, span.lo, span.hi, span.topic_id)
 
     def _get_admin(self) -> Admin:
         if self._admin is None:

@@ -34,6 +34,7 @@ SOURCE_NAMES = (
     "endingOffsetsByTimestamp",
     "endingTimestamp",
     "failOnDataLoss",
+    "skipUndecodable",
     "includeHeaders",
     "minPartitions",
     "maxRecordsPerPartition",
@@ -61,6 +62,19 @@ class Subscription:
         """Whether a topic of the cluster belongs to a pattern."""
         return re.fullmatch(self.pattern, topic) is not None
 
+    def names(self, tp: TopicPartition) -> bool:
+        """Whether the partition would be read if it existed."""
+        if self.pattern:
+            return self.wants(tp.topic)
+        return tp in self.partitions if self.partitions else tp.topic in self.topics
+
+    def __str__(self) -> str:
+        if self.pattern:
+            return f"subscribePattern={self.pattern}"
+        if self.partitions:
+            return f"assign={', '.join(map(str, self.partitions))}"
+        return f"subscribe={','.join(self.topics)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -72,6 +86,7 @@ class SourceOptions:
     ending: Boundary
     starting_offsets_file: str = ""
     fail_on_data_loss: bool = True
+    skip_undecodable: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     include_headers: bool = False
     min_partitions: int = 0
     max_records_per_partition: int = 0
@@ -102,6 +117,7 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         ending=_ending(given),
         starting_offsets_file=given.get("startingoffsetsfile", ""),
         fail_on_data_loss=_flag(given, "failOnDataLoss", True),
+        skip_undecodable=_skipped(given.get("skipundecodable", "{}")),
         include_headers=_flag(given, "includeHeaders", False),
         min_partitions=_count(given, "minPartitions"),
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
@@ -185,6 +201,18 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
     if not partitions or any(tp.partition < 0 for tp in partitions):
         raise ConfigError(f'option assign={text!r} must be JSON like {{"topic": [0, 1]}}')
     return tuple(sorted(set(partitions)))
+
+
+def _skipped(text: str) -> dict[TopicPartition, frozenset[int]]:
+    try:
+        found = {
+            TopicPartition(topic, int(partition)): frozenset(map(int, offsets))
+            for topic, partitions in json.loads(text).items()
+            for partition, offsets in partitions.items()
+        }
+    except (ValueError, AttributeError, TypeError):
+        raise ConfigError(f'option skipUndecodable={text!r} must be JSON like {{"topic": {{"0": [42]}}}}') from None
+    return found
 
 
 def _starting(given: Mapping[str, str], default: str) -> Boundary:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from penstock.client.raw_buffer import RawBuffer
+from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.spark.log_client import OffsetAt, TopicView
+from penstock.spark.planning import OffsetRange
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 
@@ -59,6 +61,12 @@ class FakeLogClient:
         log.batches.append((log.end, log.end + count, timestamp_ms, data))
         log.end += count
 
+    def append_bytes(self, topic: str, partition: int, batch: Callable[[int], bytes], count: int) -> None:
+        """What `batch` makes of the log's end, as it is."""
+        log = self.logs[TopicPartition(topic, partition)]
+        log.batches.append((log.end, log.end + count, 1000, batch(log.end)))
+        log.end += count
+
     def append_compacted(self, topic: str, partition: int, deltas: list[int], size: int) -> None:
         """One batch that had `size` records, of which compaction has left these; perhaps none."""
         log = self.logs[TopicPartition(topic, partition)]
@@ -103,11 +111,14 @@ class FakeLogClient:
         late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
         return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
 
-    def fetch(self, tp: TopicPartition, from_offset: int, to_offset: int) -> Iterator[bytes]:
+    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+        tp, from_offset, to_offset = span.topic_partition, span.lo, span.hi
+        if span.topic_id != self.ids[span.topic]:
+            raise TopicRecreatedError(*tp, expected_id=span.topic_id, found_id=self.ids[span.topic])
         self.fetched.append((tp, from_offset, to_offset))
         log = self.logs[tp]
         if from_offset < log.start:
             raise OffsetOutOfRangeError("below", log_start_offset=log.start, log_end_offset=log.end)
         for base, end, _, data in log.batches:
             if end > from_offset and base < to_offset:
-                yield data
+                yield RawBuffer(data, max(base, from_offset), end)

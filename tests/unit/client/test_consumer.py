@@ -9,9 +9,9 @@ import pytest
 from penstock import Consumer, ConsumerRecord, Producer, TopicPartition
 from penstock.errors import (
     ClientClosedError,
-    CorruptMessageError,
     LogTruncationError,
     OffsetOutOfRangeError,
+    UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
 from penstock.record.builder import build_batch
@@ -262,7 +262,7 @@ def test_a_damaged_batch_is_an_error_unless_checks_are_off(cluster: FakeCluster)
     cluster.append("t", 0, bytes(damaged))
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([T0])
-        with pytest.raises(CorruptMessageError, match="checksum"):
+        with pytest.raises(UndecodableBatchError, match="checksum"):
             read(consumer, 1)
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", check_crcs=False) as consumer:
         consumer.assign([T0])

@@ -124,7 +124,7 @@ def test_an_empty_batch_moves_what_is_fetched_next_and_its_epoch() -> None:
     answer = FetchResult(*T0, None, 10, 0, empty, None, 5)
     (effect,) = positions.on_result(answer, 0)
 
-    assert effect == Deliver(T0, positions.states[T0].generation, empty, 10)
+    assert effect == Deliver(T0, positions.states[T0].generation, empty, 5, 10)
     assert (positions.states[T0].fetch_offset, positions.states[T0].last_fetched_epoch) == (10, 4)
 
 

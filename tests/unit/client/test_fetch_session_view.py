@@ -33,7 +33,7 @@ def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
     signals: list[int] = []
     buffer.on_room = lambda: signals.append(buffer.used_bytes)
     for _ in range(4):
-        buffer.put(Deliver(A, 1, b"x" * 250, 1))
+        buffer.put(Deliver(A, 1, b"x" * 250, 0, 1))
     assert buffer.is_full
     buffer.take()
     assert signals == [750] and not buffer.is_full
@@ -43,8 +43,8 @@ def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
 
 def test_an_item_put_back_is_the_next_again() -> None:
     buffer = FetchBuffer(1_000)
-    buffer.put(Deliver(A, 1, b"1", 1))
-    buffer.put(Deliver(A, 1, b"2", 2))
+    buffer.put(Deliver(A, 1, b"1", 0, 1))
+    buffer.put(Deliver(A, 1, b"2", 1, 2))
     first = buffer.take()
     assert first is not None
     buffer.put_back(first)

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from penstock.client.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
 from penstock.client.metadata_cache import MetadataCache
+from penstock.client.partition_state import Place
 from penstock.client.positions import Deliver, FindLeader, LookUpReset, Positions, Report
 from penstock.client.retry import Backoff
 from penstock.errors import (
@@ -16,6 +19,9 @@ from penstock.errors import (
     LogTruncationError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.record.builder import build_batch
@@ -24,10 +30,10 @@ from penstock.types import EARLIEST_TIMESTAMP, EpochEndOffset, LeaderHint, Topic
 TP = TopicPartition("t", 0)
 
 
-def cache() -> MetadataCache:
+def cache(topic_id: str = "id") -> MetadataCache:
     found = MetadataCache()
     partition = PartitionInfo(0, 1, 3, 0, (1,), (1,))
-    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", "id", (partition,)),), 0), 0)
+    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, (partition,)),), 0), 0)
     return found
 
 
@@ -35,6 +41,7 @@ def positions(reset: str = "none", offset: int = 10) -> Positions:
     made = Positions(reset, Backoff(100, 1_000))
     made.assign([TP])
     made.seek(TP, offset)
+    made.on_metadata(cache(), 0)
     return made
 
 
@@ -72,6 +79,7 @@ def test_out_of_range_without_a_policy_is_reported_with_both_bounds() -> None:
     assert "offset 99" in str(report.error) and "5 to 20" in str(report.error)
     assert made.wanted(1, cache(), 1_000, 0) == {}
     made.seek(TP, 5)
+    made.on_metadata(cache(), 0)
     assert TP in made.wanted(1, cache(), 1_000, 0)
 
 
@@ -151,7 +159,7 @@ def test_damage_that_does_not_pass_is_reported() -> None:
     for now_ms in range(0, 50_000, 10_000):
         effects = made.on_result(result(records=batch()[:-1]), now_ms)
     (report,) = effects
-    assert isinstance(report, Report) and isinstance(report.error, CorruptMessageError)
+    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
     assert made.states[TP].halted
 
 
@@ -162,3 +170,76 @@ def test_partitions_that_stay_assigned_keep_their_position() -> None:
     assert made.states[TP].position == 10 and made.states[other].position == -1
     made.assign([other])
     assert TP not in made.states
+
+
+def test_a_damaged_header_behind_good_batches_costs_only_itself() -> None:
+    made = positions()
+    broken = bytearray(batch(13))
+    broken[16] = 9  # the magic
+    (deliver,) = made.on_result(result(records=batch() + bytes(broken)), 0)
+    assert deliver == Deliver(TP, made.states[TP].generation, batch(), 10, 13)
+    effects = [made.on_result(result(13, records=bytes(broken)), now_ms) for now_ms in range(0, 50_000, 10_000)]
+    (report,) = effects[-1]
+    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
+    assert (report.error.partition, report.error.offset) == (0, 13) and made.states[TP].position == 10
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"error": OffsetOutOfRangeError("x", log_start_offset=20, log_end_offset=90)},
+        {"diverging_epoch": EpochEndOffset(1, 5)},
+    ],
+)
+def test_a_reset_waits_until_the_user_has_what_was_fetched_before(lost: dict[str, Any]) -> None:
+    made = positions("earliest")
+    made.on_result(result(records=batch()), 0)
+    state = made.states[TP]
+    generation = state.generation
+
+    assert made.on_result(result(13, **lost), 0) == []
+    assert (state.generation, state.position) == (generation, 10)
+    assert made.wanted(1, cache(), 1_000, 0) == {}, "it is not asked at once again"
+
+    state.read = Place(generation, 13)
+    (effect,) = made.on_result(result(13, **lost), 1_000)
+    assert isinstance(effect, LookUpReset) and state.generation != generation
+
+
+def test_what_an_older_generation_has_read_moves_no_position() -> None:
+    made = positions()
+    old = made.states[TP].generation
+    made.seek(TP, 50)
+    made.states[TP].read = Place(old, 13)  # a poll that ends while the loop resets
+    assert made.states[TP].position == 50
+
+
+def test_a_position_is_not_used_for_another_topic_of_the_same_name() -> None:
+    made = positions("none")
+    (report,) = made.on_metadata(cache("other"), 0)
+    assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
+    assert (report.error.expected_id, report.error.found_id) == ("id", "other")
+    assert made.wanted(1, cache("other"), 1_000, 0) == {}
+    made.seek(TP, 0)
+    made.on_metadata(cache("other"), 0)
+    assert made.wanted(1, cache("other"), 1_000, 0)[TP].topic_id == "other"
+
+
+def test_with_a_policy_a_topic_made_anew_is_read_where_the_policy_says() -> None:
+    made = positions("earliest")
+    made.on_result(result(records=batch()), 0)
+    assert made.on_metadata(cache("other"), 0) == [], "what was fetched of the old topic comes first"
+    assert made.wanted(1, cache("other"), 1_000, 5_000) == {}
+    made.states[TP].read = Place(made.states[TP].generation, 13)
+    (effect,) = made.on_metadata(cache("other"), 1_000)
+    assert isinstance(effect, LookUpReset) and "deleted and created again" in effect.why
+    (state,) = made.unresolved()
+    made.complete_reset(TP, state.generation, 0)
+    assert made.wanted(1, cache("other"), 1_000, 1_000)[TP].topic_id == "other"
+
+
+def test_a_topic_id_that_the_leader_does_not_know_is_asked_again_after_a_refresh() -> None:
+    made = positions()
+    assert made.on_result(result(error=UnknownTopicIdError()), 0) == [FindLeader(hinted=False)]
+    assert made.on_metadata(cache(), 0) == []
+    assert TP in made.wanted(1, cache(), 1_000, 10_000)

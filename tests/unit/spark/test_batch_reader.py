@@ -12,7 +12,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from penstock.client.raw_buffer import RawBuffer
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
+from penstock.record.builder import build_batch
 from penstock.spark import arrow_read
 from penstock.spark.arrow_read import ReadSettings, read_range
 from penstock.spark.batch_reader import PenstockBatchReader
@@ -174,14 +176,18 @@ def test_readers_and_partitions_survive_pickling(client: FakeLogClient) -> None:
 
 def test_long_buffers_become_batches_of_bounded_size(client: FakeLogClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_read, "ROWS_MAX", 40)
-    span = OffsetRange("orders", "id", 0, 0, 100)
+    span = OffsetRange("orders", "id-of-orders", 0, 0, 100)
     batches = list(read_range(client, span, ReadSettings(source_schema(False))))
     assert [batch.num_rows for batch in batches] == [40, 40, 20]
     assert pa.Table.from_batches(batches)["offset"].to_pylist() == list(range(100))
 
 
 def test_small_pieces_are_gathered_before_they_are_decoded() -> None:
-    assert list(arrow_read.gather(iter([b"a", b"bc", b"d", b"efgh", b"i"]), 3)) == [b"abc", b"defgh", b"i"]
+    batches = [build_batch([b"v"], timestamps_ms=0, base_offset=offset) for offset in range(5)]
+    pieces = [RawBuffer(batch, offset, offset + 1) for offset, batch in enumerate(batches)]
+    found = list(arrow_read.gather(iter(pieces), 2 * len(batches[0])))
+    joined = [(b"".join(batches[low:high]), low, high) for low, high in ((0, 2), (2, 4), (4, 5))]
+    assert found == joined
 
 
 def test_times_beyond_what_spark_counts_are_cut() -> None:

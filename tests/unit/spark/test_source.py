@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.spark import log_client as log_client_module
 from penstock.spark.log_client import PenstockLogClient, TopicView, log_client
+from penstock.spark.planning import OffsetRange
 from penstock.spark.source import PenstockDataSource
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -85,7 +86,8 @@ def test_the_client_asks_a_cluster_what_planning_needs() -> None:
         assert client.describe(["orders", "nope"]) == {"orders": TopicView("orders", "id-of-orders", 2)}
         assert client.list_offsets({tp: LATEST_TIMESTAMP})[tp].offset == 50
         assert client.list_offsets({tp: EARLIEST_TIMESTAMP})[tp].offset == 0
-        columns = [to_arrow_columns(data, from_offset=7, to_offset=20) for data in client.fetch(tp, 7, 20)]
+        pieces = client.fetch(OffsetRange("orders", "id-of-orders", 1, 7, 20))
+        columns = [to_arrow_columns(p.records, from_offset=p.from_offset, to_offset=20) for p in pieces]
         assert [offset for part in columns for offset in part.offsets] == list(range(7, 20))
         assert "PenstockLogClient(127.0.0.1" in repr(client)
 

@@ -1,0 +1,95 @@
+"""What a reader knows of one partition: where it stands, what it asks for, what stopped it.
+
+Two threads use a state: the loop fetches, the user's thread takes. Each field has one writer, so no lock is needed: the
+loop begins generations (`start`), the user's thread says how far it has read in one (`read`) and where it had to stop
+(`failed`). Pure; what changes a state is in positions.py and reader.py.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import PenstockError
+from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
+
+
+class Place(NamedTuple):
+    """An offset within one generation of a partition."""
+
+    generation: int
+    offset: int
+
+
+class Failed(NamedTuple):
+    """The user's thread met this error in this generation; nothing behind it is handed over."""
+
+    generation: int
+    error: PenstockError
+
+
+class PartitionState:
+    """One assigned partition. `read` and `failed` are written by the user's thread, all else by the loop."""
+
+    __slots__ = (
+        "end_offset",
+        "failed",
+        "failures",
+        "fetch_offset",
+        "halted",
+        "high_watermark",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "not_before_ms",
+        "read",
+        "reset_timestamp",
+        "start",
+        "topic_id",
+        "topic_partition",
+        "unknown_since_ms",
+    )
+
+    def __init__(self, tp: TopicPartition, generation: int) -> None:
+        self.topic_partition = tp
+        self.topic_id = ""  # the topic that the position belongs to; empty until the metadata tells it
+        self.start = Place(generation, NO_OFFSET)  # where this generation begins; the newest counts
+        self.read = self.start  # how far the user has got; counts while its generation is the newest
+        self.failed: Failed | None = None  # counts while its generation is the newest
+        self.fetch_offset = NO_OFFSET
+        self.end_offset: int | None = None  # nothing from here on is asked for
+        self.last_fetched_epoch = NO_EPOCH
+        self.reset_timestamp: int | None = None  # a sentinel or a time: the position is to be looked up
+        self.halted = False  # an error was reported; nothing is fetched until a seek
+        self.high_watermark = NO_OFFSET
+        self.log_start_offset = NO_OFFSET
+        self.not_before_ms = 0
+        self.failures = 0
+        self.unknown_since_ms: int | None = None
+
+    @property
+    def generation(self) -> int:
+        return self.start.generation
+
+    @property
+    def position(self) -> int:
+        """The next offset that the user gets; -1 while it is not known."""
+        start, read = self.start, self.read
+        return read.offset if read.generation == start.generation else start.offset
+
+    @property
+    def failure(self) -> PenstockError | None:
+        """What stopped the user here; a seek goes past it."""
+        failed = self.failed
+        return failed.error if failed is not None and failed.generation == self.generation else None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether an error ended fetching until the next seek."""
+        return self.halted or self.failure is not None
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all that is wanted of a bounded range was fetched."""
+        return self.end_offset is not None and self.fetch_offset >= self.end_offset
+
+    def __repr__(self) -> str:
+        return f"PartitionState({self.topic_partition}, position={self.position}, fetch_offset={self.fetch_offset})"
