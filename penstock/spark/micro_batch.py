@@ -7,18 +7,29 @@ is).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from penstock.spark.log_client import LogClient
+from penstock.spark.options import Subscription
 from penstock.spark.planning import OffsetRange, clamp_to_log, report_loss, share
 from penstock.spark.positions import Position, Positions, positions_of
 from penstock.spark.topics import earliest, latest
 from penstock.types import TopicPartition
 
 
-def advance(
-    client: LogClient, start: Positions, target: Positions, max_rows: int, fail_on_data_loss: bool
-) -> Positions:
+class Limits(NamedTuple):
+    """What the options say about a micro-batch."""
+
+    subscription: Subscription
+    max_rows: int
+    fail_on_data_loss: bool
+
+
+def advance(client: LogClient, start: Positions, target: Positions, limits: Limits) -> Positions:
     """The end of the next micro-batch: `target`, or less of it when more than `max_rows` (0: no limit) are waiting."""
-    _report_gone(start, target, fail_on_data_loss)
+    _, max_rows, fail_on_data_loss = limits
+    _report_gone(start, target, limits)
     begins = _begins(client, start, target)
     lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
     for tp, lag in lags.items():
@@ -40,15 +51,23 @@ def advance(
     return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
 
 
-def _report_gone(start: Positions, target: Positions, fail_on_data_loss: bool) -> None:
+def _report_gone(start: Positions, target: Positions, limits: Limits) -> None:
     for name, topic in start.topics.items():
         now = target.topic_id(name)
-        if not now:
-            report_loss(f"topic {name!r} was deleted", fail_on_data_loss)
-        elif now != topic.topic_id:
+        dropped = [tp for p in topic.partitions if not limits.subscription.names(tp := TopicPartition(name, p))]
+        if dropped:
+            report_loss(
+                f"the checkpoint has offsets of {', '.join(map(str, dropped))}, which the query does not read any more"
+                f" ({limits.subscription}); what was written there since would be left out. Name it again, or begin"
+                " with a new checkpointLocation",
+                limits.fail_on_data_loss,
+            )
+        elif not now:
+            report_loss(f"topic {name!r} was deleted", limits.fail_on_data_loss)
+        elif not start.same_topic(target, name):
             report_loss(
                 f"topic {name!r} was deleted and created again (its id is {now}, not {topic.topic_id})",
-                fail_on_data_loss,
+                limits.fail_on_data_loss,
             )
 
 
@@ -66,7 +85,7 @@ def _begins(client: LogClient, start: Positions, target: Positions) -> dict[Topi
 
 
 def _same_topic(start: Positions, end: Positions, tp: TopicPartition) -> bool:
-    return start.topic_id(tp.topic) == end.topic_id(tp.topic)
+    return start.same_topic(end, tp.topic)
 
 
 def _went_back(start: Positions, end: Positions, tp: TopicPartition) -> bool:
@@ -96,8 +115,8 @@ def _existing(client: LogClient, spans: list[OffsetRange], fail_on_data_loss: bo
     found = []
     for span in spans:
         view = views.get(span.topic)
-        if view is not None and view.topic_id == span.topic_id and span.partition < view.partition_count:
-            found.append(span)
+        if view is not None and span.topic_id in ("", view.topic_id) and span.partition < view.partition_count:
+            found.append(replace(span, topic_id=view.topic_id))
         else:
             what = "does not exist any more" if view is None else "is not the topic that this range was planned for"
             report_loss(f"{span}: topic {span.topic!r} {what}", fail_on_data_loss)

@@ -4,8 +4,9 @@
 
 For each partition: the next offset to read, the leader epoch in which it was seen and, only where a partition is new in
 this offset, the offset at which reading it begins. The topic's id tells a topic from another of the same name that was
-made after it was deleted. Everything that planning needs is in here, because after a restart Spark asks for
-`partitions(start, end)` before anything else. Pure.
+made after it was deleted; where the id is missing, any topic of that name is taken for the one that was meant.
+Everything that planning needs is in here, because after a restart Spark asks for `partitions(start, end)` before
+anything else. Pure.
 """
 
 from __future__ import annotations
@@ -47,9 +48,14 @@ class Positions:
         return topic.partitions.get(tp.partition) if topic is not None else None
 
     def topic_id(self, topic: str) -> str:
-        """Empty when the topic is not in here."""
+        """Empty when it is not known."""
         found = self.topics.get(topic)
         return found.topic_id if found is not None else ""
+
+    def same_topic(self, other: Positions, topic: str) -> bool:
+        """Whether both speak of the same topic of that name. An id that was not written counts as the same."""
+        mine, theirs = self.topic_id(topic), other.topic_id(topic)
+        return not mine or not theirs or mine == theirs
 
     def items(self) -> Iterator[tuple[TopicPartition, Position]]:
         for name, topic in self.topics.items():
@@ -58,9 +64,9 @@ class Positions:
 
     def same_places(self, other: Positions) -> bool:
         """Whether nothing has moved, whatever became of leader epochs."""
-        return {(tp, p.offset, self.topic_id(tp.topic)) for tp, p in self.items()} == {
-            (tp, p.offset, other.topic_id(tp.topic)) for tp, p in other.items()
-        }
+        return {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()} and all(
+            self.same_topic(other, topic) for topic in self.topics
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As Spark stores it; in one order, because Spark compares the text."""
@@ -100,5 +106,5 @@ def _position_json(position: Position) -> list[int]:
 
 def _topic_positions(data: Mapping[str, Any]) -> TopicPositions:
     return TopicPositions(
-        str(data["id"]), {int(p): Position(*map(int, values)) for p, values in data["partitions"].items()}
+        str(data.get("id", "")), {int(p): Position(*map(int, values)) for p, values in data["partitions"].items()}
     )

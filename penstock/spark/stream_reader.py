@@ -29,7 +29,7 @@ from penstock.errors import ConfigError
 from penstock.spark.batch_reader import client_for, read_partition
 from penstock.spark.boundary import Kind
 from penstock.spark.log_client import LogClient
-from penstock.spark.micro_batch import advance, planned_ranges
+from penstock.spark.micro_batch import Limits, advance, planned_ranges
 from penstock.spark.options import SourceOptions
 from penstock.spark.planning import split
 from penstock.spark.positions import Position, Positions, positions_of
@@ -77,7 +77,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._target or self._latest()
         self._seen = latest
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
-        end = advance(self._client(), begin, latest, max_rows, self._options.fail_on_data_loss)
+        limits = Limits(self._options.subscription, max_rows, self._options.fail_on_data_loss)
+        end = advance(self._client(), begin, latest, limits)
         return start if end.same_places(begin) else end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:

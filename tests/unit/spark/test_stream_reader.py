@@ -203,6 +203,34 @@ def test_a_topic_made_again_between_plan_and_restart_is_not_read_for_the_old_one
         reader(client).partitions(start, end)
 
 
+def test_a_subscription_that_names_other_topics_is_not_taken_for_a_deletion(client: FakeLogClient) -> None:
+    client.create("bills", 1)
+    client.append("bills", 0, 3)
+    one = reader(client, subscribe="orders,bills")
+    _, at = run_all(one, one.initialOffset())
+    client.append("bills", 0, 2)
+    with pytest.raises(DataLossError, match=r"has offsets of orders-0, orders-1, .* does not read any more") as caught:
+        run_all(reader(client, subscribe="bills"), at)
+    assert "subscribe=bills" in str(caught.value) and "deleted" not in str(caught.value)
+    batches, _ = run_all(reader(client, subscribe="bills", failOnDataLoss="false"), at)
+    assert batches == [[(0, 3), (0, 4)]]
+    client.delete("orders")
+    with pytest.raises(DataLossError, match="topic 'orders' was deleted"):
+        run_all(reader(client, subscribePattern="orders|bills"), at)
+
+
+def test_a_checkpoint_without_topic_ids_is_read_on(client: FakeLogClient) -> None:
+    one = reader(client)
+    _, at = run_all(one, one.initialOffset())
+    for topic in at["topics"].values():
+        del topic["id"]
+    assert one.latestOffset(at, ReadAllAvailable()) == at
+    client.append("orders", 0, 5)
+    batches, after = run_all(reader(client), at)
+    assert batches == [[(0, offset) for offset in range(90, 95)]]
+    assert after["topics"]["orders"]["id"] == "id-of-orders"
+
+
 def test_a_topic_that_never_was_is_an_error(client: FakeLogClient) -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="'nope' does not exist"):
         reader(client, subscribe="nope").initialOffset()
