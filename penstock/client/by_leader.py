@@ -1,7 +1,8 @@
 """Asks the leader of each partition something, until every one has answered: what ListOffsets and DeleteRecords share.
 
 Questions are put together by leader; what fails with a retriable error is asked again after a metadata refresh, within
-the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once.
+the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once. A leader
+that is silent is left as soon as there is another one.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.client.channel import Connection
-from penstock.client.cluster import Cluster
+from penstock.client.cluster import SILENCE_MS, Cluster
 from penstock.errors import (
     ApiError,
     InvalidTopicError,
     LeaderNotAvailableError,
     NetworkError,
+    NotLeaderOrFollowerError,
     RequestTimedOutError,
     TimedOutError,
     UnknownServerError,
@@ -125,7 +127,9 @@ async def _ask(
     cluster: Cluster, node: int, questions: list[Question[W]], call: LeaderCall[W, R], left_ms: int
 ) -> Sequence[Answer[R]] | ApiError:
     try:
-        answers = await call(cluster.require_leader_endpoint(node), questions, left_ms)
+        connection = cluster.require_leader_endpoint(node)
+        asked = asyncio.ensure_future(call(connection, questions, left_ms))
+        answers = await _answer_or_another_leader(cluster, node, questions, asked)
     except ApiError as error:
         if not error.retriable:
             raise
@@ -133,6 +137,27 @@ async def _ask(
     if len(answers) != len(questions):
         return UnknownServerError(f"node {node} answered for {len(answers)} of {len(questions)} partitions")
     return answers
+
+
+async def _answer_or_another_leader(
+    cluster: Cluster, node: int, questions: list[Question[W]], asked: asyncio.Future[Sequence[Answer[R]]]
+) -> Sequence[Answer[R]]:
+    """A leader that is silent may hang: others are asked who leads now, and it is left once there is a newer leader."""
+    try:
+        while True:
+            done, _ = await asyncio.wait((asked,), timeout=SILENCE_MS / 1000)
+            if done:
+                return asked.result()
+            for question in questions:
+                leader = cluster.cache.leader(question.partition)
+                if leader is not None and leader != (node, question.leader_epoch):
+                    raise NotLeaderOrFollowerError(
+                        f"node {node} was silent, and does not lead {question.partition} now"
+                    )
+            endpoint = cluster.cache.endpoint(node)
+            cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
+    finally:
+        asked.cancel()
 
 
 def _take(cluster: Cluster, answer: Answer[R], found: dict[TopicPartition, R]) -> ApiError | None:

@@ -114,7 +114,8 @@ class Fetcher:
     def on_silent(self, node_id: int) -> None:
         self._counts["silences"] += 1
         logger.debug("node %d is silent: asking others who leads", node_id)
-        self._cluster.refresh_soon()
+        endpoint = self._cluster.cache.endpoint(node_id)
+        self._cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
 
     def _do(self, effects: Iterable[Effect]) -> None:
         is_ready = False

@@ -8,7 +8,7 @@ nothing ever comes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 
 from penstock.client.config import consumer_config
@@ -86,6 +86,7 @@ class ScriptedCluster:
         self.calls: list[tuple[int, FetchCall]] = []
         self.cancelled: list[int] = []
         self.refreshes = 0
+        self.besides: set[Endpoint] = set()  # whom not to ask
         self.on_refresh: Callable[[], None] = lambda: None
         self.clock, self.backoff, self.cache = SystemClock(), Backoff(1, 1), MetadataCache()
         self.config = SimpleNamespace(request_timeout_ms=5_000)
@@ -136,8 +137,12 @@ class ScriptedCluster:
         made = SimpleNamespace(open_fetch=open_fetch, endpoint=Endpoint(f"host-{node_id}", 1))
         return self._connections.setdefault(node_id, made)
 
-    def refresh_soon(self) -> None:
+    def require_leader_endpoint(self, node_id: int) -> object:
+        return self.connection(node_id)
+
+    def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:
         self.refreshes += 1
+        self.besides.update(besides)
         self.on_refresh()
 
 

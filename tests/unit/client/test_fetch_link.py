@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from penstock.client import fetch_link
+from penstock.types import Endpoint
 from tests.support.scripted_fetch import HANGS, ScriptedCluster, raw_fetch
 
 
@@ -30,6 +31,7 @@ def test_on_silence_others_are_asked_and_the_new_leader_is_read() -> None:
     cluster.on_refresh = on_refresh
     assert asyncio.run(read(cluster)) == [10, 20, 30]
     assert {node for node, _ in cluster.calls} == {2}, "the hung node has swallowed its request"
+    assert cluster.besides == {Endpoint("host-1", 1)}
     assert 1 in cluster.cancelled, "the request to the hung node was left"
 
 

@@ -1,0 +1,62 @@
+"""Questions to leaders: a leader that is silent is left once there is another one; a slow one is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from penstock.client import by_leader
+from penstock.client.by_leader import Answer, Question, ask_leaders
+from penstock.errors import RequestTimedOutError
+from penstock.types import Endpoint
+from tests.support.scripted_fetch import TP, ScriptedCluster
+
+
+def test_a_silent_leader_is_left_as_soon_as_another_one_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_leader, "SILENCE_MS", 5)
+    cluster: Any = ScriptedCluster()
+    cluster.on_refresh = lambda: cluster.learn(leader=2, epoch=1)
+    asked = []
+
+    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+        asked.append((connection.endpoint.host, questions[0].leader_epoch))
+        if connection.endpoint.host == "host-1":
+            await asyncio.Event().wait()
+        return [Answer(q.partition, None, "found") for q in questions]
+
+    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+    assert asked == [("host-1", 0), ("host-2", 1)]
+    assert cluster.besides == {Endpoint("host-1", 1)}
+
+
+def test_a_leader_that_is_only_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_leader, "SILENCE_MS", 1)
+    cluster: Any = ScriptedCluster()
+    go_on = asyncio.Event()
+
+    def on_refresh() -> None:
+        if cluster.refreshes == 3:
+            go_on.set()
+
+    cluster.on_refresh = on_refresh
+
+    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+        await go_on.wait()
+        return [Answer(q.partition, None, "found") for q in questions]
+
+    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+
+
+def test_an_error_of_the_call_is_what_it_was() -> None:
+    cluster: Any = ScriptedCluster()
+    failures = [RequestTimedOutError("late")]
+
+    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+        if failures:
+            raise failures.pop()
+        return [Answer(q.partition, None, "found") for q in questions]
+
+    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
