@@ -34,6 +34,8 @@ NOTHING = (1 << 64) - 1
 NOT_ACKED, ACKED_SOMEWHERE = -1, -2
 """In an array of places; the second is an ack that may belong to either of two logs."""
 NO_LOG = -1
+GAP_MAX = 1_000_000
+"""An offset so far behind the last one is not remembered: a wrong offset must not cost memory."""
 VALUE_BYTES = 100
 
 
@@ -226,7 +228,7 @@ class Ledger:
             expected = max(expected, offset + 1)
             self._read += 1
             identity = self._identify(log, value, where)
-            if identity is None:
+            if identity is None or offset - len(known) > GAP_MAX:  # a gap is an anomaly already
                 continue
             if len(known) <= offset:
                 known.extend([NOTHING] * (offset + 1 - len(known)))

@@ -69,6 +69,12 @@ def test_an_offset_that_a_reader_went_past_is_a_skip_of_that_reader(reader: str)
     assert story.verdict(0, 1, 2, 3).anomalies == {f"{reader}-skip": 2}
 
 
+def test_an_offset_far_behind_the_end_is_a_skip_and_takes_no_memory() -> None:
+    story = Story(1)
+    story.read("poll", 0, offset=1 << 40)
+    assert story.verdict(0).anomalies == {"poll-skip": (1 << 40) - 1}
+
+
 def test_a_range_that_ends_short_without_an_error_is_a_skip() -> None:
     story = Story(4)
     story.ledger.begin_range("raw", story.log, 0, 1)
