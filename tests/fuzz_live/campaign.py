@@ -1,0 +1,322 @@
+"""One run against a live cluster: an honest client alone for a while, then beside attackers, and what it may say of it.
+
+Three node processes. The honest client's throughput without attacks is the measure of its throughput with them. Broken
+promises: an answer of UNKNOWN or INTERNAL, an accepted forgery, a node that ended, a quorum that decides nothing more,
+throughput below 80 % of the baseline, an ack that took more than 2 s, a record lost or skipped, a node's memory above
+its budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from penstock import Admin, Producer
+from penstock.errors import PenstockError
+from penstock.testing import Cluster, NodeFailedError
+from penstock.testing.layout import HOST, Layout, stored_layout
+from tests.fuzz_live.attacks import ATTACKS, BULK_PARTITIONS, BULK_TOPIC, Stage, draw_attacks
+from tests.fuzz_live.driver import Answers, Driver
+from tests.fuzz_live.honest import PARTITIONS
+from tests.fuzz_live.hostile import HONEST_TOPIC, TOPICS, Known
+from tests.support.campaign_directory import in_directory
+
+NODES = 3
+THROUGHPUT_MIN = 0.8
+ACK_S_MAX = 2.0
+WARM_UP_S = 3.0
+SAMPLE_S = 0.25
+ATTACK_TIMEOUT_S = 90.0
+END_TIMEOUT_S = 300.0
+LEARN_TIMEOUT_MS, PROBE_TIMEOUT_MS = 5_000, 15_000
+PROBE_TOPIC = "probe"
+UNPROBED = ("random-calls",)
+"""They come too often."""
+RESTARTS_MAX = 10
+BULK_RECORDS, BULK_RECORD_BYTES = 60, 700_000
+DETAILS_MAX = 3
+"""Of each broken promise; how often it was broken is counted."""
+CLUSTER_CONFIG: dict[str, object] = {
+    "log.retention.check.interval.ms": 10_000,
+    "log.segment.delete.delay.ms": 0,
+}
+FUZZ_TOPIC_CONFIG = {"retention.bytes": 16 << 20, "segment.bytes": 4 << 20}
+"""What attackers may write does not fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`attacks` by name; `memory_mib` is what a node may have resident."""
+
+    seed: int
+    minutes: float = 1.0
+    baseline_s: float = 60.0
+    attacks: Sequence[str] = tuple(ATTACKS)
+    memory_mib: int = 1_024
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came out; `directory` is kept when a promise was broken."""
+
+    config: Config
+    broken: Counter[str]
+    details: dict[str, list[str]]
+    attacks: Counter[str]
+    statuses: Counter[str]
+    codes: Counter[int]
+    honest: dict[str, object]
+    figures: dict[str, object]
+    directory: Path
+
+    @property
+    def ok(self) -> bool:
+        return not self.broken
+
+    def as_json(self) -> dict[str, object]:
+        """One object for one line."""
+        return {
+            "seed": self.config.seed,
+            "ok": self.ok,
+            "broken": dict(self.broken),
+            **self.figures,
+            "honest": self.honest,
+            "attacks": dict(self.attacks),
+            "statuses": dict(self.statuses),
+            "error_codes": {str(code): count for code, count in sorted(self.codes.items())},
+            "details": self.details,
+            **({} if self.ok else {"kept": str(self.directory)}),
+        }
+
+
+def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None) -> Outcome:
+    """One run, from empty directories; the directory stays unless all is well."""
+    return in_directory("fuzz", say, lambda directory: _run(config, directory, say))
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is noticed while attacks run; from several threads. `now` names the attack that is under way."""
+
+    say: Callable[[str], None]
+    broken: Counter[str] = field(default_factory=Counter)
+    details: dict[str, list[str]] = field(default_factory=dict)
+    now: str = "baseline"
+
+    def report(self, kind: str, text: str) -> None:
+        """A promise was broken."""
+        self.broken[kind] += 1
+        details = self.details.setdefault(kind, [])
+        if len(details) < DETAILS_MAX:
+            details.append(f"[{self.now}] {text}")
+            self.say(f"BROKEN: {kind}: [{self.now}] {text:.200}")
+
+
+class HonestProcess:
+    """The honest client, and the lines that it has written: (time, attack under way, line)."""
+
+    def __init__(self, bootstrap: str, watch: Watch) -> None:
+        self._watch = watch
+        self.lines: list[tuple[float, str, dict[str, float]]] = []
+        self.verdict: dict[str, object] = {}
+        command = [sys.executable, "-m", "tests.fuzz_live.honest", bootstrap]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Waits until it has read everything again."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._thread.join(END_TIMEOUT_S)
+        self._process.kill()
+        self._process.wait()
+        self._thread.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def per_second(self, begin: float, end: float) -> float:
+        """Acks a second in a span of time."""
+        within = [line for at, _, line in self.lines if begin <= at <= end]
+        return (within[-1]["acked"] - within[0]["acked"]) / max(len(within) - 1, 1) if within else 0.0
+
+    def _read(self) -> None:
+        for text in self._process.stdout or ():
+            line = json.loads(text)
+            if "verdict" in line:
+                self.verdict = line["verdict"]
+                continue
+            self.lines.append((time.monotonic(), self._watch.now, line))
+            if self._watch.now != "baseline" and line["worst_ack_s"] > ACK_S_MAX:
+                self._watch.report("slow ack", f"{line['worst_ack_s']:.1f} s")
+
+
+class MemorySampler:
+    """The largest resident size of each node, in MiB."""
+
+    def __init__(self, cluster: Cluster, watch: Watch, limit_mib: int) -> None:
+        self._cluster, self._watch, self._limit_mib = cluster, watch, limit_mib
+        self.peaks = [0] * NODES
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stopped.wait(SAMPLE_S):
+            for node in range(NODES):
+                size = _resident_mib(self._cluster, node)
+                if size > max(self.peaks[node], self._limit_mib):
+                    self._watch.report("memory", f"node {node}: {size} MiB of {self._limit_mib}")
+                self.peaks[node] = max(self.peaks[node], size)
+
+
+def _resident_mib(cluster: Cluster, node: int) -> int:
+    try:
+        status = Path(f"/proc/{cluster.pid(node)}/status").read_text()
+    except (NodeFailedError, OSError):
+        return 0
+    return int(status.partition("VmRSS:")[2].split()[0]) // 1024 if "VmRSS:" in status else 0
+
+
+def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
+    watch = Watch(say)
+    answers = Answers(watch.report)
+    done: Counter[str] = Counter()
+    with ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(NODES, CLUSTER_CONFIG, directory / "cluster"))
+        _prepare(cluster.bootstrap)
+        honest = HonestProcess(cluster.bootstrap, watch)
+        stack.callback(honest.end)
+        sampler = MemorySampler(cluster, watch, config.memory_mib)
+        stack.callback(sampler.stop)
+        time.sleep(WARM_UP_S)
+        say(f"the honest client alone, for {config.baseline_s:g} s")
+        began = time.monotonic()
+        time.sleep(config.baseline_s)
+        baseline = honest.per_second(began, time.monotonic())
+        began = time.monotonic()
+        asyncio.run(_attack_all(config, cluster, directory, watch, answers, done))
+        watch.now = "end"
+        beside = honest.per_second(began, time.monotonic())
+        honest.end()
+        sampler.stop()
+        _judge_honest(watch, honest, baseline, beside)
+        worst = max((line["worst_ack_s"] for at, _, line in honest.lines if at >= began), default=0.0)
+    figures = {
+        "honest_per_s_alone": round(baseline, 1),
+        "honest_per_s_beside": round(beside, 1),
+        "worst_ack_s": round(worst, 2),
+        "memory_mib": sampler.peaks,
+    }
+    return Outcome(
+        config, watch.broken, watch.details, done, answers.statuses, answers.codes, honest.verdict, figures, directory
+    )
+
+
+def _prepare(bootstrap: str) -> None:
+    with Admin(bootstrap) as admin, Producer(bootstrap, batch_size=1_000_000) as producer:
+        admin.create_topic(HONEST_TOPIC, PARTITIONS, NODES, {"min.insync.replicas": 2})
+        admin.create_topic(BULK_TOPIC, BULK_PARTITIONS, NODES)
+        for topic in TOPICS:
+            admin.create_topic(topic, 3, NODES, FUZZ_TOPIC_CONFIG)
+        for n in range(BULK_RECORDS):
+            producer.send(BULK_TOPIC, Random(n).randbytes(BULK_RECORD_BYTES), partition=n % BULK_PARTITIONS)
+
+
+async def _attack_all(
+    config: Config, cluster: Cluster, directory: Path, watch: Watch, answers: Answers, done: Counter[str]
+) -> None:
+    layout = stored_layout(directory / "cluster", NODES, None)
+    if layout is None:
+        raise RuntimeError("the cluster has no layout")
+    deadline = time.monotonic() + 60 * config.minutes
+    restarts = 0
+    for number, name in enumerate(draw_attacks(Random(config.seed), config.attacks)):
+        if time.monotonic() > deadline or restarts > RESTARTS_MAX:
+            return
+        watch.now = name
+        done[name] += 1
+        driver = Driver(HOST, answers)
+        stage = _stage(layout, driver, answers, _learn(cluster), Random(config.seed * 1_000_003 + number))
+        began = time.monotonic()
+        try:
+            await asyncio.wait_for(ATTACKS[name](stage), ATTACK_TIMEOUT_S)
+        except TimeoutError:
+            watch.say(f"{name} was given up after {ATTACK_TIMEOUT_S:g} s")
+        finally:
+            await driver.close()
+        watch.say(f"{number}. {name}: {time.monotonic() - began:.1f} s")
+        restarts += _restart_ended(cluster, watch)
+        if name not in UNPROBED:
+            _probe(cluster, watch)
+
+
+def _stage(layout: Layout, driver: Driver, answers: Answers, known: Known, source: Random) -> Stage:
+    """A listener that is neither the clients' nor the metrics' is the nodes' own."""
+    others = [
+        port for ports in layout.ports for name, port in ports._asdict().items() if name not in ("broker", "metrics")
+    ]
+    return Stage(HOST, [ports.broker for ports in layout.ports], others, driver, answers, known, source)
+
+
+def _learn(cluster: Cluster) -> Known:
+    """What anybody may ask; a topic that an attacker deleted is made again. What does not answer is learnt later."""
+    ids: dict[str, str] = {}
+    with Admin(cluster.bootstrap, default_api_timeout_ms=LEARN_TIMEOUT_MS) as admin:
+        for topic in (HONEST_TOPIC, BULK_TOPIC, *TOPICS):
+            with contextlib.suppress(PenstockError):
+                ids[topic] = admin.describe_topic(topic).topic_id
+        for topic in TOPICS:
+            if topic not in ids:
+                with contextlib.suppress(PenstockError):
+                    ids[topic] = admin.create_topic(topic, 3, NODES, FUZZ_TOPIC_CONFIG).topic_id
+    return Known(cluster.cluster_id, ids)
+
+
+def _probe(cluster: Cluster, watch: Watch) -> None:
+    """The quorum decides and every node follows: a topic is made and deleted."""
+    try:
+        with Admin(cluster.bootstrap, default_api_timeout_ms=PROBE_TIMEOUT_MS) as admin:
+            if PROBE_TOPIC not in admin.list_topics():
+                admin.create_topic(PROBE_TOPIC, 1, NODES)
+            admin.delete_topic(PROBE_TOPIC)
+    except PenstockError as error:
+        watch.report("control plane", f"a topic cannot be made and deleted: {type(error).__name__}: {error!s:.300}")
+
+
+def _restart_ended(cluster: Cluster, watch: Watch) -> int:
+    """Reports nodes that ended, and starts them, so that the run goes on."""
+    ended = [node for node in range(NODES) if not cluster.is_running(node)]
+    for node in ended:
+        tail = cluster.log_path(node).read_text(errors="replace").splitlines()[-3:]
+        watch.report("node ended", f"node {node}: {tail}")
+        cluster.start(node, wait=False)
+    if ended:
+        cluster.wait_ready()
+    return len(ended)
+
+
+def _judge_honest(watch: Watch, honest: HonestProcess, baseline: float, beside: float) -> None:
+    if not honest.verdict:
+        watch.report("honest client", f"it has not ended within {END_TIMEOUT_S:g} s")
+    for kind, count in dict(honest.verdict.get("anomalies", {})).items():  # type: ignore[call-overload]
+        watch.report(str(kind), f"{count}: {honest.verdict.get('examples')!s:.600}")
+    if beside < THROUGHPUT_MIN * baseline:
+        watch.report("throughput", f"{beside:.0f} acks a second beside attackers, {baseline:.0f} alone")
+    slow = Counter(now for _, now, line in honest.lines if line["worst_ack_s"] > ACK_S_MAX)
+    watch.say(f"seconds with an ack above {ACK_S_MAX:g} s, by attack: {dict(slow)}")
