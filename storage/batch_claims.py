@@ -20,13 +20,12 @@ names the batch and goes on behind it. Not here: sizes, times and checksums (`ba
 from __future__ import annotations
 
 from penstock.errors import (
-    ApiError,
     CorruptMessageError,
     InvalidRecordError,
     InvalidTimestampError,
     MessageTooLargeError,
 )
-from penstock.record.announced import announced_bytes, begins_like, most_bytes
+from penstock.record.announced import MAX_RATIOS, NOT_A_STREAM, announced_bytes
 from penstock.record.batch import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -40,7 +39,7 @@ from penstock.record.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
 )
-from penstock.record.codecs import Codec, codec_from_id
+from penstock.record.codecs import codec_from_id
 from penstock.record.decoding import MIN_RECORD_BYTES
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from storage.file_system import Bytes
@@ -48,7 +47,7 @@ from storage.file_system import Bytes
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
 """What any batch may have before it is packed, and the compressed ones of one append together: a larger one would be in
 the log, and no reader would take it."""
-NO_PRODUCER = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+_MAX_CODEC_ID = len(MAX_RATIOS) - 1
 
 
 def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps: bool) -> None:
@@ -59,16 +58,23 @@ def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps
             f"the batch at byte {at} announces {count} records and a last offset delta of {header.last_offset_delta}; "
             "a batch has at least one, and the delta is one less"
         )
-    if header[9:12] != NO_PRODUCER:
+    if (
+        header.producer_id != NO_PRODUCER_ID
+        or header.producer_epoch != NO_PRODUCER_EPOCH
+        or header.base_sequence != NO_SEQUENCE
+    ):
         raise InvalidRecordError(
             f"the batch at byte {at} has producer id {header.producer_id}, epoch {header.producer_epoch} and sequence "
             f"{header.base_sequence}; idempotent producers are not supported yet: all three must be -1"
         )
-    if header.attributes & ~CODEC_MASK:
-        _check_attributes(header.attributes, at, stamps=stamps)
-    if header.attributes & CODEC_MASK:
-        _check_body(header.codec, memoryview(records)[at + HEADER_BYTES : at + header.size_bytes], at)
-    _check_count(header, f"the batch at byte {at}")
+    attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
+    if attributes:
+        if attributes & ~CODEC_MASK:
+            _check_attributes(attributes, at, stamps=stamps)
+        _check_body(attributes & CODEC_MASK, records, at, at + header.size_bytes)
+        room_bytes = _room(attributes & CODEC_MASK, room_bytes)
+    if count * MIN_RECORD_BYTES > room_bytes:
+        raise InvalidRecordError(f"the batch at byte {at} {_too_many(header)}")
 
 
 def check_fetched_batch(header: BatchHeader) -> None:
@@ -78,10 +84,13 @@ def check_fetched_batch(header: BatchHeader) -> None:
         raise CorruptMessageError(
             f"{what} announces {header.record_count} records for {header.last_offset_delta + 1} offsets"
         )
-    try:
-        _check_count(header, what)
-    except ApiError as error:
-        raise CorruptMessageError(f"{error}; delete the records up to {header.last_offset} to go past it") from error
+    room_bytes = header.batch_length - MIN_BATCH_LENGTH
+    if header.attributes & CODEC_MASK:
+        room_bytes = _room(header.attributes & CODEC_MASK, room_bytes)
+    if header.record_count * MIN_RECORD_BYTES > room_bytes:
+        raise CorruptMessageError(
+            f"{what} {_too_many(header)}; delete the records up to {header.last_offset} to go past it"
+        )
 
 
 def check_unpacked(header: BatchHeader, body_bytes: int) -> None:
@@ -93,24 +102,28 @@ def check_unpacked(header: BatchHeader, body_bytes: int) -> None:
         )
 
 
-def _check_count(header: BatchHeader, what: str) -> None:
-    """Each record takes bytes, packed or not."""
-    codec_id, body_bytes = header.attributes & CODEC_MASK, header.batch_length - MIN_BATCH_LENGTH
-    room_bytes = body_bytes
-    if codec_id:
-        room_bytes = min(most_bytes(codec_from_id(codec_id), body_bytes), MAX_UNPACKED_BYTES)
-    if header.record_count * MIN_RECORD_BYTES > room_bytes:
-        raise InvalidRecordError(
-            f"{what} announces {header.record_count} records in {body_bytes} bytes; each record takes at least "
-            f"{MIN_RECORD_BYTES}, unpacked"
-        )
+def _room(codec_id: int, body_bytes: int) -> int:
+    """What a compressed body can unpack to, at most."""
+    ratio = MAX_RATIOS[codec_id] if codec_id <= _MAX_CODEC_ID else 0
+    return min(ratio * body_bytes, MAX_UNPACKED_BYTES)
 
 
-def _check_body(codec: Codec, body: memoryview, at: int) -> None:
-    if not begins_like(codec, body):
-        raise CorruptMessageError(f"the batch at byte {at} says {codec.name.lower()}, but its body is no such stream")
-    announced = announced_bytes(codec, body)
-    if announced > MAX_UNPACKED_BYTES:
+def _too_many(header: BatchHeader) -> str:
+    body_bytes = header.batch_length - MIN_BATCH_LENGTH
+    return (
+        f"announces {header.record_count} records in {body_bytes} bytes; each record takes at least "
+        f"{MIN_RECORD_BYTES}, unpacked"
+    )
+
+
+def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:
+    if codec_id > _MAX_CODEC_ID:
+        codec_from_id(codec_id)  # raises UnsupportedCompressionTypeError
+    announced = announced_bytes(codec_id, records, at + HEADER_BYTES, end)
+    if announced == NOT_A_STREAM:
+        name = codec_from_id(codec_id).name.lower()
+        raise CorruptMessageError(f"the batch at byte {at} says {name}, but its body is no such stream")
+    if announced > MAX_UNPACKED_BYTES and codec_id:
         raise MessageTooLargeError(
             f"the batch at byte {at} unpacks to {announced} bytes, the limit is {MAX_UNPACKED_BYTES}: send smaller "
             "batches"

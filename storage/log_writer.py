@@ -10,8 +10,9 @@ Not here: what may be appended (`batch_validation.py`), when a segment is full (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from penstock.record.batch import BatchHeader
 from storage.batch_validation import Placed
 from storage.disk_errors import storage_error
 from storage.epoch_cache import EpochCache
@@ -19,7 +20,8 @@ from storage.flush import FlushTracker
 from storage.log_config import LogConfig
 from storage.log_health import LogHealth
 from storage.log_types import LogCounters
-from storage.segment_list import ListMark, SegmentList
+from storage.segment import Place, Segment
+from storage.segment_list import SegmentList
 from storage.segment_roll import roll_is_due
 
 
@@ -41,34 +43,40 @@ class LogWriter:
 
     def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
         """Write all of the runs, each in one segment, from the log end on; where the log ends then."""
-        path, entries = self._segments.active.log_path, self._epochs.entries
+        active, entries = self._segments.active, self._epochs.entries
         try:
-            mark = self._segments.mark()
+            end = active.mark()
             try:
                 for placed in runs:
                     log_end_offset = self._write(placed, log_end_offset, config)
             except BaseException:
                 self._epochs.restore(entries)
-                self._take_back(mark)
+                self._take_back(active, end)
                 raise
             finally:
-                mark.release()
+                active.unpin()
         except OSError as error:
-            raise storage_error("append", path, error) from error
+            raise storage_error("append", active.log_path, error) from error
         return log_end_offset
 
     def _write(self, placed: Placed, log_end_offset: int, config: LogConfig) -> int:
-        if roll_is_due(self._segments.active, placed, config):
+        active, last = self._segments.active, placed.headers[-1]
+        if roll_is_due(active, placed, config):
             self.roll(log_end_offset, config)
-        self._segments.active.append(placed.buffers, placed.size_bytes, placed.headers)
-        for header in placed.headers:
+            active = self._segments.active
+        active.append(placed.buffers, placed.size_bytes, placed.headers)
+        if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
+            self._note_epochs(placed.headers)
+        return last.next_offset
+
+    def _note_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        for header in headers:
             if header.leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
-        return placed.next_offset
 
-    def _take_back(self, mark: ListMark) -> None:
+    def _take_back(self, active: Segment, end: Place) -> None:
         with self._health.failing("take back an append"):
-            if self._segments.back_to(mark):
+            if self._segments.back_to(active, end):
                 self._flushing.append_taken_back()
 
     def roll(self, log_end_offset: int, config: LogConfig) -> None:

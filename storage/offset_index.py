@@ -95,10 +95,6 @@ class OffsetIndex:
         keep = bisect_right(self._positions, position - 1)
         del self._offsets[keep:], self._positions[keep:]
 
-    def keep(self, entries: int) -> None:
-        """Forget all but the first so many; an append that failed may have left half of one more."""
-        del self._offsets[entries:], self._positions[entries:]
-
     @property
     def size_bytes(self) -> int:
         return ENTRY_BYTES * len(self._offsets)

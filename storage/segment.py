@@ -4,7 +4,7 @@ Appends are one writev; reads are one pread of whole batches, which nobody parse
 the work: positions of recent boundaries are remembered (a fetch at the tail asks for the end of some earlier append,
 and a high watermark always is one), anything older is found by the index and a short walk over headers.
 
-What an append wrote can be taken back (`mark`, `back_to`), so that the file ends where `size_bytes` says. Bytes that
+An append that fails may leave bytes behind; whoever appends cuts them off again (`mark`, `truncate_to`). Bytes that
 this process neither wrote nor checked when it recovered the log may have rotted since: `unchecked` tells the reader to
 look at them, once.
 
@@ -24,7 +24,7 @@ from storage.batch_scan import LogFile, read_header_at, scan_headers
 from storage.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
 from storage.file_system import Bytes, FileSystem
 from storage.open_files import OpenFiles
-from storage.segment_indexes import IndexMark, SegmentIndexes
+from storage.segment_indexes import SegmentIndexes
 
 KNOWN_PLACES = 1024
 """Boundaries remembered in each of two generations: more than the appends between two high watermarks."""
@@ -38,15 +38,6 @@ class Place(NamedTuple):
 
     position: int
     offset: int
-
-
-class SegmentMark(NamedTuple):
-    """Where a segment ended at one moment."""
-
-    size_bytes: int
-    next_offset: int
-    first_timestamp_ms: int | None
-    indexes: IndexMark
 
 
 class Segment:
@@ -84,7 +75,7 @@ class Segment:
         self.synced_bytes = -1
         """How much of the file is durable; -1: not even that it is empty."""
         self.cuts = 0
-        """How often it was taken back; a flush that began before a cut did not make that durable."""
+        """A flush that began before a cut did not make that durable."""
         self.open_files: OpenFiles | None = None
         """Who bounds the number of open files; None while it is only this thread's."""
         self.used = False
@@ -140,22 +131,14 @@ class Segment:
 
     # Appending
 
-    def mark(self) -> SegmentMark:
-        """Where it ends, to come `back_to`; it stays open until it is `unpinned`, for that must need no descriptor."""
+    def mark(self) -> Place:
+        """Where it ends, for `truncate_to` when the append that follows fails. It stays open until it is `unpinned`, so
+        that this needs no descriptor."""
         if not self.indexes.loaded:
             self.indexes.load(self.file())
         self.fd()
         self._pinned = True
-        return SegmentMark(self.size_bytes, self.next_offset, self._first_timestamp_ms, self.indexes.mark())
-
-    def back_to(self, mark: SegmentMark) -> None:
-        """Cut off what was written since, also by an append that failed; durable only after a flush."""
-        self._fs.truncate(self.fd(), mark.size_bytes)
-        self._known = self._known_before = _NONE_KNOWN
-        self.size_bytes, self.next_offset, self._first_timestamp_ms, index_mark = mark
-        self.indexes.back_to(index_mark)
-        self.synced_bytes = -1
-        self.cuts += 1
+        return Place(self.size_bytes, self.next_offset)
 
     def unpin(self) -> None:
         self._pinned = False
@@ -163,10 +146,10 @@ class Segment:
     def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
         """Write the buffers, which are the batches that `headers` describes as placed; AFTER `mark`, or a `create`.
 
-        Whatever it raises, part of it may be written: the caller goes back to the mark.
+        Whatever it raises, part of it may be written: the caller truncates to the mark.
         """
         position = self.size_bytes
-        written = self._fs.pwritev(self.fd(), buffers, position)
+        written = self._fs.pwritev(self._fd, buffers, position)
         if written != size_bytes:
             raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were taken; probably the disk is full")
         self._remember(self.next_offset, position)
@@ -260,6 +243,7 @@ class Segment:
         self.size_bytes, self.next_offset = place.position, place.offset
         self._opened_bytes = min(self._opened_bytes, place.position)
         self.synced_bytes = -1
+        self.cuts += 1
         if place.position == 0:
             self._first_timestamp_ms = None
             self.indexes.start_empty()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from itertools import islice
-from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
@@ -31,17 +30,6 @@ MAX_UNINDEXED = 1000
 """Batches before the first entry that are looked at; more than fit an interval, by default."""
 _NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
 """What every segment has whose indexes are not loaded: an idle one costs no memory for them. Never changed."""
-
-
-class IndexMark(NamedTuple):
-    """What the two indexes held at one moment."""
-
-    offsets: int
-    times: int
-    bytes_since_entry: int
-    max_timestamp_ms: int
-    offset_of_max_timestamp: int
-    dirty: bool
 
 
 class SegmentIndexes:
@@ -97,24 +85,6 @@ class SegmentIndexes:
         self._bytes_since_entry += header.size_bytes
         self.dirty = True
 
-    def mark(self) -> IndexMark:
-        return IndexMark(
-            len(self._offsets),
-            len(self._times),
-            self._bytes_since_entry,
-            self._max_timestamp_ms,
-            self._offset_of_max_timestamp,
-            self.dirty,
-        )
-
-    def back_to(self, mark: IndexMark) -> None:
-        """Forget what was noted since, also by a `note` that failed."""
-        self._offsets.keep(mark.offsets)
-        self._times.keep(mark.times)
-        self._bytes_since_entry = mark.bytes_since_entry
-        self._max_timestamp_ms, self._offset_of_max_timestamp = mark.max_timestamp_ms, mark.offset_of_max_timestamp
-        self.dirty = mark.dirty
-
     def is_full(self, max_bytes: int) -> bool:
         """True when another entry would not fit (segment.index.bytes)."""
         fits_offsets = len(self._offsets) < max_bytes // offset_index.ENTRY_BYTES
@@ -122,7 +92,7 @@ class SegmentIndexes:
         return not (fits_offsets and fits_times)
 
     def truncate_to(self, position: int, offset: int, file: LogFile) -> None:
-        """The .log ends at `position` from now on, and `offset` comes next."""
+        """The .log ends at `position` from now on, and `offset` comes next; also after a `note` that failed."""
         self.load(file)
         self._offsets.truncate_to_position(position)
         self._times.truncate_to_relative_offset(offset - self.base_offset)

@@ -13,27 +13,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantViolation
 from storage.batch_check import BatchCheck, Span
 from storage.file_system import FileSystem
 from storage.log_types import CleanedSegment
 from storage.open_files import OpenFiles
-from storage.segment import Place, Segment, SegmentMark
+from storage.segment import Place, Segment
 
 WARM_SEGMENTS = 8
 """Full segments of one log that stay open; readers of more than that share them."""
-
-
-class ListMark(NamedTuple):
-    """Where the segments of a log ended at one moment."""
-
-    active: Segment
-    end: SegmentMark
-
-    def release(self) -> None:
-        self.active.unpin()
 
 
 class SegmentList:
@@ -125,21 +114,19 @@ class SegmentList:
         self._segments.append(segment)
         self._bases.append(base_offset)
 
-    def mark(self) -> ListMark:
-        """Where the segments end, to come `back_to` when an append fails; OSError when the active one cannot be opened.
-        After the append, good or not, `release` it."""
-        return ListMark(self.active, self.active.mark())
+    def back_to(self, active: Segment, end: Place) -> bool:
+        """`active` was the active segment and ended there when an append began; it failed: drop what was written since.
 
-    def back_to(self, mark: ListMark) -> bool:
-        """Drop what was written since; True when files were removed. All of it is durable with the next flush."""
+        True when files were removed. All of it is durable with the next flush.
+        """
         removed = False
-        while self.active is not mark.active:
+        while self.active is not active:
             segment = self._segments.pop()
             self._bases.pop()
             segment.delete()
             removed = True
-        self._warm.pop(mark.active.base_offset, None)
-        mark.active.back_to(mark.end)
+        self._warm.pop(active.base_offset, None)
+        active.truncate_to(end)
         return removed
 
     def drop_newest(self) -> None:

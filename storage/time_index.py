@@ -89,10 +89,6 @@ class TimeIndex:
         keep = bisect_right(self._offsets, relative_offset - 1)
         del self._timestamps[keep:], self._offsets[keep:]
 
-    def keep(self, entries: int) -> None:
-        """Forget all but the first so many; an append that failed may have left half of one more."""
-        del self._timestamps[entries:], self._offsets[entries:]
-
     @property
     def size_bytes(self) -> int:
         return ENTRY_BYTES * len(self._timestamps)

@@ -6,13 +6,15 @@
     zstd     the frame header nearly always has the size
 
 A stream may announce less than it holds, so this finds honest giants and nothing else; `decompress` bounds what is
-unpacked. `most_bytes` is what no stream of the codec can exceed, however it was made: every format has a largest ratio.
-Not here: walking over blocks (`frames.py`), unpacking (`codecs.py`).
+unpacked. `MAX_RATIOS` is what no stream of a codec can exceed, however it was made. Not here: walking over blocks
+(`frames.py`), unpacking (`codecs.py`).
 """
 
 from __future__ import annotations
 
-from penstock.record.codecs import XERIAL_MAGIC, Codec
+from struct import Struct
+
+from penstock.record.codecs import XERIAL_MAGIC
 from penstock.record.frames import (
     LZ4_CONTENT_SIZE_BIT,
     LZ4_MAGIC,
@@ -26,6 +28,9 @@ from penstock.record.frames import (
     ZSTD_SINGLE_SEGMENT_BIT,
 )
 
+Buffer = bytes | bytearray | memoryview
+
+NOT_A_STREAM = -1
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_LEAST_BYTES = 18
 """A header of 10 and a trailer of 8."""
@@ -35,66 +40,65 @@ SNAPPY_MAX_RATIO = 32
 """A copy of 64 bytes takes 3."""
 ZSTD_MAX_RATIO = ZSTD_MAX_BLOCK_BYTES // 4
 """A block of one repeated byte takes 4; no other block takes less."""
-_MAX_RATIO = {
-    Codec.NONE: 1,
-    Codec.GZIP: GZIP_MAX_RATIO,
-    Codec.SNAPPY: SNAPPY_MAX_RATIO,
-    Codec.LZ4: LZ4_MAX_RATIO,
-    Codec.ZSTD: ZSTD_MAX_RATIO,
-}
-_SNAPPY_SIZE_BYTES, _SNAPPY_MAX_BYTES = 5, 1 << 32
+MAX_RATIOS = (1, GZIP_MAX_RATIO, SNAPPY_MAX_RATIO, LZ4_MAX_RATIO, ZSTD_MAX_RATIO)
+"""By the id of the codec."""
+SNAPPY_SIZE_BYTES, SNAPPY_MAX_BYTES = 5, (1 << 32) - 1
 """A varint of 32 bits."""
-_LZ4_SIZE_AT = 6
+_FRAME = Struct("<IB")
+"""The magic, and the byte of flags after it."""
+_ANY_FRAME_BYTES = 8
+"""An lz4 or zstd stream is longer, whatever it begins with."""
 
 
-def most_bytes(codec: Codec, size_bytes: int) -> int:
-    """No stream of so many bytes unpacks to more."""
-    return _MAX_RATIO[codec] * size_bytes
+def announced_bytes(codec_id: int, data: Buffer, at: int, end: int) -> int:
+    """What the body `data[at:end]` says it unpacks to, at least; 0 where it says nothing.
+
+    `NOT_A_STREAM` where no stream of the codec begins like that. Of a stream that is cut the answer means nothing.
+    """
+    return _ANNOUNCED[codec_id](data, at, end)
 
 
-def begins_like(codec: Codec, body: memoryview) -> bool:
-    """Whether the body begins as the codec's streams do. A raw snappy block begins with its size and no magic."""
-    if codec == Codec.GZIP:
-        return body[:2] == GZIP_MAGIC
-    if codec in (Codec.LZ4, Codec.ZSTD):
-        magic = int.from_bytes(body[:4], "little")
-        return magic == (LZ4_MAGIC if codec == Codec.LZ4 else ZSTD_MAGIC) or magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC
-    if codec == Codec.SNAPPY:
-        return body[: len(XERIAL_MAGIC)] == XERIAL_MAGIC or 0 <= _varint(body[:_SNAPPY_SIZE_BYTES]) < _SNAPPY_MAX_BYTES
-    return True
+def _none(data: Buffer, at: int, end: int) -> int:
+    return end - at
 
 
-def announced_bytes(codec: Codec, body: memoryview) -> int:
-    """What the body says it unpacks to, at least; 0 where it says nothing."""
-    if codec == Codec.GZIP:
-        return int.from_bytes(body[-4:], "little") if len(body) >= GZIP_LEAST_BYTES else 0
-    if codec == Codec.SNAPPY:
-        return 0 if body[: len(XERIAL_MAGIC)] == XERIAL_MAGIC else max(0, _varint(body[:_SNAPPY_SIZE_BYTES]))
-    if codec == Codec.LZ4:
-        has_size = len(body) > _LZ4_SIZE_AT and body[4] & LZ4_CONTENT_SIZE_BIT and _magic(body) == LZ4_MAGIC
-        return int.from_bytes(body[_LZ4_SIZE_AT : _LZ4_SIZE_AT + 8], "little") if has_size else 0
-    if codec == Codec.ZSTD:
-        return _zstd_content_bytes(body) if len(body) > 4 and _magic(body) == ZSTD_MAGIC else 0
-    return len(body)
+def _gzip(data: Buffer, at: int, end: int) -> int:
+    if end - at < GZIP_LEAST_BYTES or data[at : at + 2] != GZIP_MAGIC:
+        return NOT_A_STREAM
+    return int.from_bytes(data[end - 4 : end], "little")
 
 
-def _magic(body: memoryview) -> int:
-    return int.from_bytes(body[:4], "little")
-
-
-def _zstd_content_bytes(body: memoryview) -> int:
-    descriptor = body[4]
-    is_single = bool(descriptor & ZSTD_SINGLE_SEGMENT_BIT)
-    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
-    at = 5 + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
-    return int.from_bytes(body[at : at + size_bytes], "little") + (256 if size_bytes == 2 else 0)
-
-
-def _varint(body: memoryview) -> int:
-    """-1 where it does not end."""
+def _snappy(data: Buffer, at: int, end: int) -> int:
+    if data[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:
+        return 0
     value = 0
-    for at, byte in enumerate(body):
-        value |= (byte & 0x7F) << 7 * at
+    for index, byte in enumerate(data[at : min(at + SNAPPY_SIZE_BYTES, end)]):
+        value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
-            return value
-    return -1
+            return value if value <= SNAPPY_MAX_BYTES else NOT_A_STREAM
+    return NOT_A_STREAM
+
+
+def _lz4(data: Buffer, at: int, end: int) -> int:
+    if end - at < _ANY_FRAME_BYTES:
+        return NOT_A_STREAM
+    magic, flags = _FRAME.unpack_from(data, at)
+    if magic == LZ4_MAGIC:
+        return int.from_bytes(data[at + 6 : at + 14], "little") if flags & LZ4_CONTENT_SIZE_BIT else 0
+    return 0 if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC else NOT_A_STREAM
+
+
+def _zstd(data: Buffer, at: int, end: int) -> int:
+    if end - at < _ANY_FRAME_BYTES:
+        return NOT_A_STREAM
+    magic, descriptor = _FRAME.unpack_from(data, at)
+    if magic != ZSTD_MAGIC:
+        return 0 if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC else NOT_A_STREAM
+    is_single = descriptor & ZSTD_SINGLE_SEGMENT_BIT
+    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
+    size_at = at + _FRAME.size + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
+    declared = int.from_bytes(data[size_at : size_at + size_bytes], "little")
+    return declared + 256 if size_bytes == 2 else declared
+
+
+_ANNOUNCED = (_none, _gzip, _snappy, _lz4, _zstd)

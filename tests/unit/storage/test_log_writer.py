@@ -70,7 +70,7 @@ def rest(records: bytes, batches: int) -> bytes:
 def state(fs: LosingFileSystem, log: Log) -> tuple[object, ...]:
     """All that an append changes, on the disk as the process sees it, and in memory."""
     files = {path: len(fs.read_file(path)) for path in fs.files() if path.endswith(".log")}
-    segments = [(s.base_offset, s.next_offset, s.size_bytes, repr(s.indexes), s.indexes.mark()) for s in log.segments]
+    segments = [(s.base_offset, s.next_offset, s.size_bytes, s.indexes.contents()) for s in log.segments]
     appended = log.statistics().appended_records, log.statistics().appended_bytes
     return files, segments, log.log_end_offset, log.epoch_entries, log.recovery_point, appended
 
@@ -129,14 +129,14 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
     writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters())
     good = batch(b"a") * 3
     end = writer.append([place_as_leader(good, list(whole_batches(good)), 0, 1, -1)], 0, TIGHT)
-    before = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.mark()
+    before = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.contents()
 
     placed = place_as_leader(good, list(whole_batches(good)), end, 2, -1)
     lies = [header._replace(last_offset_delta=2**31 - 1) for header in placed.headers]
     with pytest.raises(OverflowError):
         writer.append([Placed(placed.buffers, lies, placed.size_bytes)], end, TIGHT)
 
-    after = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.mark()
+    after = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.contents()
     assert after == before and [entry.epoch for entry in epochs.entries] == [1]
     assert writer.append([placed], end, TIGHT) == 6
 
