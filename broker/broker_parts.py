@@ -27,7 +27,7 @@ from broker.apis.router import Router
 from broker.cleaner_job import CleanerJob, cleaner_config
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
-from broker.grpc_door import BrokerDoor
+from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import Peers
 from broker.grpc_servers import broker_server
@@ -37,10 +37,12 @@ from broker.metadata_loader import MetadataLoader
 from broker.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.handler_pool import HandlerPool
+from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory
 from broker.produce_conversion import ProduceConverter
 from broker.replication.alter_partition import AlterPartitionManager
-from broker.replication.fetch_session import FetchSession
+from broker.replication.fetch_session import FetchSession, SessionMemory
 from broker.replication.fetcher_driver import FetcherConfig
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.replica_manager import ReplicaManager
@@ -56,6 +58,8 @@ from storage.log_manager import LogManager
 log = logging.getLogger(__name__)
 
 FETCH_BACKOFF_MS = 200
+ANSWERS_STREAM_SHARE = 32
+"""Of the answers' budget: a stream that does not read keeps 1/32 of it, until it is closed."""
 
 
 class BrokerParts:
@@ -109,11 +113,24 @@ class BrokerParts:
         )
         self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
+        self.request_memory = RequestMemory(config.queued_max_request_bytes)
+        self.answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
+        self.session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
+
+        def new_session(host: str) -> FetchSession:
+            memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
+            return FetchSession(
+                self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out, memory
+            )
+
         self.door = BrokerDoor(
             self.channel,
-            lambda: FetchSession(self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out),
-            ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
-            self.decoders,
+            new_session,
+            DoorLimits(
+                self.decoders,
+                ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
+                self.request_memory,
+            ),
             self.converter.begin,
         )
         self.server = broker_server(

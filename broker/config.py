@@ -64,6 +64,9 @@ class NodeConfig:
     num_io_threads: int
     queued_max_requests: int
     socket_request_max_bytes: int
+    queued_max_request_bytes: int
+    queued_max_response_bytes: int
+    fetch_sessions_max_bytes: int
     max_connections: int
     max_connections_per_ip: int
     fetch_max_bytes: int

@@ -120,6 +120,11 @@ def _check_numbers(config: NodeConfig) -> None:
             f"min.insync.replicas = {config.min_insync_replicas}: above default.replication.factor = "
             f"{config.default_replication_factor}, so no acks=all write could succeed; lower it or raise the factor"
         )
+    if config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise ConfigError(
+            f"queued.max.request.bytes = {config.queued_max_request_bytes}: below socket.request.max.bytes = "
+            f"{config.socket_request_max_bytes}, so that one request would pass it; raise it or lower the other"
+        )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(
             f"broker.heartbeat.interval.ms = {config.broker_heartbeat_interval_ms}: not below "

@@ -121,6 +121,28 @@ REQUESTS = (
     _int("num.io.threads", 8, "Request handlers.", 1, 1024),
     _int("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
     _bytes("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
+    _bytes(
+        "queued.max.request.bytes",
+        128 * MIB,
+        "Produce and fetch requests in memory; beyond it streams are not read, half of it for one address (Kafka: no "
+        "limit).",
+        MIB,
+        INT64_MAX,
+    ),
+    _bytes(
+        "queued.max.response.bytes",
+        256 * MIB,
+        "Fetch answers in memory; beyond it none is built. Half for one address, 1/32 for one stream. Not Kafka's.",
+        MIB,
+        INT64_MAX,
+    ),
+    _bytes(
+        "fetch.sessions.max.bytes",
+        256 * MIB,
+        "What fetch streams ask to be remembered, 800 bytes a partition; half for one address. Not Kafka's.",
+        MIB,
+        INT64_MAX,
+    ),
     _int("max.connections", INT32_MAX, "Produce and fetch streams open at the broker listener.", 1),
     _int("max.connections.per.ip", INT32_MAX, "Produce and fetch streams open from one address.", 1),
     _bytes("fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB),

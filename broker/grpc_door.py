@@ -20,9 +20,10 @@ from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker.grpc_errors import abort
 from broker.grpc_limits import RequestDecoders
-from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.connection_quotas import ConnectionQuotas, host_of
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_memory import RequestMemory
 from broker.replication.fetch_session import FetchSession
 from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest, ProduceRequest
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
@@ -89,23 +90,31 @@ class _OneShot:
         await self._done
 
 
+@dataclass(frozen=True, slots=True)
+class DoorLimits:
+    """What a door holds against what comes in."""
+
+    decoders: RequestDecoders
+    connections: ConnectionQuotas
+    requests: RequestMemory
+
+
 class BrokerDoor:
     """Serves `penstock.v1.Broker`."""
 
     def __init__(
         self,
         channel: RequestChannel,
-        new_session: Callable[[], FetchSession],
-        quotas: ConnectionQuotas,
-        decoders: RequestDecoders,
+        new_session: Callable[[str], FetchSession],
+        limits: DoorLimits,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
     ) -> None:
-        """`convert`: what a produce stream waits for, if anything, before its request queues."""
+        """`new_session` makes that of a fetch stream from an address. `convert`: what a produce stream waits for, if
+        anything, before its request queues."""
         self._convert = convert
         self._channel = channel
         self._new_session = new_session
-        self._quotas = quotas
-        self._decoders = decoders
+        self._limits = limits
         self._is_open = False
 
     def open(self) -> None:
@@ -126,7 +135,7 @@ class BrokerDoor:
         await self._stream(_PRODUCE, context, None)
 
     async def Fetch(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
-        session = self._new_session()
+        session = self._new_session(host_of(context.peer()))
         try:
             await self._stream(_FETCH, context, session)
         finally:
@@ -136,7 +145,7 @@ class BrokerDoor:
         address = context.peer()
         try:
             self._must_be_open()
-            self._quotas.connected(address)
+            self._limits.connections.connected(address)
         except ApiError as error:
             await abort(context, error)
             return
@@ -151,33 +160,48 @@ class BrokerDoor:
         finally:
             reader.cancel()
             processor.close()
-            self._quotas.disconnected(address)
+            self._limits.connections.disconnected(address)
 
     async def _read(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
     ) -> None:
-        decoder = self._decoders.of(kind.api, kind.request_type.DESCRIPTOR)
+        decoder = self._limits.decoders.of(kind.api, kind.request_type.DESCRIPTOR)
+        intake = self._limits.requests.open(host_of(processor.client_address))
         try:
-            while (raw := await context.read()) is not grpc.aio.EOF:
-                began_ns = time.monotonic_ns()
-                body = kind.decode(decoder.decode(raw))
-                del raw
-                converting = self._convert(body) if kind is _PRODUCE else None
-                self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
-                if converting is not None:
-                    await converting
-                await processor.submit(kind.api, body, session)
+            while True:
+                await intake.wait_turn()
+                raw = await context.read()
+                if raw is grpc.aio.EOF:
+                    return
+                lease = intake.arrived(len(raw))
+                try:
+                    began_ns = time.monotonic_ns()
+                    body = kind.decode(decoder.decode(raw))
+                    del raw
+                    converting = self._convert(body) if kind is _PRODUCE else None
+                    self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+                    if converting is not None:
+                        await converting
+                    await processor.submit(kind.api, body, session, lease)
+                except BaseException:
+                    lease.release()
+                    raise
         finally:
+            intake.close()
             processor.input_ended()
 
     async def _write(self, kind: _StreamKind, context: grpc.aio.ServicerContext, request: Request) -> None:
-        began_ns = time.monotonic_ns()
-        if request.error is not None:
-            message = kind.encode_error(request.body, request.error)
-        else:
-            message = kind.encode(request.response)
-        self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
-        await context.write(message)
+        try:
+            began_ns = time.monotonic_ns()
+            if request.error is not None:
+                raw = kind.encode_error(request.body, request.error).SerializeToString()
+            else:
+                raw = kind.encode(request.response).SerializeToString()
+            request.response = None  # one copy here and one in gRPC until it is written; a slow reader makes it long
+            self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+            await context.write(raw)
+        finally:
+            request.dropped()
         self._channel.request_sent(request)
 
     # -- calls -------------------------------------------------------------------------------------------------------

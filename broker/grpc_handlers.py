@@ -2,7 +2,7 @@
 
 The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
 decoder of its API (grpc_limits.py), and a refusal is answered with its typed error; a stream's behaviour reads bytes
-itself and decodes each with `RequestDecoder.decode`.
+itself, decodes each with `RequestDecoder.decode`, and writes bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def add_service(server: Any, service: ServiceDescriptor, servicer: object, decod
 
 
 def _handler(method: MethodDescriptor, behaviour: Callable[..., Any], decoder: RequestDecoder) -> Any:
-    serialize = GetMessageClass(method.output_type).SerializeToString
     if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(behaviour, None, serialize)
+        return grpc.stream_stream_rpc_method_handler(behaviour, None, None)
+    serialize = GetMessageClass(method.output_type).SerializeToString
     return grpc.unary_unary_rpc_method_handler(_decoded(behaviour, decoder), None, serialize)
 
 

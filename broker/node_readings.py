@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from broker.door_readings import door_readings
 from broker.metrics import Reading
 from broker.storage_readings import storage_readings
 
@@ -21,6 +22,7 @@ def node_readings(node: Node) -> Iterator[Reading]:
     if node.broker is not None:
         yield from _request_path(node)
         yield from _replication(node)
+        yield from door_readings(node.broker)
     yield from storage_readings(node)
 
 

@@ -19,7 +19,7 @@ class ConnectionQuotas:
 
     def connected(self, address: str) -> None:
         """Count one more from `address` ("ipv4:127.0.0.1:4711"), or refuse it."""
-        host = _host(address)
+        host = host_of(address)
         if self.total >= self._max:
             raise ResourceExhaustedError(f"this node has max.connections={self._max} open; close one or raise it")
         if self._by_host.get(host, 0) >= self._max_per_ip:
@@ -28,7 +28,7 @@ class ConnectionQuotas:
         self.total += 1
 
     def disconnected(self, address: str) -> None:
-        host = _host(address)
+        host = host_of(address)
         left = self._by_host.get(host, 0) - 1
         self.total -= 1
         if left > 0:
@@ -37,5 +37,6 @@ class ConnectionQuotas:
             self._by_host.pop(host, None)
 
 
-def _host(address: str) -> str:
+def host_of(address: str) -> str:
+    """The address without its port, which every connection has another of."""
     return address.rpartition(":")[0]

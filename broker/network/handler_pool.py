@@ -58,5 +58,6 @@ class HandlerPool:
             except Exception as error:
                 log.exception("%s failed", request)
                 request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
+            request.handled()
             request.handled_ns = time.monotonic_ns()
             meter.add_busy(request.dequeued_ns, request.handled_ns)

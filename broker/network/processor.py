@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
 
 
@@ -28,10 +29,11 @@ class Processor:
         self._input_ended = False
         channel.connections += 1
 
-    async def submit(self, api: str, body: object, context: object = None) -> None:
-        """Give a request to the handlers; waits while too many of this connection are open."""
+    async def submit(self, api: str, body: object, context: object = None, lease: Lease | None = None) -> None:
+        """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body."""
         await self._room.wait()
         request = Request(api, body, self, self.client_address, context)
+        request.body_lease = lease
         self._open.append(request)
         if len(self._open) >= self._pipelined_max:
             self._room.clear()
@@ -68,12 +70,14 @@ class Processor:
         self._channel.response_queue_size -= sum(request.is_complete for request in self._open)
         for request in self._open:
             request.sink = _NOWHERE
+            request.dropped()
         self._open.clear()
 
 
 class _Nowhere:
     def response_ready(self, request: Request) -> None:
         """The connection is gone."""
+        request.dropped()
 
 
 _NOWHERE = _Nowhere()

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.network.idle_meter import IdleMeter
+from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
+
+SMALL_BYTES = 64 * 1024
+"""A request up to this size is small: a stream may have that on its way in any case, before gRPC widens its window."""
+UNANSWERED_MS = 1_000
+"""How long a large request counts after it was handled. Not until its answer: a partition whose followers are slow
+would hold up the producers of all others."""
 
 
 class ResponseSink(Protocol):
@@ -31,6 +38,7 @@ class Request:
     __slots__ = (
         "api",
         "body",
+        "body_lease",
         "client_address",
         "completed_ns",
         "context",
@@ -39,6 +47,7 @@ class Request:
         "handled_ns",
         "received_ns",
         "response",
+        "response_lease",
         "sink",
     )
 
@@ -48,7 +57,9 @@ class Request:
         self.sink = sink
         self.client_address = client_address
         self.context = context
+        self.body_lease: Lease | None = None
         self.response: object = None
+        self.response_lease: Lease | None = None
         self.error: ApiError | None = None
         self.received_ns = time.monotonic_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
@@ -62,6 +73,8 @@ class Request:
         if self.completed_ns == 0:
             self.response = response
             self.completed_ns = time.monotonic_ns()
+            if self.body_lease is not None:
+                self.body_lease.release()
             self.sink.response_ready(self)
 
     def fail(self, error: ApiError) -> None:
@@ -69,6 +82,22 @@ class Request:
         if self.completed_ns == 0:
             self.error = error
             self.complete(None)
+
+    def handled(self) -> None:
+        """A handler is done with the body. A large one counts until it is answered, for a moment: what is appended and
+        not flushed yet would otherwise grow without end, and everybody's flushes would wait for the disk behind it."""
+        lease = self.body_lease
+        if lease is None or self.is_complete:
+            return
+        if lease.size <= SMALL_BYTES:
+            lease.release()
+        else:
+            asyncio.get_running_loop().call_later(UNANSWERED_MS / 1000, lease.release)
+
+    def dropped(self) -> None:
+        """The answer was written, or nobody is there to read it."""
+        if self.response_lease is not None:
+            self.response_lease.release()
 
     def __repr__(self) -> str:
         return f"Request({self.api} from {self.client_address}, {'complete' if self.is_complete else 'open'})"

@@ -6,15 +6,20 @@ what is watched. What is new is served in the order in which it became new, and 
 back: that is the rotation that keeps one busy partition from starving the others.
 
 A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
+
+An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
+until then the request is paused. Followers are counted and never paused: acks wait for them.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
 from broker.replication.leader_state import ReplicaPosition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
@@ -23,6 +28,8 @@ from penstock.errors import (
     ApiError,
     InconsistentTopicIdError,
     InvalidRequestError,
+    InvariantViolation,
+    ResourceExhaustedError,
     StaleBrokerEpochError,
     UnknownTopicOrPartitionError,
 )
@@ -32,7 +39,13 @@ if TYPE_CHECKING:
     from broker.replication.partition import Partition
 
 SESSION_PARTITIONS_MAX = 100_000
-"""Partitions of one session; a session costs about 300 bytes for each."""
+"""Partitions of one session."""
+SESSION_PARTITION_BYTES = 800
+"""What one of them costs: its entry here, its names, and the session's place among the partition's watchers."""
+ANSWER_COPIES = 2
+"""An answer that is being written is in memory twice: gRPC copies it."""
+ANSWER_BYTES_MIN = 64 * 1024
+"""With less room than this an answer is not begun, or a busy node would send crumbs."""
 
 PartitionLookup = Callable[[TopicPartition], "Partition | None"]
 
@@ -51,12 +64,32 @@ class _Watched:
     source: Partition | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """The stream's accounts: for answers that are built and not yet written, and for what the session remembers."""
+
+    answers: Account
+    session: Account
+
+    def close(self) -> None:
+        self.answers.close()
+        self.session.close()
+
+
 class FetchSession:
     """Lives as long as its stream. At most one of its requests waits at a time."""
 
     def __init__(
-        self, find: PartitionLookup, clock: Clock, response_bytes_max: int, count_bytes: Callable[[int, bool], None]
+        self,
+        find: PartitionLookup,
+        clock: Clock,
+        response_bytes_max: int,
+        count_bytes: Callable[[int, bool], None],
+        memory: SessionMemory,
     ) -> None:
+        self._memory = memory
+        self._remembered = memory.session.take(0)
+        self._paused: deque[tuple[Request, bool]] = deque()
         self._find = find
         self._count_bytes = count_bytes
         self._clock = clock
@@ -78,12 +111,16 @@ class FetchSession:
         if self._closed:
             return  # the stream ended while the request was queued: what it would watch, nobody would ever let go
         if self._waiting is not None:
-            self._respond(self._waiting)
+            self._time_up()
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         added = sum(wanted.partition not in self._watched for wanted in body.partitions)
         if len(self._watched) + added > SESSION_PARTITIONS_MAX:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
+        if added and body.replica_id < 0 and self._memory.session.room() < added * SESSION_PARTITION_BYTES:
+            raise ResourceExhaustedError(
+                "the fetch sessions of this node or of this address have fetch.sessions.max.bytes in use; end one"
+            )
         asker = body.replica_id, body.broker_epoch
         if self._watched and asker != (self._replica_id, self._broker_epoch):
             # What it said before, it said as another; partitions that it does not name again would keep that epoch, and
@@ -95,12 +132,8 @@ class FetchSession:
             self._forget(partition)
         for wanted in body.partitions:
             self._want(wanted)
-        results, size, urgent = self._collect(body)
-        if urgent or body.max_wait_ms == 0 or size >= max(1, body.min_bytes):
-            self._send(request, body, results, size)
-            return
-        self._waiting = request
-        self._timer = asyncio.get_running_loop().call_later(body.max_wait_ms / 1000, self._time_up)
+        self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
+        self._answer(request, is_due=body.max_wait_ms == 0)
 
     def _want(self, wanted: FetchPartition) -> None:
         partition = wanted.partition
@@ -167,30 +200,69 @@ class FetchSession:
 
     def _woken(self) -> None:
         self._wake_scheduled = False
-        request = self._waiting
-        if request is None:
-            return
-        body = request.body
-        if isinstance(body, FetchRequest):
-            results, size, urgent = self._collect(body)
-            if urgent or size >= max(1, body.min_bytes):
-                self._send(request, body, results, size)
+        if self._waiting is not None:
+            self._answer(self._waiting, is_due=False)
 
     def _time_up(self) -> None:
         if self._waiting is not None:
-            self._respond(self._waiting)
-
-    def _respond(self, request: Request) -> None:
-        body = request.body
-        if isinstance(body, FetchRequest):
-            results, size, _ = self._collect(body)
-            self._send(request, body, results, size)
+            self._answer(self._waiting, is_due=True)
 
     # -- the answer --------------------------------------------------------------------------------------------------
 
-    def _collect(self, body: FetchRequest) -> tuple[list[PartitionFetchResult], int, bool]:
+    def _answer(self, request: Request, *, is_due: bool) -> None:
+        """Answer if that `is_due` or enough is new, and there is room for it; otherwise wait for that."""
+        if self._paused:
+            self._pause(request, is_due)
+        elif self.is_replica:
+            self._build(request, is_due, self._memory.answers.take(0), self._response_bytes_max)
+        else:
+            lease = self._memory.answers.acquire(ANSWER_COPIES * ANSWER_BYTES_MIN, self._resume)
+            if lease is None:
+                self._pause(request, is_due)
+            else:
+                self._build(request, is_due, lease, self._room())
+
+    def _room(self) -> int:
+        """How large an answer may be, with what was acquired for it."""
+        return ANSWER_BYTES_MIN + self._memory.answers.room() // ANSWER_COPIES
+
+    def _pause(self, request: Request, is_due: bool) -> None:
+        self._wait_no_more()
+        self._paused.append((request, is_due))
+
+    def _resume(self, lease: Lease) -> None:
+        """There is room for the answer to the oldest request that was paused."""
+        request, is_due = self._paused.popleft()
+        later, self._paused = self._paused, deque()
+        self._build(request, is_due or bool(later), lease, self._room())
+        for request, is_due in later:
+            self._answer(request, is_due=is_due)
+
+    def _build(self, request: Request, is_due: bool, lease: Lease, room: int) -> None:
+        body = request.body
+        if not isinstance(body, FetchRequest):
+            raise InvariantViolation(f"{request} is not a fetch")
+        results, size, urgent = self._collect(body, room)
+        if is_due or urgent or size >= max(1, body.min_bytes):
+            self._wait_no_more()
+            lease.resize(ANSWER_COPIES * size)
+            request.response_lease = lease
+            self._send(request, body, results, size)
+            return
+        lease.release()
+        if self._waiting is None:
+            self._waiting = request
+            self._timer = asyncio.get_running_loop().call_later(body.max_wait_ms / 1000, self._time_up)
+
+    def _wait_no_more(self) -> None:
+        self._waiting = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _collect(self, body: FetchRequest, most: int) -> tuple[list[PartitionFetchResult], int, bool]:
         """Results for what is new, their record bytes, and whether one of them must not wait."""
-        room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max)
+        room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max, most)
         results: list[PartitionFetchResult] = []
         size, urgent = 0, False
         for partition in tuple(self._new):
@@ -247,10 +319,6 @@ class FetchSession:
         return self.is_replica and NO_OFFSET < known < result.log_start_offset
 
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
-        self._waiting = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         for result in results:
             del self._new[result.partition]
             watched = self._watched[result.partition]
@@ -259,15 +327,17 @@ class FetchSession:
             watched.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
             if result.error is not None:
                 self._forget(result.partition)
+        self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
         self._count_bytes(size, self.is_replica)
         request.complete(FetchResponse(body.correlation_id, results))
 
     def close(self) -> None:
         """The stream is gone."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._waiting = None
+        self._wait_no_more()
+        self._paused.clear()
+        self._remembered.release()
+        self._memory.close()
         for watched in self._watched.values():
             if watched.source is not None:
                 watched.source.watchers.discard(self)

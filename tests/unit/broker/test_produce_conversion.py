@@ -15,10 +15,11 @@ import pytest
 
 from broker import produce_conversion
 from broker.apis.produce import ProduceApi
-from broker.grpc_door import BrokerDoor
+from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_memory import RequestMemory
 from broker.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
@@ -236,13 +237,15 @@ class Stream:
 
 
 def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does() -> None:
+    limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), RequestMemory(1 << 30))
+
     async def scenario() -> None:
         channel, slow = RequestChannel(10), asyncio.get_running_loop().create_future()
 
         def convert(body: ProduceRequest) -> Awaitable[None] | None:
             return slow if body.correlation_id == 1 else None
 
-        door = BrokerDoor(channel, cast(Any, None), ConnectionQuotas(9, 9), RequestDecoders(1 << 20), convert)
+        door = BrokerDoor(channel, cast(Any, None), limits, convert)
         door.open()
         first, second = Stream(1, 2), Stream(3, 4)
         streams = [asyncio.ensure_future(door.Produce(cast(Any, None), cast(Any, one))) for one in (first, second)]

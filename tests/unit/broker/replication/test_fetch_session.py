@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.replication.fetch_session import FetchSession
+from broker.replication.fetch_session import (
+    ANSWER_BYTES_MIN,
+    ANSWER_COPIES,
+    SESSION_PARTITION_BYTES,
+    FetchSession,
+    SessionMemory,
+)
 from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
@@ -19,10 +26,12 @@ from penstock.errors import (
     KafkaStorageError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
+    ResourceExhaustedError,
     StaleBrokerEpochError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
+from tests.support.memory import unlimited
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
 
 WALL_MS = 1_700_000_000_000
@@ -32,17 +41,23 @@ LONG_WAIT_MS = 600_000
 class Stream:
     """The other end of a fetch stream: sends requests, keeps the answers."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, memory: SessionMemory | None = None) -> None:
         self.bytes_out: list[tuple[int, bool]] = []
         self.hosted = {PARTITION: partition}
         self.answers: list[FetchResponse] = []
+        self.written: list[Request] = []
         self.session = FetchSession(
-            self.hosted.get, ManualClock(), 1 << 20, lambda size, is_replica: self.bytes_out.append((size, is_replica))
+            self.hosted.get,
+            ManualClock(),
+            1 << 20,
+            lambda size, is_replica: self.bytes_out.append((size, is_replica)),
+            memory or unlimited(),
         )
 
     def response_ready(self, request: Request) -> None:
         assert isinstance(request.response, FetchResponse)
         self.answers.append(request.response)
+        self.written.append(request)
 
     def ask(
         self,
@@ -313,3 +328,76 @@ def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path:
         assert records[0] and records == [records[0]] * 3
 
     run(tmp_path, scenario, isr=(1, 2))
+
+
+def small_memory() -> tuple[MemoryBudget, SessionMemory]:
+    """Room for one address to have one small answer."""
+    answers = MemoryBudget(2 * ANSWER_COPIES * ANSWER_BYTES_MIN, 2)
+    return answers, SessionMemory(answers.open("a"), MemoryBudget(10 * SESSION_PARTITION_BYTES, 1).open("a"))
+
+
+def test_an_answer_is_not_built_before_there_is_room_and_is_no_larger_than_that(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, _: Stream) -> None:
+        answers, memory = small_memory()
+        unwritten = answers.open("a").take(ANSWER_COPIES * ANSWER_BYTES_MIN)
+        for _n in range(4):
+            produce(partition, b"x" * (ANSWER_BYTES_MIN // 2 - 1_000))
+        flush(partition)
+        stream = Stream(partition, memory)
+        stream.ask(at(0))
+        stream.ask(at(2))
+        assert not stream.answers and answers.statistics().waiting == 1
+        unwritten.release()
+        (first,) = stream.answers
+        assert ANSWER_BYTES_MIN // 2 < len(first.partitions[0].records) <= ANSWER_BYTES_MIN
+        assert first.partitions[0].fetch_offset == 2, "the position that was asked for last"
+        stream.written[0].dropped()
+        assert len(stream.answers) == 1 and answers.statistics().used_bytes == 0, "the second waits for something new"
+        stream.ask(at(3))
+        assert [bool(answer.partitions) for answer in stream.answers] == [True, False, True]
+        for request in stream.written:
+            request.dropped()
+        stream.session.close()
+        assert answers.statistics().used_bytes == 0
+
+    run(tmp_path, scenario)
+
+
+def test_a_follower_is_counted_and_never_paused(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, _: Stream) -> None:
+        answers, memory = small_memory()
+        answers.open("a").take(2 * ANSWER_COPIES * ANSWER_BYTES_MIN)
+        produce(partition, b"a")
+        stream = Stream(partition, memory)
+        stream.ask(at(0), replica_id=2)
+        size = len(stream.answers[0].partitions[0].records)
+        assert size and answers.statistics().used_bytes == ANSWER_COPIES * (2 * ANSWER_BYTES_MIN + size)
+        stream.session.close()
+
+    run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_a_request_that_waits_for_records_holds_no_memory(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, _: Stream) -> None:
+        answers, memory = small_memory()
+        stream = Stream(partition, memory)
+        stream.ask(at(0))
+        assert not stream.answers and answers.statistics().used_bytes == 0
+        stream.session.close()
+
+    run(tmp_path, scenario)
+
+
+def test_partitions_beyond_the_budget_of_sessions_are_refused_and_what_was_remembered_stays(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, _: Stream) -> None:
+        _answers, memory = small_memory()
+        stream = Stream(partition, memory)
+        stream.ask(at(0))
+        many = [FetchPartition(TopicPartition("other", n), "", 0) for n in range(5)]
+        with pytest.raises(ResourceExhaustedError, match=r"fetch\.sessions\.max\.bytes"):
+            stream.ask(*many)
+        stream.ask(*many[:4])
+        stream.session.close()
+        assert memory.session.budget.statistics().used_bytes == 0
+
+    run(tmp_path, scenario)

@@ -1,0 +1,43 @@
+"""Which numbers a node shows of what comes in from outside: memory in use against its budgets, and what was refused.
+
+Read from `statistics()` in the thread of a scrape, as in node_readings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.metrics import Reading
+from broker.request_limits import API_LIMITS
+
+if TYPE_CHECKING:
+    from broker.broker_parts import BrokerParts
+
+
+def door_readings(broker: BrokerParts) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _memory(broker)
+    refused = broker.decoders.refused()
+    help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
+    for api in API_LIMITS:
+        yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
+
+
+def _memory(broker: BrokerParts) -> Iterator[Reading]:
+    budgets = {
+        "requests": broker.request_memory.statistics(),
+        "answers": broker.answer_memory.statistics(),
+        "sessions": broker.session_memory.statistics(),
+    }
+    for kind, found in budgets.items():
+        help_text = "Bytes of requests, of built answers and of fetch sessions in memory."
+        yield Reading("penstock_memory_used_bytes", help_text, found.used_bytes, labels=(("kind", kind),))
+    for kind, found in budgets.items():
+        yield Reading("penstock_memory_max_bytes", "The budget of each.", found.bytes_max, labels=(("kind", kind),))
+    for kind, found in budgets.items():
+        help_text = "Streams that wait for room before they are read or answered."
+        yield Reading("penstock_memory_waiting_streams", help_text, found.waiting, labels=(("kind", kind),))
+    for kind, found in budgets.items():
+        help_text = "How often a stream had to wait for room."
+        yield Reading("penstock_memory_pauses", help_text, found.pauses, True, (("kind", kind),))

@@ -1,0 +1,93 @@
+"""When a stream's next request may be read: when there is room for one as large as its last.
+
+gRPC hands over a whole message, and how large it is nobody knows before. So a stream is expected to send what it sent
+last, and room for that is held while it is read; a stream that stays silent for `HELD_MS` gives the room back. Requests
+are counted from here until a handler is done with their bytes, large ones until they are answered (request_channel.py).
+
+Small requests have a budget of their own (one eighth), in which nothing is held before they arrive: large ones cannot
+keep them waiting. What this cannot bound: every stream may have one message on its way that nobody expected, because
+gRPC gathers it before we see any of it; `socket.request.max.bytes` bounds each, `max.connections` their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
+from broker.network.request_channel import SMALL_BYTES
+
+SMALL_SHARE = 8
+STREAM_SHARE = 8
+HELD_MS = 1_000
+
+
+class RequestMemory:
+    """The budget of a node's requests (`queued.max.request.bytes`)."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.small = MemoryBudget(bytes_max // SMALL_SHARE, STREAM_SHARE)
+        self.large = MemoryBudget(bytes_max - bytes_max // SMALL_SHARE, STREAM_SHARE)
+
+    def open(self, host: str) -> RequestIntake:
+        """For a new stream from an address."""
+        return RequestIntake(self.small.open(host), self.large.open(host))
+
+    def statistics(self) -> MemoryStatistics:
+        small, large = self.small.statistics(), self.large.statistics()
+        return MemoryStatistics(
+            small.used_bytes + large.used_bytes,
+            small.bytes_max + large.bytes_max,
+            small.waiting + large.waiting,
+            small.pauses + large.pauses,
+        )
+
+    def __repr__(self) -> str:
+        return f"RequestMemory(small {self.small!r}, large {self.large!r})"
+
+
+class RequestIntake:
+    """One stream's requests, on their way in. `wait_turn`, read, `arrived`, and so on."""
+
+    def __init__(self, small: Account, large: Account) -> None:
+        self._small = small
+        self._large = large
+        self._expected = 0
+        self._held: Lease | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def wait_turn(self) -> None:
+        """Until the next request may be read."""
+        is_small = self._expected <= SMALL_BYTES
+        account, size = (self._small, 0) if is_small else (self._large, self._expected)
+        turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        lease = account.acquire(size, turn.set_result)
+        if lease is None:
+            try:
+                lease = await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    turn.result().release()
+                raise
+        if not is_small:
+            self._held = lease
+            self._timer = asyncio.get_running_loop().call_later(HELD_MS / 1000, lease.release)
+
+    def arrived(self, size: int) -> Lease:
+        """A request was read: its bytes count until the lease is released."""
+        self._give_back()
+        self._expected = size
+        return (self._small if size <= SMALL_BYTES else self._large).take(size)
+
+    def _give_back(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._held is not None:
+            self._held.release()
+            self._held = None
+
+    def close(self) -> None:
+        """The stream is gone; requests of it that are still queued count until they are handled."""
+        self._give_back()
+        self._small.close()
+        self._large.close()

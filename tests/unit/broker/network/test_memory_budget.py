@@ -1,0 +1,185 @@
+"""Promises of a memory budget: it is kept, a large message gets through, and nobody starves."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from broker.network.memory_budget import Account, Lease, MemoryBudget
+from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
+from broker.network.request_memory import HELD_MS, RequestMemory
+from tests.support.virtual_time import run_virtual
+
+
+class Streams:
+    """Accounts of a budget of 1,000 bytes, and the leases that they waited for."""
+
+    def __init__(self, stream_share: int = 4) -> None:
+        self.budget = MemoryBudget(1_000, stream_share)
+        self.granted: list[str] = []
+        self.leases: dict[str, Lease] = {}
+
+    def acquire(self, name: str, account: Account, size: int) -> bool:
+        def later(lease: Lease) -> None:
+            self.granted.append(name)
+            self.leases[name] = lease
+
+        lease = account.acquire(size, later)
+        if lease is not None:
+            self.leases[name] = lease
+        return lease is not None
+
+
+def test_a_stream_has_its_share_an_address_half_and_all_of_them_the_whole() -> None:
+    streams = Streams()
+    accounts = [streams.budget.open(host) for host in ("a", "a", "a", "b", "b", "c")]
+    assert streams.acquire("a1", accounts[0], 250) and not streams.acquire("a1 again", accounts[0], 1)
+    assert streams.acquire("a2", accounts[1], 250) and not streams.acquire("a3", accounts[2], 1)
+    assert streams.acquire("b1", accounts[3], 250) and streams.acquire("b2", accounts[4], 250)
+    assert not streams.acquire("c", accounts[5], 1)
+    assert streams.budget.statistics().used_bytes == 1_000
+    streams.leases["b1"].release()
+    assert streams.granted == ["c"], "its own address has nothing: it goes before those whose address is full"
+    streams.leases["a1"].release()
+    assert streams.granted == ["c", "a3", "a1 again"]
+
+
+def test_a_message_larger_than_a_share_gets_through_when_the_share_is_empty() -> None:
+    streams = Streams()
+    one, other = streams.budget.open("a"), streams.budget.open("a")
+    assert streams.acquire("small", other, 10)
+    assert not streams.acquire("large", one, 900), "its address has something in use"
+    assert not streams.acquire("later", streams.budget.open("a"), 10), "it would keep the large one out"
+    streams.leases["small"].release()
+    assert streams.granted == ["large"]
+    streams.leases["large"].release()
+    assert streams.granted == ["large", "later"]
+
+
+def test_addresses_take_turns_so_one_with_many_streams_does_not_starve_another() -> None:
+    streams = Streams(stream_share=1)
+    first = streams.budget.open("x").take(1_000)
+    for n in range(50):
+        streams.acquire(f"hostile{n}", streams.budget.open("hostile"), 100)
+    streams.acquire("honest", streams.budget.open("honest"), 100)
+    first.release()
+    assert "honest" in streams.granted[:2]
+
+
+def test_what_is_in_memory_already_is_counted_even_over_the_budget_and_made_good_first() -> None:
+    streams = Streams()
+    over = streams.budget.open("a").take(5_000)
+    account = streams.budget.open("b")
+    assert not streams.acquire("b", account, 1)
+    over.resize(1_000)
+    assert streams.granted == []
+    over.release()
+    assert streams.granted == ["b"] and streams.budget.statistics().used_bytes == 1
+
+
+def test_a_stream_that_ends_waits_no_more_and_its_leases_count_until_they_are_released() -> None:
+    streams = Streams()
+    full = streams.budget.open("a")
+    lease = full.take(1_000)
+    gone, next_one = streams.budget.open("b"), streams.budget.open("c")
+    streams.acquire("gone", gone, 10)
+    streams.acquire("next", next_one, 10)
+    gone.close()
+    full.close()
+    assert streams.budget.statistics().waiting == 1 and streams.budget.statistics().used_bytes == 1_000
+    lease.release()
+    assert streams.granted == ["next"]
+    lease.release()
+    assert streams.budget.statistics().used_bytes == 10
+
+
+def test_whatever_happens_the_budget_is_kept_and_everybody_gets_a_turn() -> None:
+    for seed in range(200):
+        rng, streams, waiting = random.Random(seed), Streams(), set[str]()
+        for n in range(60):
+            name, account = f"{seed}-{n}", streams.budget.open(rng.choice("abc"))
+            if not streams.acquire(name, account, rng.randint(1, 250)):
+                waiting.add(name)
+            assert streams.budget.statistics().used_bytes <= 1_000
+            if rng.random() < 0.3 and streams.leases:
+                streams.leases.pop(rng.choice(sorted(streams.leases))).release()
+            assert streams.budget.statistics().used_bytes <= 1_000
+        while streams.leases:
+            streams.leases.pop(rng.choice(sorted(streams.leases))).release()
+        assert set(streams.granted) == waiting and streams.budget.statistics().waiting == 0
+        assert streams.budget.statistics().used_bytes == 0
+
+
+def test_a_stream_of_large_requests_is_read_only_when_there_is_room_for_another() -> None:
+    async def main() -> None:
+        memory = RequestMemory(8 * 1024 * 1024)
+        streams = [memory.open("a") for _ in range(5)]
+        large = 1024 * 1024
+        leases = []
+        for stream in streams:
+            await stream.wait_turn()
+            leases.append(stream.arrived(large))
+        reads = [asyncio.ensure_future(stream.wait_turn()) for stream in streams]
+        await asyncio.sleep(0)
+        assert not any(read.done() for read in reads), "the address has its half in use"
+        assert memory.statistics().waiting == 5
+        small = memory.open("a")
+        await small.wait_turn()  # a stream of small requests does not wait for large ones
+        small.arrived(SMALL_BYTES)
+        leases[0].release()
+        leases[1].release()
+        leases[2].release()
+        await asyncio.sleep(0)
+        assert [read.done() for read in reads] == [True, False, False, False, False], "the address was over its half"
+        for stream, read in zip(streams, reads, strict=True):
+            read.cancel()
+            stream.close()
+        await asyncio.gather(*reads, return_exceptions=True)  # one was granted its turn and cancelled in one go
+        for lease in leases:
+            lease.release()
+        assert memory.statistics().used_bytes == SMALL_BYTES and memory.statistics().waiting == 0
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_stays_silent_gives_its_room_back() -> None:
+    async def main() -> None:
+        memory = RequestMemory(8 * 1024 * 1024)
+        stream = memory.open("a")
+        stream.arrived(1024 * 1024).release()
+        await stream.wait_turn()
+        assert memory.statistics().used_bytes == 1024 * 1024
+        await asyncio.sleep(HELD_MS / 1_000)
+        assert memory.statistics().used_bytes == 0
+        lease = stream.arrived(1024 * 1024)
+        stream.close()
+        assert memory.statistics().used_bytes == 1024 * 1024, "it is in the queue of the handlers"
+        lease.release()
+        assert memory.statistics().used_bytes == 0
+
+    run_virtual(main())
+
+
+class Nobody:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits for the answer."""
+
+
+def test_a_large_request_counts_until_its_answer_and_not_for_ever_a_small_one_until_it_is_handled() -> None:
+    async def main() -> None:
+        budget = MemoryBudget(1 << 30, 8)
+        account = budget.open("a")
+        small, large, stuck = (Request("Produce", None, Nobody(), "a") for _ in range(3))
+        for request, size in ((small, SMALL_BYTES), (large, 1_000_000), (stuck, 2_000_000)):
+            request.body_lease = account.take(size)
+        small.handled()
+        assert account.used == 3_000_000
+        large.handled()
+        stuck.handled()
+        assert account.used == 3_000_000, "appended, and not flushed: it keeps the stream from sending more"
+        large.complete(None)
+        assert account.used == 2_000_000
+        await asyncio.sleep(UNANSWERED_MS / 1_000)
+        assert account.used == 0 and not stuck.is_complete, "a slow follower does not hold up other partitions for long"
+
+    run_virtual(main())
