@@ -122,6 +122,7 @@ def fetch_to_pb(r: raft.FetchResponse) -> quorum_pb2.FetchMetadataResponse:
         high_watermark=r.high_watermark,
         log_start_offset=r.log_start_offset,
         records=r.records,
+        log_end_offset=r.log_end_offset,
     )
     if r.diverging_epoch is not None:
         message.diverging_epoch.epoch, message.diverging_epoch.end_offset = r.diverging_epoch
@@ -151,6 +152,7 @@ def response_from_pb(message: Any) -> raft.Response:
                 _epoch_end(message, "snapshot_id"),
                 code,
                 text,
+                message.log_end_offset,
             )
 
 

@@ -1,20 +1,21 @@
 """Gives raft a segmented log for its records, and a file for its votes: the only place where the two meet.
 
 The metadata log is an ordinary log, `__cluster_metadata-0` in the metadata log dir; its quorum-state file stands in the
-same directory. raft knows neither; it asks for the protocols in `raft/protocols.py`.
+same directory. raft knows neither; it asks for the protocols in `raft/protocols.py`. Not here: what a voter does that
+misses one of them (`voter_memory.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
 from raft.protocols import NoRoomError
-from raft.quorum_state import ElectionState
+from raft.quorum_state import ElectionState, Forgotten
 from storage.atomic_file import read_text, write_atomically
 from storage.disk_errors import is_shortage
 from storage.file_system import FileSystem
@@ -30,15 +31,24 @@ METADATA_BATCH_BYTES_MAX = 16 << 20
 METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
+DATA_VERSION_FORGOTTEN = 2
+"""Of a voter that has forgotten something; a release that does not know `forgotten` must not let it vote."""
+_FORGOTTEN = tuple(forgotten.value for forgotten in Forgotten if forgotten is not Forgotten.NOTHING)
 _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
+
+
+def nothing_to_note() -> None:
+    """For a node that is no voter."""
 
 
 class MetadataLog:
     """`raft.protocols.RaftLog` over a `storage.Log`. Disk errors pass through and end the raft driver; a shortage does
     not, as long as the log can be used afterwards."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, on_flushed: Callable[[], None] = nothing_to_note) -> None:
+        """`on_flushed` runs after each flush of records and BEFORE it counts."""
         self._log = log
+        self._on_flushed = on_flushed
 
     @property
     def log_start_offset(self) -> int:
@@ -74,6 +84,8 @@ class MetadataLog:
     def flush(self) -> None:
         with self._waiting_for_room():
             self._log.flush()
+            if self._log.log_end_offset > 0:
+                self._on_flushed()
 
     @contextmanager
     def _waiting_for_room(self) -> Iterator[None]:
@@ -95,40 +107,48 @@ class QuorumStateFile:
     of an older release.
     """
 
-    def __init__(self, directory: str, fs: FileSystem) -> None:
-        self._path = str(Path(directory) / QUORUM_STATE_FILE)
+    def __init__(self, directory: str, fs: FileSystem, on_saved: Callable[[], None] = nothing_to_note) -> None:
+        """`on_saved` runs after each save and BEFORE it counts."""
+        self.path = str(Path(directory) / QUORUM_STATE_FILE)
         self._fs = fs
+        self._on_saved = on_saved
 
     def load(self) -> ElectionState | None:
-        text = read_text(self._fs, self._path)
+        text = read_text(self._fs, self.path)
         if text is None:
             return None
         try:
-            found, sealed = unseal_json(self._path, text)
+            found, sealed = unseal_json(self.path, text)
         except CorruptFileError as damage:
             raise self._damaged(damage.why) from damage
         numbers = [found.get(name) for name in _FIELDS]
         if not all(type(number) is int for number in numbers) or (not sealed and set(found) != set(_FIELDS)):
             raise self._damaged("it is no quorum state")
         epoch, leader_id, voted_id, version = (int(str(number)) for number in numbers)
-        if version != DATA_VERSION:
-            raise self._damaged(f"data_version {version} is not {DATA_VERSION}")
-        return ElectionState(epoch, leader_id, voted_id)
+        if version not in (DATA_VERSION, DATA_VERSION_FORGOTTEN):
+            raise self._damaged(f"data_version {version} is not {DATA_VERSION} or {DATA_VERSION_FORGOTTEN}")
+        forgotten = found.get("forgotten", "")
+        if (version == DATA_VERSION_FORGOTTEN) != (forgotten in _FORGOTTEN):
+            raise self._damaged(f"forgotten is {forgotten!r}, with data_version {version}")
+        return ElectionState(epoch, leader_id, voted_id, Forgotten(forgotten))
 
     def _damaged(self, why: str) -> CorruptFileError:
-        remedy = "it says whom this voter voted for: restore it, or start the voter anew, empty and with a new node.id"
-        return CorruptFileError(self._path, 0, f"{why}; {remedy}")
-
-    def must_exist(self) -> None:
-        """A voter with a metadata log has voted, or promised not to; without the file it might vote twice."""
-        if not self._fs.exists(self._path):
-            raise self._damaged("it is missing, but there is a metadata log beside it")
+        remedy = (
+            "it says whom this voter voted for: restore it; or, where other voters are a majority, move it away and "
+            "the voter learns from them what it may have promised"
+        )
+        return CorruptFileError(self.path, 0, f"{why}; {remedy}")
 
     def save(self, state: ElectionState) -> None:
-        numbers = (state.epoch, state.leader_id, state.voted_id, DATA_VERSION)
+        version = DATA_VERSION_FORGOTTEN if state.forgotten.value else DATA_VERSION
+        numbers = (state.epoch, state.leader_id, state.voted_id, version)
+        fields: dict[str, object] = dict(zip(_FIELDS, numbers, strict=True))
+        if state.forgotten.value:
+            fields["forgotten"] = state.forgotten.value
         try:
-            write_atomically(self._fs, self._path, seal_json(dict(zip(_FIELDS, numbers, strict=True))))
+            write_atomically(self._fs, self.path, seal_json(fields))
+            self._on_saved()
         except OSError as error:
             if is_shortage(error):
-                raise NoRoomError(f"{self._path}: {error}") from error
+                raise NoRoomError(f"{self.path}: {error}") from error
             raise

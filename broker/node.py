@@ -32,6 +32,7 @@ from broker.metadata_publisher import topic_defaults
 from broker.metrics import Metrics
 from broker.node_readings import node_readings
 from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
+from broker.voter_memory import VoterMemory
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.image import MetadataImage
@@ -82,9 +83,15 @@ class Node:
         metadata_log = self.log_manager.get_or_create(
             METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
         )
-        quorum_state = QuorumStateFile(str(metadata_log.directory), OsFileSystem())
-        if config.is_controller and metadata_log.log_end_offset > 0:
-            quorum_state.must_exist()
+        fs = OsFileSystem()
+        if config.is_controller:
+            memory = VoterMemory(config.metadata_log_dir, fs)
+            quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
+            memory.recall(quorum_state, metadata_log, len(config.voters))
+            raft_log = MetadataLog(metadata_log, memory.note_records)
+        else:
+            quorum_state = QuorumStateFile(metadata_log.directory, fs)
+            raft_log = MetadataLog(metadata_log)
         return RaftDriver(
             RaftConfig(
                 cluster_id=self.cluster_id,
@@ -95,7 +102,7 @@ class Node:
                 batch_max_bytes=METADATA_BATCH_BYTES_MAX,
                 uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
             ),
-            MetadataLog(metadata_log),
+            raft_log,
             quorum_state,
             self._peers,
             self._clock,

@@ -32,6 +32,11 @@ def _quorum(node: Node) -> Iterator[Reading]:
     _, epoch = driver.leader_and_epoch
     yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
     yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
+    yield Reading(
+        "penstock_quorum_forgotten",
+        "1 on a voter that lost its state and takes no part in elections, else 0.",
+        float(driver.has_forgotten),
+    )
     yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
     yield Reading(
         "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset

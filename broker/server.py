@@ -20,6 +20,7 @@ from broker.config import NodeConfig, load_config
 from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.node import Node
 from broker.systemd import Notifier
+from broker.voter_memory import DoubtfulCuts
 from penstock.clock import SystemClock
 from penstock.types import TopicPartition
 from storage.file_system import OsFileSystem
@@ -65,6 +66,7 @@ def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
             flush_policy=flush_policy,
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
+            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), OsFileSystem()),
         ),
         OsFileSystem(),
         clock,

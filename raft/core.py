@@ -3,11 +3,11 @@
 No I/O, no clock, no randomness of its own. `step` and `tick` take what happened; `ready` hands out one Ready at a
 time and `advance` reports that it was performed, and how far the log is durable. This file joins the parts and decides
 which state follows; what is refused at the door is in validation.py, the vote in election.py, fetching in following.py,
-leading in leadership.py, the table of states in quorum_state.py, the order of the effects in ready.py.
+leading in leadership.py, what a voter that forgot must learn in rejoining.py, the states in quorum_state.py, the order
+of the effects in ready.py.
 
 KRaft's shape (KIP-595, KIP-996): followers fetch, truncation rides on the fetch, pre-vote, check-quorum, observers.
-Voters are static. Snapshots are not built: the seam is `FetchResponse.snapshot_id`.
-"""
+Voters are static. Snapshots are not built: the seam is `FetchResponse.snapshot_id`."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.outbox import Outbox, Question
-from raft.quorum_state import EPOCH_MAX, ElectionState, QuorumState, State
+from raft.quorum_state import EPOCH_MAX, ElectionState, Forgotten, QuorumState, State
 from raft.ready import Ready
+from raft.rejoining import Rejoining
 from raft.shared import Shared
 from raft.statistics import RaftStatistics
 from raft.validation import objection
@@ -58,6 +59,7 @@ class RaftCore:
         self._shared = Shared(config, self._quorum, self._log, self._outbox, random)
         self._election = Election(self._shared)
         self._following = Following(self._shared)
+        self._rejoining = Rejoining(self._shared, now_ms)
         self._leadership: Leadership | None = None
         self._in_flight: Ready | None = None
         self._told_high_watermark = self._log.high_watermark
@@ -89,6 +91,15 @@ class RaftCore:
         return self._log.log_end_offset
 
     @property
+    def forgotten(self) -> Forgotten:
+        return self._quorum.forgotten
+
+    @property
+    def unheard_voters(self) -> frozenset[int]:
+        """Whose epoch a voter that has forgotten its votes does not know yet."""
+        return self._rejoining.unheard if self.forgotten is Forgotten.VOTES else frozenset()
+
+    @property
     def leadership(self) -> Leadership | None:
         """What this node knows as leader, for describing it; None when it does not lead."""
         return self._leadership
@@ -99,17 +110,7 @@ class RaftCore:
         return self._following.last_fetch_ms
 
     def statistics(self) -> RaftStatistics:
-        counters = self._shared.counters
-        return RaftStatistics(
-            self.state,
-            self.epoch,
-            self.leader_id,
-            self.high_watermark,
-            self._log.log_end_offset,
-            self._log.flushed_offset,
-            self._leadership.uncommitted_bytes if self._leadership else 0,
-            **{name: getattr(counters, name) for name in counters.__slots__},
-        )
+        return RaftStatistics.of(self._shared, self._leadership.uncommitted_bytes if self._leadership else 0)
 
     # -- what happens --
 
@@ -141,7 +142,9 @@ class RaftCore:
                     self.resign(now_ms)
             case State.FOLLOWER:
                 self._tick_follower(now_ms)
-            case _ if not self.config.is_voter:
+            case _ if self.forgotten is Forgotten.VOTES:
+                self._rejoining.maybe_ask(now_ms)
+            case _ if not self._quorum.takes_part:
                 self._following.maybe_fetch(now_ms)
             case _:
                 self._election.retry(now_ms)
@@ -154,7 +157,9 @@ class RaftCore:
             return self._leadership.next_deadline_ms()
         if self.state is State.FOLLOWER:
             return self._following.next_deadline_ms()
-        if not self.config.is_voter:
+        if self.forgotten is Forgotten.VOTES:
+            return self._rejoining.next_deadline_ms()
+        if not self._quorum.takes_part:
             return self._following.next_search_ms()
         return self._election.next_deadline_ms()
 
@@ -224,7 +229,7 @@ class RaftCore:
             self._quorum.to_voted(request.candidate_id)
             self._left_old_state()
             self._election.arm(now_ms)
-        # A leader from which nothing was fetched yet is hearsay: passing it on would send the asker after a dead one.
+        # A leader from which nothing was fetched yet is hearsay: it may be dead.
         hearsay = request.pre_vote and self.state is State.FOLLOWER and not self._following.has_fetched
         leader_id = NO_LEADER if hearsay else self.leader_id
         self._outbox.reply(request_id, VoteResponse(leader_id, self.epoch, granted))
@@ -241,7 +246,7 @@ class RaftCore:
         if epoch > self.epoch or self.state is State.FOLLOWER:
             self._become_unattached(epoch, now_ms)
         self._quorum.note_leader_ended()
-        if self.state is not State.UNATTACHED or self.config.node_id not in successors:
+        if self.state is not State.UNATTACHED or not self._quorum.takes_part or self.config.node_id not in successors:
             return
         position = successors.index(self.config.node_id)
         if position == 0:
@@ -257,7 +262,9 @@ class RaftCore:
                 # A vote that was given counts before any news of a leader, which may be older than the vote.
                 if answer.leader_epoch > self.epoch or not answer.vote_granted:
                     self._learn_leader(answer.leader_id, answer.leader_epoch, now_ms)
-                if asked.candidate_epoch == self.epoch and self.state in (State.PROSPECTIVE, State.CANDIDATE):
+                if self.forgotten is Forgotten.VOTES:
+                    self._on_epoch_told(question.to, answer, now_ms)
+                elif asked.candidate_epoch == self.epoch and self.state in (State.PROSPECTIVE, State.CANDIDATE):
                     self._on_outcome(self._election.on_response(question.to, asked, answer, now_ms), now_ms)
             case FetchRequest() as fetch, FetchResponse() as answer:
                 self._on_fetch_answer(question.to, fetch, answer, now_ms)
@@ -282,11 +289,20 @@ class RaftCore:
             self._quorum.note_leader_ended()
         elif not following_sender or answer.error_code or answer.leader_epoch != self.epoch:
             self._following.on_failure(now_ms)
-        else:
-            self._following.on_success(asked, answer, now_ms)
+        elif self._following.on_success(asked, answer, now_ms):
+            self._rejoining.on_fetched(asked, answer)
+
+    def _on_epoch_told(self, voter: int, answer: VoteResponse, now_ms: int) -> None:
+        """A voter's epoch is known. After the last one, this node is in an epoch that none of its votes was beyond."""
+        self._rejoining.on_response(voter, answer, now_ms)
+        if not self._rejoining.unheard:
+            self._quorum.remembers(Forgotten.RECORDS)
+            self._following.search(now_ms)
 
     def _on_failure(self, question: Question, now_ms: int) -> None:
         match question.request:
+            case VoteRequest() if self.forgotten is Forgotten.VOTES:
+                self._rejoining.on_failure(question.to, now_ms)
             case VoteRequest():
                 self._election.on_failure(question.to, now_ms)
             case FetchRequest():
@@ -298,14 +314,12 @@ class RaftCore:
 
     def _start(self, now_ms: int) -> None:
         """Go on from what was persisted. A leader that comes back tells the voters that its epoch has ended."""
-        if not self.config.is_voter and self.state is not State.FOLLOWER:
-            self._following.search(now_ms)
-        elif self.state is State.FOLLOWER:
+        if self.state is State.FOLLOWER:
             self._following.attach(now_ms)
-        elif self.config.majority == 1:
+        elif self._quorum.takes_part and self.config.majority == 1:
             self._become_prospective(now_ms)
         else:
-            self._election.arm(now_ms)
+            self._wait_for_a_leader(now_ms)
             if self.state is State.RESIGNED:
                 self._send_end_quorum_epoch(self.config.other_voters)
 
@@ -313,7 +327,8 @@ class RaftCore:
         """News of a leader or an epoch; whether it changed this node's state."""
         if epoch >= EPOCH_MAX:
             return False
-        if self._quorum.may_follow(leader_id, epoch):
+        # To follow is to fetch, and to fetch is to ack: not before the epoch of every vote is known.
+        if self.forgotten is not Forgotten.VOTES and self._quorum.may_follow(leader_id, epoch):
             self._quorum.to_follower(epoch, leader_id)
             self._left_old_state()
             self._following.attach(now_ms)
@@ -326,8 +341,13 @@ class RaftCore:
     def _become_unattached(self, epoch: int, now_ms: int) -> None:
         self._quorum.to_unattached(epoch)
         self._left_old_state()
-        if self.config.is_voter:
+        self._wait_for_a_leader(now_ms)
+
+    def _wait_for_a_leader(self, now_ms: int) -> None:
+        if self._quorum.takes_part:
             self._election.arm(now_ms)
+        elif self.forgotten is Forgotten.VOTES:
+            self._rejoining.ask_again(now_ms)
         else:
             self._following.search(now_ms)
 
@@ -369,13 +389,12 @@ class RaftCore:
     def _tick_follower(self, now_ms: int) -> None:
         if now_ms < self._following.deadline_ms:
             self._following.maybe_fetch(now_ms)
-        elif self.config.is_voter:
+        elif self._quorum.takes_part:
             self._become_prospective(now_ms)
         else:
             self._become_unattached(self.epoch, now_ms)
 
     def _send_end_quorum_epoch(self, successors: tuple[int, ...]) -> None:
-        config = self.config
-        for voter in config.other_voters:
-            request = EndQuorumEpochRequest(config.cluster_id, config.node_id, self.epoch, successors)
+        request = EndQuorumEpochRequest(self.config.cluster_id, self.config.node_id, self.epoch, successors)
+        for voter in self.config.other_voters:
             self._outbox.tell(voter, request)

@@ -1,9 +1,10 @@
-"""The quorum in one value, for `DescribeQuorum` and metrics: read from a core, changes nothing."""
+"""The quorum in one value, for `DescribeQuorum` and metrics, and in words: read from a core, changes nothing."""
 
 from __future__ import annotations
 
 from raft.core import RaftCore
 from raft.progress import ReplicaProgress
+from raft.quorum_state import Forgotten
 from raft.statistics import QuorumDescription, ReplicaDescription
 
 
@@ -19,6 +20,21 @@ def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
     known[own.replica_id] = own
     voters = tuple(known.get(voter, ReplicaDescription(voter, -1, None, None)) for voter in core.config.voters)
     return QuorumDescription(core.leader_id, core.epoch, core.high_watermark, voters, observers)
+
+
+def standing(core: RaftCore) -> str:
+    """Whether this voter takes part in elections; if not, what it waits for."""
+    if core.forgotten is Forgotten.NOTHING:
+        return "it takes part in the quorum"
+    if core.forgotten is Forgotten.VOTES:
+        waits = f"voters {sorted(core.unheard_voters)} have told it their epochs"
+    else:
+        waits = "it has fetched what a leader has that the other voters elect"
+    return (
+        f"it has forgotten what it promised ({core.forgotten.value}), and neither votes nor leads until {waits}; if "
+        "there is no leader, too many voters lost their state: see `A quorum that cannot elect` in "
+        "docs/data-directory.md"
+    )
 
 
 def _own_times(core: RaftCore, now_ms: int) -> tuple[int | None, int | None]:

@@ -28,14 +28,15 @@ def log_is_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_off
 
 def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
     """Whether this voter, already in the epoch of the request, gives its (pre-)vote."""
+    if not quorum.takes_part:
+        return False
     if request.pre_vote:
         has_live_leader = quorum.is_leader or (quorum.state is State.FOLLOWER and has_fetched)
         return up_to_date and not has_live_leader
     if quorum.epoch_leader_id != NO_LEADER or quorum.state is State.RESIGNED:
         return False
-    if quorum.voted_id != NO_VOTE:
-        return quorum.voted_id == request.candidate_id
-    return up_to_date
+    # Also the candidate that has the vote already is looked at again: it may have lost its log since, and rejoined.
+    return up_to_date and quorum.voted_id in (NO_VOTE, request.candidate_id)
 
 
 class Election:

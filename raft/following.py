@@ -72,18 +72,19 @@ class Following:
         self._failures += 1
         self._fetch_at_ms = now_ms + self._shared.backoff_ms(self._failures)
 
-    def on_success(self, request: FetchRequest, response: FetchResponse, now_ms: int) -> None:
-        """An answer of the leader to the present question."""
+    def on_success(self, request: FetchRequest, response: FetchResponse, now_ms: int) -> bool:
+        """An answer of the leader to the present question; whether it made sense."""
         if response.snapshot_id is not None or not self._apply(request, response):
             self._shared.counters.answers_malformed += 1
             self.on_failure(now_ms)
-            return
+            return False
         self.has_fetched = True
         self.last_fetch_ms = now_ms
         self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms
         self._failures = 0
         self._fetch_at_ms = now_ms
         self.maybe_fetch(now_ms)
+        return True
 
     def next_deadline_ms(self) -> int:
         return self.deadline_ms if self._fetch_at_ms is None else min(self.deadline_ms, self._fetch_at_ms)

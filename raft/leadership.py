@@ -230,7 +230,12 @@ class Leadership:
     ) -> None:
         shared, log = self._shared, self._shared.log
         response = FetchResponse(
-            shared.config.node_id, self.epoch, log.high_watermark, log.log_start_offset, diverging_epoch=diverging
+            shared.config.node_id,
+            self.epoch,
+            log.high_watermark,
+            log.log_start_offset,
+            diverging_epoch=diverging,
+            log_end_offset=log.log_end_offset,
         )
         shared.counters.fetches_answered += 1
         if diverging is None:

@@ -100,6 +100,7 @@ class FetchResponse:
     snapshot_id: EpochEndOffset | None = None  # the seam for snapshots (KIP-630): set when fetch_offset is not kept
     error_code: int = NO_ERROR
     error_message: str = ""
+    log_end_offset: int = 0  # the leader's; 0 where it does not say, for a leader's own log is never empty
 
 
 Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest

@@ -8,15 +8,18 @@
     LEADER       has the votes of a majority
     RESIGNED     led this epoch and does not any more: it may neither lead in it again nor vote in it
 
-`TRANSITIONS` is the table; docs draw their diagram from it. What is persisted is `ElectionState`: epoch, vote, and the
-leader once one is known. Within an epoch a vote is never changed and a leader is never another; the epoch never falls
-(I1, I2, I3). This file decides nothing about time, logs or messages.
+A voter that has forgotten promises (`Forgotten`) is UNATTACHED or FOLLOWER, like an observer, until it knows again what
+it may have promised; raft/rejoining.py says when that is.
+
+`TRANSITIONS` is the table; docs draw their diagram from it. What is persisted is `ElectionState`: epoch, vote, the
+leader once one is known, and what was forgotten. Within an epoch a vote is never changed and a leader is never another;
+the epoch never falls (I1, I2, I3). This file decides nothing about time, logs or messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from penstock.errors import InvariantViolation
@@ -36,6 +39,16 @@ class State(Enum):
     CANDIDATE = "Candidate"
     LEADER = "Leader"
     RESIGNED = "Resigned"
+
+
+class Forgotten(Enum):
+    """What a voter may have promised and does not know any more. The values are those of the quorum-state file."""
+
+    NOTHING = ""
+    RECORDS = "records"
+    """Records that it acked may be missing from its log; its votes are known."""
+    VOTES = "votes"
+    """Its epoch and its votes are not known either."""
 
 
 _U, _V, _F, _P = State.UNATTACHED, State.VOTED, State.FOLLOWER, State.PROSPECTIVE
@@ -59,6 +72,7 @@ class ElectionState:
     epoch: int = 0
     leader_id: int = NO_LEADER
     voted_id: int = NO_VOTE
+    forgotten: Forgotten = Forgotten.NOTHING
 
 
 class QuorumState:
@@ -77,11 +91,13 @@ class QuorumState:
     def _state_after_restart(self, stored: ElectionState) -> State:
         """A leader comes back resigned and a candidate as a voter that has voted for itself: the votes of their last
         life were given to a log that may since have lost its unsynced end."""
-        if stored.leader_id == self._node_id and self.is_voter:
+        if stored.leader_id == self._node_id and self.takes_part:
             return State.RESIGNED
+        if stored.forgotten is Forgotten.VOTES:
+            return State.UNATTACHED
         if stored.leader_id in self._voters and stored.leader_id != self._node_id:
             return State.FOLLOWER
-        if stored.voted_id != NO_VOTE and self.is_voter:
+        if stored.voted_id != NO_VOTE and self.takes_part:
             return State.VOTED
         return State.UNATTACHED
 
@@ -99,6 +115,15 @@ class QuorumState:
     @property
     def is_voter(self) -> bool:
         return self._node_id in self._voters
+
+    @property
+    def forgotten(self) -> Forgotten:
+        return self._election.forgotten
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether this node may vote and stand for election: a voter that knows what it has promised."""
+        return self.is_voter and self._election.forgotten is Forgotten.NOTHING
 
     @property
     def is_leader(self) -> bool:
@@ -137,10 +162,10 @@ class QuorumState:
         self._move(State.UNATTACHED, self._in_epoch(epoch))
 
     def to_voted(self, candidate_id: int) -> None:
-        self._move(State.VOTED, ElectionState(self.epoch, self._election.leader_id, candidate_id))
+        self._move(State.VOTED, replace(self._election, voted_id=candidate_id))
 
     def to_follower(self, epoch: int, leader_id: int) -> None:
-        self._move(State.FOLLOWER, ElectionState(epoch, leader_id, self._in_epoch(epoch).voted_id))
+        self._move(State.FOLLOWER, replace(self._in_epoch(epoch), leader_id=leader_id))
 
     def to_prospective(self) -> None:
         self._move(State.PROSPECTIVE, self._election)
@@ -154,6 +179,11 @@ class QuorumState:
     def to_resigned(self) -> None:
         self._move(State.RESIGNED, self._election)
 
+    def remembers(self, forgotten: Forgotten) -> None:
+        """No more than `forgotten` is forgotten now; persisted BEFORE anything is sent that follows from it."""
+        self._election = replace(self._election, forgotten=forgotten)
+        self._unsaved = True
+
     def note_leader_ended(self) -> None:
         self._leader_ended = True
 
@@ -165,14 +195,14 @@ class QuorumState:
         return self._election
 
     def _in_epoch(self, epoch: int) -> ElectionState:
-        return self._election if epoch == self.epoch else ElectionState(epoch)
+        return self._election if epoch == self.epoch else ElectionState(epoch, forgotten=self.forgotten)
 
     def _move(self, state: State, election: ElectionState) -> None:
         old = self._election
         if state not in TRANSITIONS[self._state]:
             raise InvariantViolation(f"no way from {self._state.value} to {state.value}")
-        if not self.is_voter and state not in (State.UNATTACHED, State.FOLLOWER):
-            raise InvariantViolation(f"observer {self._node_id} cannot be {state.value}")
+        if not self.takes_part and state not in (State.UNATTACHED, State.FOLLOWER):
+            raise InvariantViolation(f"node {self._node_id}, which takes no part in elections, cannot be {state.value}")
         if election.epoch < old.epoch or election.epoch > EPOCH_MAX:
             raise InvariantViolation(f"epoch would go from {old.epoch} to {election.epoch}")
         if election.epoch == old.epoch:

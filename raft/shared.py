@@ -48,6 +48,7 @@ class Counters:
     truncations: int = 0
     fetches_answered: int = 0
     requests_rejected: int = 0
+    epoch_jumps_refused: int = 0
     answers_dropped: int = 0
     answers_malformed: int = 0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raft.quorum_state import State
+from raft.quorum_state import Forgotten, State
+from raft.shared import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,7 @@ class RaftStatistics:
     """One core: where it stands, and monotonic counts since the start of the process."""
 
     state: State
+    forgotten: Forgotten
     epoch: int
     leader_id: int
     high_watermark: int
@@ -25,8 +27,25 @@ class RaftStatistics:
     truncations: int
     fetches_answered: int
     requests_rejected: int
+    epoch_jumps_refused: int
     answers_dropped: int
     answers_malformed: int
+
+    @classmethod
+    def of(cls, shared: Shared, uncommitted_bytes: int) -> RaftStatistics:
+        """Of the core whose parts these are."""
+        quorum, log, counters = shared.quorum, shared.log, shared.counters
+        return cls(
+            quorum.state,
+            quorum.forgotten,
+            quorum.epoch,
+            quorum.leader_id,
+            log.high_watermark,
+            log.log_end_offset,
+            log.flushed_offset,
+            uncommitted_bytes,
+            **{name: getattr(counters, name) for name in counters.__slots__},
+        )
 
 
 @dataclass(frozen=True, slots=True)

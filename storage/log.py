@@ -53,7 +53,7 @@ class Log:
         self.config = config
         self.flush_policy = options.flush_policy
         self._lower_checkpoints = options.lower_checkpoints
-        recovered = open_segments(fs, directory, config, options.last_known)
+        recovered = open_segments(fs, directory, config, options.last_known, options.before_doubtful_cut)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)

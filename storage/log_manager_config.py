@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
 from storage.log_config import FlushPolicy, LogConfig
 
@@ -59,4 +60,7 @@ class LogManagerConfig:
     """num.recovery.threads.per.data.dir; with 1, everything happens in the caller's thread, in order."""
     open_files_max: int | None = None
     """How many segments of all logs have their files open; None: half of the descriptors that the process may have."""
+    before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None
+    """Called, with the log's directory, BEFORE a tail is cut that may have been flushed; what it raises is why the log
+    stays offline, uncut. In a loader's thread."""
     progress: Callable[[LoadProgress], None] = log_progress

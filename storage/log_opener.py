@@ -8,6 +8,8 @@ was made. Not here: which logs there are, and what an error means for the others
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from functools import partial
 
 from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
 from penstock.types import TopicPartition
@@ -38,7 +40,11 @@ class LogOpener:
         path = self.path(directory, topic_partition)
         last_known = directory.last_known(topic_partition)
         topic_id = self._topic_id(path, last_known)
-        return Log(self._fs, path, topic_partition, config, self._options(directory, topic_id, last_known))
+        options = self._options(directory, topic_id, last_known)
+        if self._config.before_doubtful_cut is not None:
+            before_cut = partial(self._config.before_doubtful_cut, topic_partition, path)
+            options = replace(options, before_doubtful_cut=before_cut)
+        return Log(self._fs, path, topic_partition, config, options)
 
     def path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{directory.path}/{partition_directory(topic_partition)}"

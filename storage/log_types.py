@@ -11,7 +11,7 @@ from penstock.record.batch import BatchHeader
 from penstock.types import TopicPartition
 from storage.log_config import FlushPolicy
 from storage.open_files import OpenFiles
-from storage.recovery import LastKnown
+from storage.recovery import BeforeDoubtfulCut, LastKnown
 
 LowerCheckpoints = Callable[[TopicPartition, int], None]
 """Makes durable that no checkpoint of the log dir claims more than this offset for the partition."""
@@ -31,6 +31,7 @@ class LogOptions:
     lower_checkpoints: LowerCheckpoints = _keep_checkpoints
     open_files: OpenFiles | None = None
     """Bounds the descriptors of all logs together; None: a log that stands alone."""
+    before_doubtful_cut: BeforeDoubtfulCut | None = None
 
 
 class AppendInfo(NamedTuple):

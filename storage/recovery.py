@@ -22,13 +22,16 @@ What survives is synced before it counts: a process that was killed leaves recor
 A log that ends below R is refused as well. Indexes are rebuilt for each segment that is checked, and each leader epoch
 is compared with the epoch checkpoint (`epoch_witness.py`).
 
+A tail may have been flushed although X >= R, unless it is a torn append (`torn_append.py`). Whoever must not forget
+that, as a voter of the quorum must not, is told BEFORE such a cut and may refuse it.
+
 Not here: where R comes from (`log_directory.py`), what an offline log means (broker).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
@@ -40,6 +43,7 @@ from storage.file_system import FileSystem
 from storage.log_config import LogConfig
 from storage.segment import Place, Segment
 from storage.segment_files import find_segments, tidy
+from storage.torn_append import is_torn_append
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +58,10 @@ class LastKnown:
     log_start_offset: int = 0
 
 
+BeforeDoubtfulCut = Callable[[CorruptFileError], None]
+"""Called BEFORE a tail is cut that may have been flushed; what it raises refuses the cut, and the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecoveredLog:
     """The state of an opened log. Invariant: all of it is durable."""
@@ -66,11 +74,17 @@ class RecoveredLog:
     """How much of a torn tail was cut."""
 
 
-def open_segments(fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown) -> RecoveredLog:
+def open_segments(
+    fs: FileSystem,
+    directory: str,
+    config: LogConfig,
+    last_known: LastKnown,
+    before_doubtful_cut: BeforeDoubtfulCut | None = None,
+) -> RecoveredLog:
     """Everything needed to go on with a log; creates the first segment of an empty one."""
     entries = tidy(fs, directory)
     segments = find_segments(fs, directory, config.index_interval_bytes, entries)
-    recovery = _Recovery(fs, directory, config, last_known, segments)
+    recovery = _Recovery(fs, directory, config, last_known, segments, before_doubtful_cut)
     try:
         recovery.run()
         return recovery.result()
@@ -84,8 +98,15 @@ class _Recovery:
     """One opening of one log."""
 
     def __init__(
-        self, fs: FileSystem, directory: str, config: LogConfig, last_known: LastKnown, segments: list[Segment]
+        self,
+        fs: FileSystem,
+        directory: str,
+        config: LogConfig,
+        last_known: LastKnown,
+        segments: list[Segment],
+        before_doubtful_cut: BeforeDoubtfulCut | None,
     ) -> None:
+        self._before_doubtful_cut = before_doubtful_cut
         self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
         self._segments = segments
         self._cut_bytes = 0
@@ -198,6 +219,8 @@ class _Recovery:
             raise damage
         if self._last_known.recovery_point is None and at < len(self._segments) - 1:
             raise damage
+        if self._before_doubtful_cut is not None and not self._is_torn_append(at, place):
+            self._before_doubtful_cut(damage)
         while len(self._segments) > at + 1:
             self._drop_newest()
         segment = self._segments[at]
@@ -205,6 +228,14 @@ class _Recovery:
         segment.size_bytes = place.position
         self._fs.truncate(segment.fd(), place.position)
         _log.warning("%s; the tail was never flushed (recovery point %d) and is cut", damage, self._bound)
+
+    def _is_torn_append(self, at: int, place: Place) -> bool:
+        """Nothing but the beginning of one batch is behind `place`."""
+        segment = self._segments[at]
+        size = segment.size_bytes - place.position
+        if size > self._config.max_message_bytes or any(later.size_bytes for later in self._segments[at + 1 :]):
+            return False
+        return is_torn_append(self._fs.pread(segment.fd(), size, place.position), place.offset)
 
     def _drop_newest(self) -> None:
         """Newest first, each gone for good before the next: a crash in between leaves a log without holes."""

@@ -40,6 +40,8 @@ from storage.tools.target import OFFSET_CHECKPOINTS
 
 QUORUM_STATE = "quorum-state"
 """Of the metadata log; its owner is the broker, its form a sealed JSON object."""
+QUORUM_VOTER = "quorum-voter"
+"""In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
 _LEFTOVERS = {
     TMP_SUFFIX: "a small file that was not finished",
     DELETED_SUFFIX: "a file on its way out",
@@ -47,7 +49,7 @@ _LEFTOVERS = {
     SWAP_SUFFIX: "a cleaned segment that is to take its place",
 }
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
-_OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, "lost+found", *OFFSET_CHECKPOINTS}
+_OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, QUORUM_VOTER, "lost+found", *OFFSET_CHECKPOINTS}
 
 
 def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
@@ -103,7 +105,7 @@ def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
         if text is not None:
             unseal_json(path, text)
     except CorruptFileError as damage:
-        remedy = "restore the file, or give this voter a new, empty place and a new node id"
+        remedy = "restore the file; or, where the other voters are a majority, move it away: this voter asks them"
         yield Finding("damage", "quorum-state", path, damage.why, remedy, position=damage.position)
 
 

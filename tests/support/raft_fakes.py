@@ -100,6 +100,14 @@ class MemoryLog:
         survivor.flush()
         return survivor
 
+    def cut(self, count: int) -> MemoryLog:
+        """A log of the first `count` batches only."""
+        shorter = MemoryLog()
+        for batch in self.batches[:count]:
+            shorter._add(batch)
+        shorter.flush()
+        return shorter
+
     def batch_ends(self) -> list[int]:
         """The offset after each batch."""
         return self._ends

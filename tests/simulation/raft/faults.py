@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 
@@ -19,6 +19,8 @@ class Faults:
     leader_crash_every_ms: int = 0
     """A crash of whoever leads: aims at the moments after an election, where figure 8 lives."""
     pause_every_ms: int = 0
+    lose_every_ms: int = 0
+    """A power cut after which the disk has lost votes, records, or both; never on so many that no majority is whole."""
     slow_disk: float = 0.0
     """An fsync takes up to 400 ms."""
     tiny_fetches: bool = False
@@ -28,7 +30,7 @@ class Faults:
 def draw(random: Random) -> Faults:
     if random.random() < 0.25:
         return Faults()
-    return Faults(
+    faults = Faults(
         drop=random.choice((0.0, 0.02, 0.1, 0.3)),
         duplicate=random.choice((0.0, 0.05, 0.2)),
         late=random.choice((0.0, 0.01, 0.1)),
@@ -39,3 +41,4 @@ def draw(random: Random) -> Faults:
         slow_disk=random.choice((0.0, 0.05, 0.3)),
         tiny_fetches=random.random() < 0.5,
     )
+    return replace(faults, lose_every_ms=random.choice((0, 0, 400, 1_200)))

@@ -18,10 +18,12 @@ from raft import progress
 from raft.decided_log import DecidedLog
 from raft.following import Following
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
-from raft.quorum_state import NO_VOTE, ElectionState, QuorumState, State
+from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, QuorumState, State
+from raft.rejoining import Rejoining
 from tests.simulation.raft.node import SimNode
 
 _save = SimNode.save
+_noticed = SimNode.noticed
 _may_grant = election_module.may_grant
 _attach = Following.attach
 _apply = Following._apply
@@ -76,6 +78,22 @@ def _always_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_of
     return True
 
 
+def _forgetting_not_persisted(self: SimNode, state: ElectionState) -> None:
+    _save(self, replace(state, forgotten=Forgotten.NOTHING))
+
+
+def _loss_not_noticed(self: SimNode, loss: Forgotten) -> ElectionState:
+    return replace(_noticed(self, loss), forgotten=Forgotten.NOTHING)
+
+
+def _rejoined_at_high_watermark(self: Rejoining, request: FetchRequest, response: FetchResponse) -> bool:
+    return request.fetch_offset >= response.high_watermark
+
+
+def _rejoined_at_first_answer(self: Rejoining, request: FetchRequest, response: FetchResponse) -> bool:
+    return True
+
+
 _Patch = tuple[Any, str, Any]
 
 PATCHES: dict[str, tuple[_Patch, ...]] = {
@@ -91,7 +109,22 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
     "stuck_pre_vote": ((core_module, "may_grant", _stuck_pre_vote),),
     "vote_for_a_shorter_log": ((core_module, "log_is_up_to_date", _always_up_to_date),),
     "second_vote_in_an_epoch": ((core_module, "may_grant", _grant_without_memory),),
+    "loss_not_noticed": ((SimNode, "noticed", _loss_not_noticed),),
+    "forgetful_voter_votes": ((QuorumState, "takes_part", property(lambda self: self.is_voter)),),
+    "forgetting_not_persisted": ((SimNode, "save", _forgetting_not_persisted),),
+    "one_epoch_is_enough": ((Rejoining, "unheard", property(lambda self: frozenset())),),
+    "rejoined_at_high_watermark": ((Rejoining, "has_caught_up", _rejoined_at_high_watermark),),
+    "rejoined_at_first_answer": ((Rejoining, "has_caught_up", _rejoined_at_first_answer),),
 }
+
+FIRST_SEED = {
+    "vote_not_persisted": 50,
+    "older_epoch_committed_by_counting": 70,
+    "leader_counts_itself_before_fsync": 20,
+    "high_watermark_while_diverging": 550,
+    "one_epoch_is_enough": 150,
+}
+"""Where to look first for the rarer kills, to be quick. A change of the core or of the faults moves them."""
 
 
 @contextmanager

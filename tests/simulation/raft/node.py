@@ -7,6 +7,7 @@ two. `SimNode` has the hooks that mutants bend: `save`, and whether messages wai
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,16 @@ from penstock.record.builder import build_batch
 from raft.config import RaftConfig
 from raft.core import RaftCore
 from raft.messages import Inbound, VoteRequest, VoteResponse
-from raft.quorum_state import ElectionState, State
+from raft.quorum_state import ElectionState, Forgotten, State
 from raft.ready import FetchReply, FollowerAppend, Ready
 from tests.support.raft_fakes import MemoryLog, MemoryStore
 
 if TYPE_CHECKING:
     from tests.simulation.raft.world import World
+
+
+LOSSES = ("everything", "votes", "records", "tail")
+"""What a disk may lose: the whole directory, the quorum-state file, the log, or its last batches though flushed."""
 
 
 class SimNode:
@@ -31,6 +36,8 @@ class SimNode:
         self.is_voter = config.is_voter
         self.log = MemoryLog()
         self.store = MemoryStore(ElectionState())
+        self.ghosts: list[MemoryLog] = []
+        """What this voter had acked before it lost it; counts as its own until it takes part again."""
         self.incarnation = 0
         self.up = False
         self.paused_until_ms = 0
@@ -58,6 +65,26 @@ class SimNode:
         random = self.world.random
         self.log = self.log.crash(random.randint(0, unsynced), random.random() < 0.5)
         self.world.oracle.shrunk(self.world.nodes.values())
+
+    def lose(self, what: str) -> None:
+        """A power cut, and then the node finds that something is gone which it had promised to keep."""
+        self.ghosts.append(self.log)
+        self.crash()
+        if what in ("everything", "votes"):
+            self.store.state = self.noticed(Forgotten.VOTES)
+            self.world.oracle.votes_forgotten(self.node_id)
+        else:
+            self.store.state = self.noticed(Forgotten.RECORDS)
+        if what != "votes":
+            count = self.world.random.randint(0, len(self.log.batches)) if what == "tail" else 0
+            self.log = self.log.cut(count)
+
+    def noticed(self, loss: Forgotten) -> ElectionState:
+        """What a start finds in place of the election state, and which loss it notices."""
+        if loss is Forgotten.VOTES:
+            return ElectionState(forgotten=loss)
+        state = self.store.state or ElectionState()
+        return state if state.forgotten is Forgotten.VOTES else replace(state, forgotten=loss)
 
     def step(self, inbound: Inbound) -> None:
         if self.world.now_ms < self.paused_until_ms:
@@ -102,9 +129,13 @@ class SimNode:
     def save(self, state: ElectionState) -> None:
         self.world.oracle.saved(self.node_id, state, self.store.state or ElectionState())
         self.store.save(state)
+        if self.ghosts and state.forgotten is Forgotten.NOTHING:
+            self.ghosts.clear()
+            self.world.oracle.shrunk(self.world.nodes.values())
 
     def holds_durably(self, offset: int, epoch: int) -> bool:
-        return offset < self.log.flushed_offset and self.log.epoch_at(offset) == epoch
+        logs = (self.log, *self.ghosts)
+        return any(offset < log.flushed_offset and log.epoch_at(offset) == epoch for log in logs)
 
     def epoch_decided_at(self, offset: int) -> int:
         return epochs.epoch_for_offset(self.core._log._entries, offset)
@@ -170,6 +201,7 @@ class SimNode:
         request = self.world.request_of(self, request_id)
         if isinstance(request, VoteRequest) and not request.pre_vote:
             self.world.oracle.voted(self.node_id, epoch, request.candidate_id)
+            self.world.voted(self, request.candidate_id)
 
     def _done(self, ready: Ready) -> None:
         if ready.committed_offset is not None:

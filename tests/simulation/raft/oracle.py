@@ -69,6 +69,13 @@ class Oracle:
         if first != candidate:
             raise Violated(f"I3: {node_id} votes for {first} and for {candidate} in epoch {epoch}")
 
+    def votes_forgotten(self, node_id: int) -> None:
+        """Its epoch may fall now. What it voted for others must still hold; that it voted for itself, nobody heard."""
+        self._told_epoch.pop(node_id, None)
+        own = [key for key, candidate in self._told_vote.items() if key[0] == node_id == candidate]
+        for key in own:
+            del self._told_vote[key]
+
     def appended(self, node_id: int, batches: list[bytes], count: int) -> None:
         """I4: offset and epoch determine a batch and everything before it."""
         for index in range(len(batches) - count, len(batches)):

@@ -13,7 +13,7 @@ from random import Random
 
 from penstock.errors import InvariantViolation
 from tests.simulation.raft import faults
-from tests.simulation.raft.mutants import PATCHES, mutated
+from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
 from tests.simulation.raft.oracle import Violated
 from tests.simulation.raft.world import World
 
@@ -29,6 +29,7 @@ class Outcome:
     digest: str
     events: int
     crashes: int
+    losses: int
     committed: int
 
 
@@ -43,7 +44,8 @@ def simulate(seed: int, mutant: str | None = None) -> Outcome:
             world.live(FAULTY_MS)
         except (Violated, InvariantViolation) as error:
             violation = f"{type(error).__name__}: {error}"
-    return Outcome(seed, violation, world.digest(), world.events, world.crashes, world.oracle.committed_offset)
+    counts = world.events, world.crashes, world.losses, world.oracle.committed_offset
+    return Outcome(seed, violation, world.digest(), *counts)
 
 
 def seeds_to_kill(mutant: str, limit: int, first: int = 0) -> tuple[int, str] | None:
@@ -66,11 +68,12 @@ def main(arguments: list[str]) -> int:
     if options.mutants:
         return _run_mutants(options.seeds)
     started_s = time.monotonic()
-    totals = [0, 0, 0]
+    totals = [0, 0, 0, 0]
     failures = 0
     for seed in range(options.first, options.first + options.seeds):
         outcome = simulate(seed, options.mutant)
-        totals = [a + b for a, b in zip(totals, (outcome.events, outcome.crashes, outcome.committed), strict=True)]
+        found = outcome.events, outcome.crashes, outcome.losses, outcome.committed
+        totals = [a + b for a, b in zip(totals, found, strict=True)]
         if options.twice and simulate(seed, options.mutant).digest != outcome.digest:
             print(f"seed {seed}: two runs differ")
             failures += 1
@@ -82,7 +85,7 @@ def main(arguments: list[str]) -> int:
     took_s = time.monotonic() - started_s
     print(
         f"{options.seeds} seeds, {failures} failed, {totals[0]} events, {totals[1]} crashes, "
-        f"{totals[2]} records committed, {took_s:.1f} s"
+        f"{totals[2]} of them with a loss, {totals[3]} records committed, {took_s:.1f} s"
     )
     return 1 if failures else 0
 
@@ -90,9 +93,9 @@ def main(arguments: list[str]) -> int:
 def _run_mutants(limit: int) -> int:
     killed = 0
     for mutant in PATCHES:
-        found = seeds_to_kill(mutant, limit)
+        found = seeds_to_kill(mutant, limit, FIRST_SEED.get(mutant, 0))
         killed += found is not None
-        how = f"killed by seed number {found[0]}: {found[1]}" if found else f"SURVIVED {limit} seeds"
+        how = f"killed by seed number {found[0]}: {found[1][:150]}" if found else f"SURVIVED {limit} seeds"
         print(f"{mutant:36} {how}")
     print(f"mutants killed {killed}/{len(PATCHES)}")
     return 0 if killed == len(PATCHES) else 1

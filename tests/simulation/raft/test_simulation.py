@@ -12,18 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.raft.mutants import PATCHES, mutated
+from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
 from tests.simulation.raft.run import seeds_to_kill, simulate
 
 SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", "30"))
 MUTANT_SEEDS = 400
-FIRST_SEED = {
-    "vote_not_persisted": 50,
-    "older_epoch_committed_by_counting": 10,
-    "leader_counts_itself_before_fsync": 15,
-    "high_watermark_while_diverging": 1_020,
-}
-"""Where to look first for the rarer kills, to be quick; `--mutants` counts from 0. A change of the core moves them."""
 ROOT = Path(__file__).parents[3]
 
 

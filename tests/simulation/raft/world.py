@@ -23,8 +23,9 @@ from raft.messages import (
     RequestReceived,
     Response,
 )
+from raft.quorum_state import Forgotten
 from tests.simulation.raft.faults import Faults
-from tests.simulation.raft.node import SimNode
+from tests.simulation.raft.node import LOSSES, SimNode
 from tests.simulation.raft.oracle import Oracle, Violated
 
 REQUEST_TIMEOUT_MS = 400
@@ -52,9 +53,12 @@ class World:
         self.events = 0
         self.proposed = 0
         self.crashes = 0
+        self.losses = 0
         self._digest = hashlib.blake2b(digest_size=16)
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
+        self._lose_after_vote = False
+        self._healed = False
         self._cut: set[tuple[int, int]] = set()
         self._asked: dict[tuple[int, int, int], Asked] = {}
         self._next_request_id = 1
@@ -111,6 +115,7 @@ class World:
             (self.faults.crash_every_ms, self._crash_any),
             (self.faults.leader_crash_every_ms, self._crash_leader),
             (self.faults.pause_every_ms, self._pause),
+            (self.faults.lose_every_ms, self._lose),
             (30, self._client),
         ):
             if every_ms:
@@ -135,6 +140,7 @@ class World:
 
     def _heal(self) -> None:
         self.faults = replace(self.faults, drop=0.0, duplicate=0.0, late=0.0, slow_disk=0.0)
+        self._healed = True
         self._cut.clear()
         for node in self.nodes.values():
             node.paused_until_ms = 0
@@ -152,6 +158,9 @@ class World:
         for node in self.nodes.values():
             if offset is None or node.seen_committed <= offset or node.log.batches != leader.log.batches:
                 raise Violated(f"I23: {node.node_id} did not converge: {node.core!r}, leader {leader.core!r}")
+        for node in self.nodes.values():
+            if node.core.forgotten is not Forgotten.NOTHING:
+                raise Violated(f"I23: {node.node_id} does not take part again: {node.core!r}")
         self.note("end", self.oracle.committed)
 
     # -- faults --
@@ -173,7 +182,51 @@ class World:
         self.crashes += 1
         self.note(node.node_id, "crash")
         node.crash()
+        self._restart_later(node)
 
+    def _lose(self) -> None:
+        """A voter crashes and comes back without something that it had made durable."""
+        leaders = [node.node_id for node in self.nodes.values() if node.up and node.core.leadership is not None]
+        if leaders and self.random.random() < 0.5:
+            self._lose_after_vote = True
+            self._isolate(self.random.choice(leaders))
+            return
+        voters = [node for node in self.nodes.values() if self._may_lose(node)]
+        if voters:
+            self._lose_now(self.random.choice(voters))
+
+    def voted(self, node: SimNode, candidate: int) -> None:
+        """A vote was given and told: the moment to forget it, if one is to be forgotten. Where the candidate is cut off
+        as well, nobody but the one that forgot knows of its epoch, and a leader of an older one may live yet."""
+        if not self._lose_after_vote or self._healed:
+            return
+        self._lose_after_vote = False
+
+        def lose() -> None:
+            if self._healed:
+                return
+            if self.random.random() < 0.5:
+                self._isolate(candidate)
+            self._lose_now(node)
+
+        node.later(self.random.randint(1, 20), lose)
+
+    def _may_lose(self, node: SimNode) -> bool:
+        """A majority always knows everything, or nobody could be elected any more."""
+        whole = [other for other in self.nodes.values() if other.is_voter and not other.ghosts]
+        return node.is_voter and (bool(node.ghosts) or len(whole) > len(node.config.voters) // 2 + 1)
+
+    def _lose_now(self, node: SimNode) -> None:
+        if not node.up or not self._may_lose(node):
+            return
+        self.crashes += 1
+        self.losses += 1
+        what = self.random.choice(LOSSES)
+        self.note(node.node_id, "loses", what)
+        node.lose(what)
+        self._restart_later(node)
+
+    def _restart_later(self, node: SimNode) -> None:
         def restart() -> None:
             if not node.up:
                 node.start()
@@ -190,13 +243,15 @@ class World:
         self._cut.clear()
         kind = self.random.randrange(4)
         if kind == 1:
-            alone = self.random.choice(ids)
-            self._cut = {(a, b) for a in ids for b in ids if alone in (a, b)}
+            self._isolate(self.random.choice(ids))
         elif kind == 2:
             half = set(self.random.sample(ids, len(ids) // 2))
             self._cut = {(a, b) for a in ids for b in ids if (a in half) != (b in half)}
         elif kind == 3:
             self._cut = {(a, b) for a in ids for b in ids if self.random.random() < 0.3}
+
+    def _isolate(self, alone: int) -> None:
+        self._cut = {(a, b) for a in self.nodes for b in self.nodes if alone in (a, b)}
 
     # -- network --
 

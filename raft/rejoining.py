@@ -1,0 +1,97 @@
+"""How a voter that has forgotten promises comes to know them again; until then it neither votes nor leads.
+
+A voter promises two things: its vote of an epoch, and that the records it acked are in its log. Both are forgotten
+where the quorum-state file vanished; the second alone where the metadata log did, or where its end had to be cut
+although it may have been acked. The way back (docs/adr/0009-a-voter-that-forgot-does-not-vote.md):
+
+    VOTES    Every other voter is asked for its epoch; when each has answered, this node is in the highest one. A
+             candidate is in its epoch, durably, BEFORE it asks for a vote, so no vote of the former life is in a later
+             one. Until then nothing is fetched: a fetch is an ack, and an ack in an older epoch than a vote breaks I5.
+    RECORDS  Like an observer it fetches from the leader of an epoch not below its own. The log end in the leader's
+             first answer is above everything that was acked to this leader; and the leader, elected without this node's
+             help since, has all that was committed before. When a fetch begins at that offset, all below is durable.
+    NOTHING  It takes part again, in epochs after the leader's.
+
+Where a majority has forgotten, no leader is elected and nobody comes back by itself: only a person can decide what is
+given up. Pure, like the rest of the core; the states are in quorum_state.py.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import FencedLeaderEpochError, UnknownLeaderEpochError
+from raft.messages import NO_ERROR, FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from raft.quorum_state import Forgotten
+from raft.shared import NEVER_MS, Shared
+
+_TELLS_EPOCH = (NO_ERROR, FencedLeaderEpochError.code, UnknownLeaderEpochError.code)
+"""Answers of the voter that was meant, with its epoch; another error may be of another node or cluster."""
+
+
+class Rejoining:
+    """What was heard so far, in this life of the node."""
+
+    def __init__(self, shared: Shared, now_ms: int) -> None:
+        self._shared = shared
+        self._ask_at_ms = dict.fromkeys(shared.config.other_voters, now_ms)
+        self._in_flight: set[int] = set()
+        self._failures: dict[int, int] = {}
+        self._target: tuple[int, int] | None = None  # (epoch, log end offset) of the leader's first answer
+
+    def __repr__(self) -> str:
+        return f"<Rejoining waits for the epochs of {sorted(self.unheard)}, to reach {self._target}>"
+
+    @property
+    def unheard(self) -> frozenset[int]:
+        """The voters whose epoch is not known yet."""
+        return frozenset(self._ask_at_ms.keys() | self._in_flight)
+
+    def maybe_ask(self, now_ms: int) -> None:
+        """Ask those for their epoch that are due. A pre-vote asks for it and binds nobody; a grant is not used."""
+        for voter, at_ms in list(self._ask_at_ms.items()):
+            if now_ms >= at_ms:
+                del self._ask_at_ms[voter]
+                self._in_flight.add(voter)
+                self._ask(voter)
+
+    def ask_again(self, now_ms: int) -> None:
+        """The open questions, if any, were dropped with the state that asked them."""
+        for voter in self._in_flight:
+            self._ask_at_ms[voter] = now_ms
+        self._in_flight.clear()
+        self.maybe_ask(now_ms)
+
+    def on_response(self, voter: int, response: VoteResponse, now_ms: int) -> None:
+        """A voter's answer; its epoch, if it is a newer one, has been taken over BEFORE."""
+        if response.error_code in _TELLS_EPOCH:
+            self._in_flight.discard(voter)
+            self._ask_at_ms.pop(voter, None)
+        else:
+            self.on_failure(voter, now_ms)
+
+    def on_failure(self, voter: int, now_ms: int) -> None:
+        self._in_flight.discard(voter)
+        self._failures[voter] = self._failures.get(voter, 0) + 1
+        self._ask_at_ms[voter] = now_ms + self._shared.backoff_ms(self._failures[voter])
+
+    def on_fetched(self, request: FetchRequest, response: FetchResponse) -> None:
+        """The leader has given a good answer."""
+        if self._shared.quorum.forgotten is Forgotten.RECORDS and self.has_caught_up(request, response):
+            self._shared.quorum.remembers(Forgotten.NOTHING)
+
+    def has_caught_up(self, request: FetchRequest, response: FetchResponse) -> bool:
+        """Whether this good answer of the leader shows that all that may have been acked is here, durably."""
+        if response.log_end_offset <= 0 or response.diverging_epoch is not None:
+            return False
+        if self._target is None or self._target[0] != response.leader_epoch:
+            self._target = (response.leader_epoch, response.log_end_offset)
+        return request.fetch_offset >= self._target[1]
+
+    def next_deadline_ms(self) -> int:
+        return min(self._ask_at_ms.values(), default=NEVER_MS)
+
+    def _ask(self, voter: int) -> None:
+        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        request = VoteRequest(
+            config.cluster_id, quorum.epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, True
+        )
+        self._shared.outbox.ask(voter, request)
