@@ -109,6 +109,12 @@ def _cleaner(broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_cleaner_bytes_written", "Written by cleaning.", found.bytes_written, True)
     yield Reading("penstock_cleaner_tombstones_removed", "Delete markers taken out.", found.tombstones_removed, True)
     yield Reading(
+        "penstock_cleaner_undecodable_batches",
+        "Batches whose records could not be decoded, and that passes kept as they were.",
+        found.undecodable_batches,
+        True,
+    )
+    yield Reading(
         "penstock_cleaner_uncleanable_partitions",
         "Compacted logs that are not cleaned any more until a restart.",
         len(found.uncleanable),

@@ -7,7 +7,8 @@
 Between two groups, on the loop, the log takes the cleaned segment over and its files are swapped, durably: a crash
 leaves each group as it was or as it is to be, and none is cleaned before all older ones are. Batches that stay as they
 are, are copied as bytes; the offsets of removed ones are covered by those that stay (`offset_tiling.py`). A group of
-one segment in which nothing changes is left alone.
+one segment in which nothing changes is left alone. So is a batch whose records cannot be decoded: whatever it holds,
+nobody reads it (`undecodable.py`).
 
 Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
 
@@ -16,6 +17,7 @@ Not here: when and why (`cleaner_plan.py`, `log_cleaner.py`), what stays of a ba
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +33,10 @@ from storage.file_system import FileSystem
 from storage.log_types import CleanedSegment
 from storage.offset_map import OffsetMap
 from storage.offset_tiling import OffsetTiling
+from storage.undecodable import DECODING_ERRORS
 from storage.verified_chunks import Chunk, ChunkReader
+
+_log = logging.getLogger(__name__)
 
 PACED_HEADERS = 64
 """Of a scan for headers only, told to the throttle at once."""
@@ -55,6 +60,7 @@ class _Counts:
     records_read: int = 0
     records_kept: int = 0
     tombstones_removed: int = 0
+    undecodable_batches: int = 0
     groups: int = 0
     replaced_segments: int = 0
     map_ms: int = 0
@@ -109,7 +115,10 @@ class Cleaning:
                 if not self._map.has_room_for(header.record_count):
                     self.end_offset = header.base_offset
                     return False
-                _, rows = rows_of_batch(chunk.data, at, header)
+                try:
+                    _, rows = rows_of_batch(chunk.data, at, header)
+                except DECODING_ERRORS:
+                    continue  # told when the batch is kept
                 self._map.put_all(rows.keys, offsets_of_rows(header, rows))
         return True
 
@@ -170,8 +179,15 @@ class Cleaning:
 
     def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
         """What to write instead of the batch; None: itself; empty: nothing of it stays."""
-        found = filter_batch(chunk.data, at, header, self._map, self._rule)
         counts = self._counts
+        try:
+            found = filter_batch(chunk.data, at, header, self._map, self._rule)
+        except DECODING_ERRORS as error:
+            if not counts.undecodable_batches:
+                what = f"the batch at offset {header.base_offset} cannot be decoded"
+                _log.warning("%s: %s, and is kept as it is: %s", self._plan.directory, what, error)
+            counts.undecodable_batches += 1
+            return None
         counts.records_read += header.record_count
         counts.records_kept += found.kept_records
         counts.tombstones_removed += found.removed_tombstones
@@ -219,6 +235,7 @@ class Cleaning:
             records_read=counts.records_read,
             records_kept=counts.records_kept,
             tombstones_removed=counts.tombstones_removed,
+            undecodable_batches=counts.undecodable_batches,
             map_entries=len(self._map),
             map_bytes=self._map.used_bytes,
             groups=counts.groups,

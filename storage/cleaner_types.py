@@ -83,6 +83,8 @@ class PassStatistics:
     """While filtering, of batches below `end_offset`; those of the dirty part were read before, for the map."""
     records_kept: int
     tombstones_removed: int
+    undecodable_batches: int
+    """Kept as they are."""
     map_entries: int
     map_bytes: int
     groups: int
@@ -109,6 +111,8 @@ class CleanerStatistics:
     records_read: int
     records_kept: int
     tombstones_removed: int
+    undecodable_batches: int
+    """Met by passes, and kept as they are."""
     throttled_ms: int
     max_dirty_ratio: float
     """Of the logs, when one was last looked for."""

@@ -59,6 +59,7 @@ class _Totals:
     records_read: int = 0
     records_kept: int = 0
     tombstones_removed: int = 0
+    undecodable_batches: int = 0
 
     def add(self, done: PassStatistics) -> None:
         self.bytes_read += done.bytes_read
@@ -66,6 +67,7 @@ class _Totals:
         self.records_read += done.records_read
         self.records_kept += done.records_kept
         self.tombstones_removed += done.tombstones_removed
+        self.undecodable_batches += done.undecodable_batches
 
 
 class LogCleaner:
@@ -260,6 +262,7 @@ class LogCleaner:
             records_read=totals.records_read,
             records_kept=totals.records_kept,
             tombstones_removed=totals.tombstones_removed,
+            undecodable_batches=totals.undecodable_batches,
             throttled_ms=round(self._throttle.throttled_ms),
             max_dirty_ratio=self._max_dirty_ratio,
             running=tuple(self._running),

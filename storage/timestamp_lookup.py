@@ -1,20 +1,24 @@
 """Finds records by time: the first at or after a timestamp, and the largest (ListOffsets, KIP-79, KIP-734).
 
 The time indexes lead to a segment and near a batch, headers lead to the batch, and that one batch is decoded for the
-record. Every batch that is looked at is checked: nobody reads it after this. The segments are given oldest first. Not
-here: where the high watermark stands, below which a consumer is answered; that is the broker's.
+record. Every batch that is looked at is checked: nobody reads it after this. A batch whose records cannot be decoded
+(`undecodable.py`) is passed over when a time is looked for, and believed to have its largest. The segments are given
+oldest first. Not here: where the high watermark stands, below which a consumer is answered; that is the broker's.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
-from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import BatchHeader
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import TimestampAndOffset
 from storage.batch_scan import LogFile, verify
 from storage.segment import Segment
+from storage.undecodable import DECODING_ERRORS
+
+_log = logging.getLogger(__name__)
 
 
 def first_at_or_after(
@@ -30,7 +34,8 @@ def first_at_or_after(
         near = max(segment.indexes.offset_at_or_before_time(timestamp_ms, file), log_start_offset)
         for position, header in verify(file, segment.place_of(near).position):
             if header.max_timestamp_ms >= timestamp_ms:
-                found = _first_in_batch(file, position, header, timestamp_ms, log_start_offset)
+                columns = _columns(file, position, header, log_start_offset)
+                found = _first_in(columns, header, timestamp_ms) if columns is not None else None
                 if found is not None:
                     return found
     return None
@@ -58,7 +63,7 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int) -> Timestam
     if offset >= log_start_offset:
         position, header = next(verify(file, segment.place_of(offset).position))
         if header.base_offset >= log_start_offset:
-            return _first_in_batch(file, position, header, header.max_timestamp_ms, log_start_offset)
+            return _largest_in_batch(file, position, header, log_start_offset)
     best: TimestampAndOffset | None = None
     for position, header in verify(file, segment.place_of(log_start_offset).position):
         if header.last_offset >= below:
@@ -74,27 +79,27 @@ def _largest_in_batch(
     file: LogFile, position: int, header: BatchHeader, log_start_offset: int
 ) -> TimestampAndOffset | None:
     """Part of a batch may be deleted, and with it the record that its header's time is of."""
+    columns = _columns(file, position, header, log_start_offset)
+    if columns is None:
+        return TimestampAndOffset(header.max_timestamp_ms, header.last_offset, header.leader_epoch)
     if header.base_offset >= log_start_offset:
-        return _first_in_batch(file, position, header, header.max_timestamp_ms, log_start_offset)
-    columns = _columns(file, position, header, log_start_offset)
-    times = columns.timestamps_ms
-    if not times:
-        return None
-    return TimestampAndOffset(max(times), columns.offsets[times.index(max(times))], header.leader_epoch)
+        return _first_in(columns, header, header.max_timestamp_ms)
+    largest_ms = max(columns.timestamps_ms, default=None)
+    return _first_in(columns, header, largest_ms) if largest_ms is not None else None
 
 
-def _first_in_batch(
-    file: LogFile, position: int, header: BatchHeader, timestamp_ms: int, log_start_offset: int
-) -> TimestampAndOffset | None:
-    columns = _columns(file, position, header, log_start_offset)
+def _first_in(columns: RecordColumns, header: BatchHeader, timestamp_ms: int) -> TimestampAndOffset | None:
     for found_ms, offset in zip(columns.timestamps_ms, columns.offsets, strict=True):
         if found_ms >= timestamp_ms:
             return TimestampAndOffset(found_ms, offset, header.leader_epoch)
     return None
 
 
-def _columns(file: LogFile, position: int, header: BatchHeader, from_offset: int) -> RecordColumns:
+def _columns(file: LogFile, position: int, header: BatchHeader, from_offset: int) -> RecordColumns | None:
+    """None where there are bytes and no records."""
     try:
         return read_columns(file.read(header.size_bytes, position), from_offset=from_offset)
-    except CorruptMessageError as damage:
-        raise CorruptFileError(file.path, position, str(damage)) from damage
+    except DECODING_ERRORS as error:
+        what = f"the batch at offset {header.base_offset} (byte {position}) cannot be decoded"
+        _log.warning("%s: a look-up by time goes past it: %s: %s", file.path, what, error)
+        return None

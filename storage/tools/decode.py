@@ -5,7 +5,7 @@ Control batches too, which readers never see. Not here: checksums (`batch_walk.p
 
 from __future__ import annotations
 
-from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
+from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader
 from penstock.record.reader import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
@@ -15,8 +15,7 @@ from penstock.record.reader import (
     columns_of_batch,
 )
 from storage.batch_scan import LogFile
-
-DECODING_ERRORS = (CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError)
+from storage.undecodable import DECODING_ERRORS
 
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:

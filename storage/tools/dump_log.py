@@ -30,8 +30,9 @@ from storage.file_names import (
 )
 from storage.file_system import FileSystem
 from storage.tools.batch_walk import walk
-from storage.tools.decode import DECODING_ERRORS, read_batch
+from storage.tools.decode import read_batch
 from storage.tools.verify_indexes import OFFSET_ENTRY, TIME_ENTRY
+from storage.undecodable import DECODING_ERRORS
 
 Row = dict[str, object]
 

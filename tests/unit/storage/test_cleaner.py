@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 
 from penstock.errors import CorruptFileError
-from penstock.record.batch import pack_batch, read_header, set_placement
+from penstock.record.batch import HEADER_BYTES, pack_batch, read_header, set_placement
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.record.reader import read_records
 from storage.cleaner_types import CleanerConfig, Reason
 from tests.support.compaction import COMPACT, RETENTION_MS, Change, CompactedLog, state_of
 from tests.support.storage import NOW_MS
@@ -343,12 +344,36 @@ def test_a_gap_is_damage_in_a_log_that_was_never_cleaned() -> None:
         compacted.clean()
 
 
-def test_a_batch_that_was_never_decodable_makes_the_log_uncleanable_not_damaged() -> None:
-    compacted = CompactedLog()
-    compacted.append_records(pack_batch(read_header(BATCH), b"\xff" * 18), 0)
+def test_a_batch_that_was_never_decodable_is_kept_and_the_others_are_cleaned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    compacted, junk = CompactedLog(), pack_batch(read_header(BATCH), b"\xff" * 18)
+    compacted.append_all(updates(20))
+    compacted.append_records(junk, 0)
+    compacted.append_all(updates(20))
     compacted.seal()
-    assert compacted.clean(limit=2) == 1
+    assert compacted.clean() == 1
 
-    ((topic_partition, why),) = compacted.cleaner.statistics().uncleanable
-    assert topic_partition == compacted.log.topic_partition
-    assert "CorruptMessageError" in why
+    statistics, log = compacted.cleaner.statistics(), compacted.log
+    assert (statistics.uncleanable, statistics.undecodable_batches) == ((), 1)
+    assert "the batch at offset 20 cannot be decoded, and is kept as it is" in caplog.text
+    assert compacted.checkpoint.get(log.topic_partition) == log.log_end_offset == 41
+    kept = read_header(log.read(20, 1).records)
+    assert (kept.base_offset, kept.record_count) == (20, 1)
+    after = read_records(log.read(36, 1 << 20).records, from_offset=36)
+    assert [record.offset for record in after] == list(range(36, 41)), "of the others the latest of each key stays"
+
+
+def test_a_batch_that_announces_more_records_than_the_map_holds_does_not_stop_the_cleaner() -> None:
+    compacted = CompactedLog(cleaner=CleanerConfig(dedupe_buffer_bytes=4096))
+    lie = build_batch([b"v"], keys=[b"k"], timestamps_ms=NOW_MS, codec=Codec.ZSTD)
+    header = read_header(lie)._replace(record_count=5000, last_offset_delta=4999)
+    compacted.append_all(updates(10))
+    compacted.append_records(pack_batch(header, lie[HEADER_BYTES:]), 0)
+    compacted.append_all(updates(10))
+    compacted.seal()
+    for _ in range(4):
+        compacted.clean()
+
+    assert compacted.checkpoint.get(compacted.log.topic_partition) == compacted.log.log_end_offset
+    assert not compacted.cleaner.statistics().uncleanable

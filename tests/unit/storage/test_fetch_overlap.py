@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from penstock.errors import CorruptMessageError
-from penstock.record.batch import read_header
+from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
 from storage.fetch_overlap import without_overlap
 from tests.support.compaction import CompactedLog
@@ -35,6 +35,14 @@ def test_a_spoilt_batch_is_not_believed() -> None:
     spoilt[-2] ^= 1
     with pytest.raises(CorruptMessageError):
         without_overlap(bytes(spoilt), 14)
+
+
+def test_of_a_batch_that_cannot_be_decoded_the_count_tells_where_its_records_end() -> None:
+    junk = read_header(batch(b"a", base_offset=10, leader_epoch=3))._replace(record_count=3, last_offset_delta=19)
+    records = pack_batch(junk, b"\xff" * 30)
+
+    assert read_header(bytes(without_overlap(records, 13))).base_offset == 13
+    assert without_overlap(records, 12) == records, "it may have a record above: another history"
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TimestampAndOffset
@@ -58,3 +59,17 @@ def test_an_empty_range_has_none() -> None:
     assert log.max_timestamp(below=0) is None
     log.advance_log_start(2)
     assert log.max_timestamp() is None
+
+
+def test_a_batch_that_cannot_be_decoded_stops_no_look_up(caplog: pytest.LogCaptureFixture) -> None:
+    log = new_log(LosingFileSystem())
+    junk = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))
+    log.append_as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
+    log.append_as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)
+    log.append_as_leader(batch(b"b", timestamp_ms=NOW_MS + 100), 1, NOW_MS)
+
+    assert log.offset_for_timestamp(NOW_MS + 1) == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
+    assert "the batch at offset 1 (byte 69) cannot be decoded" in caplog.text
+    assert log.max_timestamp() == TimestampAndOffset(NOW_MS + 500, 1, 1), "as its header says"
+    assert log.offset_for_timestamp(NOW_MS + 200) is None
+    assert not log.statistics().failed
