@@ -23,6 +23,7 @@ HANG_S_MAX = 8.0
 FULL_S_MAX = 6.0
 START_AT_ONCE = 0.25
 TWO_NODES, THREE_NODES = 0.15, 0.1
+RECREATE_ALONE = 0.4
 PATIENT = 0.6
 
 
@@ -44,7 +45,10 @@ class Kind(StrEnum):
     FULL = "full"
     """The disk of one log dir is full for a while; only where this user may mount one."""
     RECREATE = "recreate"
-    """A topic is deleted under load, and made anew with its name."""
+    """A topic is deleted under load, and made anew with its name; often while a node hangs or is killed."""
+
+
+DAMAGING = (Kind.WIPE, Kind.WIPE_LAST, Kind.SWAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +64,14 @@ class Fault:
     patient: bool
 
     def __str__(self) -> str:
-        where = ",".join(map(str, self.nodes))
-        details = {
-            Kind.WIPE: f" dir {self.log_dir}",
-            Kind.WIPE_LAST: f" dir {self.log_dir}",
-            Kind.SWAP: f" dir {self.log_dir}",
-        }
-        how = " by kill -9" if self.by_kill and self.kind in details else ""
-        return f"{self.kind} node {where}{details.get(self.kind, '')}{how} for {self.lasts_s:.1f} s"
+        words = [str(self.kind)]
+        if self.nodes:
+            words.append(f"node {','.join(map(str, self.nodes))}")
+        if self.kind in DAMAGING:
+            words.append(f"dir {self.log_dir}")
+        if self.kind in (*DAMAGING, Kind.RECREATE) and self.nodes:
+            words.append("by kill -9" if self.by_kill else "hanging" if self.kind is Kind.RECREATE else "in order")
+        return " ".join([*words, f"for {self.lasts_s:.1f} s"])
 
 
 def plan(seed: int, kinds: Sequence[Kind]) -> Iterator[Fault]:
@@ -103,6 +107,8 @@ def _nodes_hit(kind: Kind, share: float) -> int:
         return NODES
     if kind is Kind.SWAP:
         return 2
+    if kind is Kind.RECREATE:
+        return int(share > RECREATE_ALONE)
     if kind in (Kind.KILL, Kind.STOP) and share < THREE_NODES:
         return 3
     return 2 if kind in (Kind.KILL, Kind.STOP, Kind.HANG) and share < THREE_NODES + TWO_NODES else 1

@@ -145,7 +145,25 @@ class Operator:
             ballast.unlink()
 
     def _recreate(self, fault: Fault) -> None:
-        self.remake()
+        """A node that hangs or dies meanwhile has the deletion in its queue, or takes its answer along.
+
+        The new topic needs all nodes, so they come back while it is being made.
+        """
+        for node in fault.nodes:
+            self._stop(node, by_kill=True) if fault.by_kill else self.cluster.pause(node)
+        comeback = threading.Timer(fault.lasts_s, self._bring_back, [fault])
+        comeback.start()
+        try:
+            self.remake()
+        finally:
+            comeback.join()
+
+    def _bring_back(self, fault: Fault) -> None:
+        if fault.by_kill:
+            self._start(fault.nodes)
+            return
+        for node in fault.nodes:
+            self.cluster.resume(node)
 
     # Steps
 

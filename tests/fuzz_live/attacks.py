@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import resource
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ BOMB_BYTES = (60 << 20, 200 << 20)
 ELEMENTS = 500_000
 STREAMS_WAITING, STREAMS_NEVER_READ, STREAMS_PRODUCE = 400, 120, 30
 BULK_TOPIC, BULK_PARTITIONS = "bulk", 3
+DESCRIPTORS_LEFT = 100
 HOLD_S = 4.0
 FETCH_BYTES = 50 << 20
 CALL_TIMEOUT_S = 10.0
@@ -46,6 +49,7 @@ class Stage:
     host: str
     brokers: Sequence[int]
     others: Sequence[int]
+    pids: Sequence[int]
     driver: Driver
     answers: Answers
     known: Known
@@ -221,6 +225,20 @@ async def silent_connections(stage: Stage) -> None:
     await connections.silent(stage.host, stage.ports, 600, HOLD_S)
 
 
+async def few_descriptors(stage: Stage) -> None:
+    """More silent connections to one node than it has descriptors left: it must go on with those that it has."""
+    node = stage.source.randrange(len(stage.pids))
+    pid = stage.pids[node]
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    left = len(os.listdir(f"/proc/{pid}/fd")) + DESCRIPTORS_LEFT
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(left, soft), hard))
+    try:
+        await connections.silent(stage.host, [stage.brokers[node]], 4 * DESCRIPTORS_LEFT, HOLD_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
 async def garbage_connections(stage: Stage) -> None:
     """Bytes that are no HTTP/2, half a handshake, floods of headers and resets, one byte at a time."""
     for port in stage.source.sample(stage.ports, 3):
@@ -244,6 +262,7 @@ ATTACKS: dict[str, Attack] = {
         forged_heartbeat,
         vote_of_the_last_epoch,
         silent_connections,
+        few_descriptors,
         garbage_connections,
     )
 }

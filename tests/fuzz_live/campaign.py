@@ -252,7 +252,9 @@ async def _attack_all(
         watch.now = name
         done[name] += 1
         driver = Driver(HOST, answers)
-        stage = _stage(layout, driver, answers, _learn(cluster), Random(config.seed * 1_000_003 + number))
+        source = Random(config.seed * 1_000_003 + number)
+        pids = [cluster.pid(node) for node in range(NODES)]
+        stage = _stage(layout, pids, driver, answers, _learn(cluster), source)
         began = time.monotonic()
         try:
             await asyncio.wait_for(ATTACKS[name](stage), ATTACK_TIMEOUT_S)
@@ -266,12 +268,12 @@ async def _attack_all(
             _probe(cluster, watch)
 
 
-def _stage(layout: Layout, driver: Driver, answers: Answers, known: Known, source: Random) -> Stage:
+def _stage(layout: Layout, pids: list[int], driver: Driver, answers: Answers, known: Known, source: Random) -> Stage:
     """A listener that is neither the clients' nor the metrics' is the nodes' own."""
     others = [
         port for ports in layout.ports for name, port in ports._asdict().items() if name not in ("broker", "metrics")
     ]
-    return Stage(HOST, [ports.broker for ports in layout.ports], others, driver, answers, known, source)
+    return Stage(HOST, [ports.broker for ports in layout.ports], others, pids, driver, answers, known, source)
 
 
 def _learn(cluster: Cluster) -> Known:

@@ -155,4 +155,4 @@ def test_every_attack_comes_once_before_any_comes_again_and_a_seed_draws_the_sam
 def _stage(driver: object) -> Stage:
     answers = Answers(lambda kind, text: None)
     assert isinstance(driver, Driver | Recorder)
-    return Stage("127.0.0.1", [1, 2, 3], [4, 5, 6], driver, answers, KNOWN, Random(1))  # type: ignore[arg-type]
+    return Stage("127.0.0.1", [1, 2, 3], [4, 5, 6], [], driver, answers, KNOWN, Random(1))  # type: ignore[arg-type]
