@@ -138,40 +138,43 @@ async def bad_batches(stage: Stage) -> None:
 async def produce_pipelines(stage: Stage) -> None:
     """Streams of large requests whose answers nobody waits for."""
     batch = build_batch([stage.source.randbytes(1_000_000)], timestamps_ms=NOW_MS)
-    request = _produce_request(stage, batch)
-    calls = [
-        Call(METHODS["Broker.Produce"], stage.source.choice(stage.brokers), (request,) * 4, Ending.NEVER_READ)
-        for _ in range(STREAMS_PRODUCE)
-    ]
-    await stage.driver.run(calls)
+    requests = [_produce_request(stage, batch)] * 4
+    await _hold_streams(stage, METHODS["Broker.Produce"], stage.brokers, STREAMS_PRODUCE, requests)
 
 
 async def streams_never_read(stage: Stage) -> None:
     """Fetch streams that ask for 4 × 50 MiB and read nothing, over connections with small windows."""
-    options = [*OPTIONS, ("grpc.http2.lookahead_bytes", 1_024), ("grpc.http2.bdp_probe", 0)]
     parts = [_fetch_part(stage, BULK_TOPIC, n, 0, FETCH_BYTES) for n in range(BULK_PARTITIONS)]
-    request = _fetch_request(parts, max_wait_ms=0, max_bytes=FETCH_BYTES)
-    channels = [grpc.aio.insecure_channel(f"{stage.host}:{port}", options=options) for port in stage.brokers]
-    try:
-        for n in range(STREAMS_NEVER_READ):
-            call = channels[n % len(channels)].stream_stream(METHODS["Broker.Fetch"].path)()
-            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError):
-                for _ in range(4):
-                    await asyncio.wait_for(call.write(request), CALL_TIMEOUT_S)
-        await asyncio.sleep(HOLD_S)
-    finally:
-        for channel in channels:
-            await channel.close()
+    requests = [_fetch_request(parts, max_wait_ms=0, max_bytes=FETCH_BYTES)] * 4
+    await _hold_streams(stage, METHODS["Broker.Fetch"], stage.brokers, STREAMS_NEVER_READ, requests)
 
 
 async def streams_waiting(stage: Stage) -> None:
     """Hundreds of fetches on one connection that wait for records which never come."""
     part = _fetch_part(stage, TOPICS[0], 0, 1 << 40, 1)
-    request = _fetch_request([part], max_wait_ms=30_000, max_bytes=1)
-    calls = [
-        Call(METHODS["Broker.Fetch"], stage.brokers[0], (request,), Ending.NEVER_READ) for _ in range(STREAMS_WAITING)
-    ]
-    await stage.driver.run(calls)
+    requests = [_fetch_request([part], max_wait_ms=30_000, max_bytes=1)]
+    await _hold_streams(stage, METHODS["Broker.Fetch"], stage.brokers[:1], STREAMS_WAITING, requests)
+
+
+async def _hold_streams(
+    stage: Stage, method: Method, ports: Sequence[int], streams: int, requests: Sequence[bytes]
+) -> None:
+    """Sends the requests on so many streams, one connection to each port, reads nothing, and leaves after a while."""
+    options = [*OPTIONS, ("grpc.http2.lookahead_bytes", 1_024), ("grpc.http2.bdp_probe", 0)]
+    channels = [grpc.aio.insecure_channel(f"{stage.host}:{port}", options=options) for port in ports]
+
+    async def hold(number: int) -> None:
+        call = channels[number % len(channels)].stream_stream(method.path)()
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, TimeoutError):
+            for request in requests:
+                await asyncio.wait_for(call.write(request), HOLD_S)
+        await asyncio.sleep(HOLD_S)
+
+    try:
+        await asyncio.gather(*(hold(number) for number in range(streams)))
+    finally:
+        for channel in channels:
+            await channel.close()
 
 
 # Forgeries that are wrong in one number
