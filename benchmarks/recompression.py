@@ -130,8 +130,8 @@ def append(quick: bool) -> bool:
     return met
 
 
-def request(topic: str, records: bytes) -> pb.ProduceRequest:
-    part = pb.PartitionRecords(topic=topic, partition=0, records=records)
+def request(topic: str, topic_id: str, records: bytes) -> pb.ProduceRequest:
+    part = pb.PartitionRecords(topic=topic, partition=0, topic_id=topic_id, records=records)
     return pb.ProduceRequest(correlation_id=1, acks=1, timeout_ms=30_000, partitions=[part])
 
 
@@ -163,11 +163,13 @@ async def neighbour(address: str, message: pb.ProduceRequest, latencies_ms: list
             latencies_ms.append((time.perf_counter() - began) * 1_000)
 
 
-async def beside(address: str, topic: str, batch: bytes, count: int) -> tuple[float, list[float]]:
-    small = request("small", build_batch([b"x"], timestamps_ms=round(time.time() * 1_000)))
+async def beside(
+    address: str, topic_ids: dict[str, str], topic: str, batch: bytes, count: int
+) -> tuple[float, list[float]]:
+    small = request("small", topic_ids["small"], build_batch([b"x"], timestamps_ms=round(time.time() * 1_000)))
     latencies_ms: list[float] = []
     other = asyncio.ensure_future(neighbour(address, small, latencies_ms))
-    seconds = await send_all(address, request(topic, batch), count)
+    seconds = await send_all(address, request(topic, topic_ids[topic], batch), count)
     other.cancel()
     await asyncio.gather(other, return_exceptions=True)
     return seconds, latencies_ms
@@ -182,12 +184,13 @@ def node(quick: bool) -> None:
             admin.create_topic("small")
             for kind in TYPES:
                 admin.create_topic(kind, config={"compression.type": kind})
+            topic_ids = {name: admin.describe_topic(name).topic_id for name in ("small", *TYPES)}
         for source in (Codec.NONE, Codec.LZ4):
             batch = build_batch(values(records), timestamps_ms=round(time.time() * 1_000), codec=source)
             before = 0.0
             for kind in TYPES:
-                asyncio.run(beside(cluster.endpoint(0), kind, batch, 5))
-                seconds, latencies_ms = asyncio.run(beside(cluster.endpoint(0), kind, batch, count))
+                asyncio.run(beside(cluster.endpoint(0), topic_ids, kind, batch, 5))
+                seconds, latencies_ms = asyncio.run(beside(cluster.endpoint(0), topic_ids, kind, batch, count))
                 mb_per_s = len(plain) * count / seconds / 1e6
                 before = before or mb_per_s
                 ordered = sorted(latencies_ms)

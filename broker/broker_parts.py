@@ -119,9 +119,7 @@ class BrokerParts:
 
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
-            return FetchSession(
-                self.replicas.find, clock, config.fetch_max_bytes, self.replicas.count_bytes_out, memory
-            )
+            return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, self.replicas.count_bytes_out, memory)
 
         self.door = BrokerDoor(
             self.channel,

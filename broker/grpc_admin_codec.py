@@ -1,4 +1,4 @@
-"""Between protobuf and the values of the later administrative calls: configs, and records to delete. An edge.
+"""Between protobuf and the values of the other administrative calls: configs, records to delete, the quorum. An edge.
 
 One function per message and direction, as in grpc_codec.py, which has topics, the cluster and errors.
 """
@@ -14,6 +14,8 @@ from broker.requests import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    QuorumReplicaView,
+    QuorumView,
 )
 from metadata.requests import (
     AlterConfigsRequest,
@@ -116,7 +118,8 @@ def _described(result: DescribeConfigsResult) -> configs_pb2.DescribeConfigsResu
 def delete_records_from_pb(message: pb.DeleteRecordsRequest) -> DeleteRecordsRequest:
     return DeleteRecordsRequest(
         tuple(
-            DeleteRecordsPartition(TopicPartition(p.topic, p.partition), p.before_offset) for p in message.partitions
+            DeleteRecordsPartition(TopicPartition(p.topic, p.partition), p.topic_id, p.before_offset)
+            for p in message.partitions
         ),
         message.timeout_ms,
     )
@@ -133,4 +136,33 @@ def delete_records_to_pb(results: list[DeleteRecordsResult]) -> pb.DeleteRecords
             )
             for r in results
         ]
+    )
+
+
+# -- the quorum ------------------------------------------------------------------------------------------------------
+
+
+def quorum_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:
+    return pb.DescribeQuorumResponse(
+        leader_id=view.leader_id,
+        leader_epoch=view.leader_epoch,
+        high_watermark=view.high_watermark,
+        voters=[_quorum_replica_to_pb(r) for r in view.voters],
+        observers=[_quorum_replica_to_pb(r) for r in view.observers],
+    )
+
+
+def _quorum_replica_to_pb(replica: QuorumReplicaView) -> pb.QuorumReplica:
+    return pb.QuorumReplica(
+        node_id=replica.node_id, log_end_offset=replica.log_end_offset, last_fetch_ms_ago=replica.last_fetch_ms_ago
+    )
+
+
+def quorum_from_pb(message: pb.DescribeQuorumResponse) -> QuorumView:
+    return QuorumView(
+        message.leader_id,
+        message.leader_epoch,
+        message.high_watermark,
+        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.voters),
+        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.observers),
     )

@@ -19,10 +19,9 @@ from broker.requests import (
     NodeView,
     OffsetForLeaderEpochRequest,
     PartitionFetchResult,
+    PartitionRecords,
     ProduceRequest,
     ProduceResponse,
-    QuorumReplicaView,
-    QuorumView,
     TopicView,
 )
 from metadata.requests import (
@@ -41,7 +40,7 @@ from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 
 
 def hint_to_pb(hint: LeaderHint) -> common_pb2.LeaderHint:
-    message = common_pb2.LeaderHint(leader_id=hint.leader_id, leader_epoch=hint.leader_epoch)
+    message = common_pb2.LeaderHint(leader_id=hint.leader_id, leader_epoch=hint.leader_epoch, topic_id=hint.topic_id)
     if hint.endpoint is not None:
         message.host, message.port = hint.endpoint
     return message
@@ -65,7 +64,7 @@ def error_from_pb(message: common_pb2.Error) -> ApiError | None:
     if message.HasField("leader"):
         found = message.leader
         endpoint = Endpoint(found.host, found.port) if found.host else None
-        leader = LeaderHint(found.leader_id, found.leader_epoch, endpoint)  # 0 is a node's id as good as any
+        leader = LeaderHint(found.leader_id, found.leader_epoch, endpoint, found.topic_id)  # 0 is a good node id
     return error_for(
         message.code,
         message.message,
@@ -83,7 +82,7 @@ def produce_from_pb(message: pb.ProduceRequest) -> ProduceRequest:
         message.correlation_id,
         message.acks,
         message.timeout_ms,
-        [(TopicPartition(p.topic, p.partition), p.records) for p in message.partitions],
+        [PartitionRecords(TopicPartition(p.topic, p.partition), p.topic_id, p.records) for p in message.partitions],
     )
 
 
@@ -161,6 +160,7 @@ def fetch_response_to_pb(response: FetchResponse) -> pb.FetchResponse:
         entry = message.partitions.add(
             topic=result.partition.topic,
             partition=result.partition.partition,
+            topic_id=result.topic_id,
             error=error_to_pb(result.error) if result.error is not None else None,
             high_watermark=result.high_watermark,
             log_start_offset=result.log_start_offset,
@@ -182,6 +182,7 @@ def fetch_response_from_pb(message: pb.FetchResponse) -> FetchResponse:
         results.append(
             PartitionFetchResult(
                 TopicPartition(p.topic, p.partition),
+                p.topic_id,
                 p.fetch_offset,
                 error_from_pb(p.error) if p.HasField("error") else None,
                 p.high_watermark,
@@ -199,7 +200,9 @@ def fetch_response_from_pb(message: pb.FetchResponse) -> FetchResponse:
 def list_offsets_from_pb(message: pb.ListOffsetsRequest) -> ListOffsetsRequest:
     return ListOffsetsRequest(
         tuple(
-            ListOffsetsPartition(TopicPartition(p.topic, p.partition), p.timestamp_ms, p.current_leader_epoch)
+            ListOffsetsPartition(
+                TopicPartition(p.topic, p.partition), p.topic_id, p.timestamp_ms, p.current_leader_epoch
+            )
             for p in message.partitions
         ),
         message.replica_id,
@@ -225,7 +228,7 @@ def list_offsets_to_pb(results: list[ListOffsetsResult]) -> pb.ListOffsetsRespon
 def epochs_from_pb(message: pb.OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochRequest:
     return OffsetForLeaderEpochRequest(
         tuple(
-            EpochPartition(TopicPartition(p.topic, p.partition), p.leader_epoch, p.current_leader_epoch)
+            EpochPartition(TopicPartition(p.topic, p.partition), p.topic_id, p.leader_epoch, p.current_leader_epoch)
             for p in message.partitions
         ),
         message.replica_id,
@@ -370,30 +373,4 @@ def cluster_to_pb(view: ClusterView) -> pb.DescribeClusterResponse:
         controller_id=view.controller_id,
         brokers=[_node_to_pb(node) for node in view.brokers],
         metadata_offset=view.metadata_offset,
-    )
-
-
-def quorum_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:
-    return pb.DescribeQuorumResponse(
-        leader_id=view.leader_id,
-        leader_epoch=view.leader_epoch,
-        high_watermark=view.high_watermark,
-        voters=[_quorum_replica_to_pb(r) for r in view.voters],
-        observers=[_quorum_replica_to_pb(r) for r in view.observers],
-    )
-
-
-def _quorum_replica_to_pb(replica: QuorumReplicaView) -> pb.QuorumReplica:
-    return pb.QuorumReplica(
-        node_id=replica.node_id, log_end_offset=replica.log_end_offset, last_fetch_ms_ago=replica.last_fetch_ms_ago
-    )
-
-
-def quorum_from_pb(message: pb.DescribeQuorumResponse) -> QuorumView:
-    return QuorumView(
-        message.leader_id,
-        message.leader_epoch,
-        message.high_watermark,
-        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.voters),
-        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.observers),
     )

@@ -87,4 +87,4 @@ class ControllerDoor:
         async def describe(_request: Any) -> Any:
             return self._describe_quorum()
 
-        return await _answer(describe, request, codec.quorum_to_pb, context)
+        return await _answer(describe, request, admin.quorum_to_pb, context)

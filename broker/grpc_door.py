@@ -263,4 +263,4 @@ class BrokerDoor:
         return await self._call("DescribeCluster", DescribeClusterRequest(), context, codec.cluster_to_pb)
 
     async def DescribeQuorum(self, request: pb.DescribeQuorumRequest, context: grpc.aio.ServicerContext) -> Any:
-        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, codec.quorum_to_pb)
+        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, admin.quorum_to_pb)

@@ -122,7 +122,7 @@ class Peers:
                     _ALTER_CONFIGS,
                 )
             case DescribeQuorumRequest():
-                call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), codec.quorum_from_pb
+                call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), admin.quorum_from_pb
             case _:
                 raise InvalidRequestError(f"no controller call for {type(request).__name__}")
         try:

@@ -70,7 +70,8 @@ class MetadataPublisher:
             key = TopicPartition(topic.name, number)
             if self._replicas.broker_id in state.replicas:
                 leader = image.brokers.get(state.leader_id)
-                hint = LeaderHint(state.leader_id, state.leader_epoch, leader.endpoint if leader else None)
+                endpoint = leader.endpoint if leader else None
+                hint = LeaderHint(state.leader_id, state.leader_epoch, endpoint, topic.topic_id)
                 self._replicas.apply(key, topic.topic_id, state, settings, hint)
             elif self._replicas.hosts(key):
                 self._replicas.remove(key, topic.topic_id)

@@ -72,15 +72,15 @@ class ProduceConverter:
     def begin(self, body: ProduceRequest) -> Awaitable[None] | None:
         """What the stream has to wait for before the request may queue; None where nothing is to be converted."""
         work = []
-        for index, (key, records) in enumerate(body.partitions):
-            config = self._config_of(key)
+        for index, (key, topic_id, records) in enumerate(body.partitions):
+            config = self._config_of(key, topic_id)
             if config is not None and is_due(records, config):
                 work.append(_Work(index, records, config))
         return self._convert(body, work) if work else None
 
-    def _config_of(self, key: TopicPartition) -> LogConfig | None:
+    def _config_of(self, key: TopicPartition, topic_id: str) -> LogConfig | None:
         partition = self._find(key)
-        if partition is None or partition.leading is None:
+        if partition is None or partition.topic_id != topic_id or partition.leading is None:
             return None
         config = partition.log.config
         return None if config.compression_type == "producer" and not config.is_compacted else config
@@ -96,7 +96,7 @@ class ProduceConverter:
             else:
                 self._bytes_before += len(one.records)
                 self._bytes_after += len(outcome)
-                body.partitions[one.index] = (body.partitions[one.index][0], outcome)
+                body.partitions[one.index] = body.partitions[one.index]._replace(records=outcome)
 
     def _run(self, work: list[_Work], now_ms: int) -> list[bytes | ApiError]:
         """In a thread: one outcome for each piece of work, in its order."""

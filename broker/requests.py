@@ -2,6 +2,8 @@
 
 Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative
 requests are the controller's own (`metadata.requests`), forwarded as they are.
+
+Every partition that is asked for comes with its topic's id; `ReplicaManager.get` checks it.
 """
 
 from __future__ import annotations
@@ -9,19 +11,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from penstock.errors import ApiError
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, EpochEndOffset, TopicPartition
 
 
+class PartitionRecords(NamedTuple):
+    """Whole record batches for one partition."""
+
+    partition: TopicPartition
+    topic_id: str
+    records: bytes
+
+
 @dataclass(slots=True)
 class ProduceRequest:
-    """Append records: `partitions` pairs a partition with whole record batches."""
+    """Append records."""
 
     correlation_id: int
     acks: int
     timeout_ms: int
-    partitions: list[tuple[TopicPartition, bytes]]
+    partitions: list[PartitionRecords]
     refused: dict[int, ApiError] = field(default_factory=dict)
     """By the index in `partitions`: what produce_conversion.py found before the request queued."""
 
@@ -71,7 +82,10 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class PartitionFetchResult:
+    """`topic_id` and `fetch_offset` are those of the question."""
+
     partition: TopicPartition
+    topic_id: str
     fetch_offset: int
     error: ApiError | None = None
     high_watermark: int = NO_OFFSET
@@ -89,6 +103,7 @@ class FetchResponse:
 @dataclass(frozen=True, slots=True)
 class ListOffsetsPartition:
     partition: TopicPartition
+    topic_id: str
     timestamp_ms: int
     current_leader_epoch: int = NO_EPOCH
 
@@ -111,6 +126,7 @@ class ListOffsetsResult:
 @dataclass(frozen=True, slots=True)
 class EpochPartition:
     partition: TopicPartition
+    topic_id: str
     leader_epoch: int
     current_leader_epoch: int = NO_EPOCH
 
@@ -261,6 +277,7 @@ class DeleteRecordsPartition:
     """Every record below `before_offset` goes; -1 is the high watermark."""
 
     partition: TopicPartition
+    topic_id: str
     before_offset: int
 
 

@@ -88,11 +88,16 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaderHint:
-    """Who leads a partition (or the quorum) as far as the answering node knows; `endpoint` may be unknown."""
+    """Who leads a partition (or the quorum) as far as the answering node knows; `endpoint` may be unknown.
+
+    `topic_id` is that of the partition, because epochs of another topic of the same name mean nothing; "" for the
+    quorum.
+    """
 
     leader_id: int
     leader_epoch: int
     endpoint: Endpoint | None = None
+    topic_id: str = ""
 
 
 def new_uuid() -> str:

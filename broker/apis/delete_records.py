@@ -98,7 +98,7 @@ class DeleteRecordsApi:
         for index, (result, wanted) in enumerate(zip(results, asked, strict=True)):
             try:
                 _check_partition(wanted.partition, seen)
-                partition = self._replicas.get(wanted.partition)
+                partition = self._replicas.get(wanted.partition, wanted.topic_id)
                 deletions[index] = _Deletion(index, partition, partition.delete_records(wanted.before_offset))
             except ApiError as error:
                 result.error = error

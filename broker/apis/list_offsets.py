@@ -31,7 +31,7 @@ class ListOffsetsApi:
 
     def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
         try:
-            found = _look_up(self._replicas.get(asked.partition), asked)
+            found = _look_up(self._replicas.get(asked.partition, asked.topic_id), asked)
         except ApiError as error:
             return ListOffsetsResult(asked.partition, error)
         if found is None:

@@ -25,7 +25,7 @@ class OffsetForLeaderEpochApi:
 
     def _one(self, asked: EpochPartition, is_replica: bool) -> EpochPartitionResult:
         try:
-            found = _end_of_epoch(self._replicas.get(asked.partition), asked, is_replica)
+            found = _end_of_epoch(self._replicas.get(asked.partition, asked.topic_id), asked, is_replica)
         except ApiError as error:
             return EpochPartitionResult(asked.partition, error)
         return EpochPartitionResult(asked.partition, None, found.epoch, found.end_offset)

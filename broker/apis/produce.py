@@ -52,11 +52,11 @@ class ProduceApi:
             )
 
         delayed = DelayedOperation(complete, expired)
-        for key, records in body.partitions:
+        for key, topic_id, records in body.partitions:
             result = PartitionProduceResult(key)
             results.append(result)
             try:
-                partition = self._replicas.get(key)
+                partition = self._replicas.get(key, topic_id)
                 if len(results) - 1 in body.refused:
                     partition.leader_state()  # not leading is the answer to any records
                     raise body.refused[len(results) - 1]

@@ -26,12 +26,10 @@ from broker.requests import FetchPartition, FetchRequest, FetchResponse, Partiti
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
-    InconsistentTopicIdError,
     InvalidRequestError,
     InvariantViolation,
     ResourceExhaustedError,
     StaleBrokerEpochError,
-    UnknownTopicOrPartitionError,
 )
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 
@@ -47,7 +45,8 @@ ANSWER_COPIES = 2
 ANSWER_BYTES_MIN = 64 * 1024
 """With less room than this an answer is not begun, or a busy node would send crumbs."""
 
-PartitionLookup = Callable[[TopicPartition], "Partition | None"]
+PartitionLookup = Callable[[TopicPartition, str], "Partition"]
+"""`ReplicaManager.get`."""
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ class FetchSession:
 
     def __init__(
         self,
-        find: PartitionLookup,
+        get: PartitionLookup,
         clock: Clock,
         response_bytes_max: int,
         count_bytes: Callable[[int, bool], None],
@@ -90,7 +89,7 @@ class FetchSession:
         self._memory = memory
         self._remembered = memory.session.take(0)
         self._paused: deque[tuple[Request, bool]] = deque()
-        self._find = find
+        self._get = get
         self._count_bytes = count_bytes
         self._clock = clock
         self._response_bytes_max = response_bytes_max
@@ -170,13 +169,7 @@ class FetchSession:
     def _source(self, watched: _Watched) -> Partition:
         """The hosted partition, watched by this session from now on."""
         wanted = watched.wanted
-        source = self._find(wanted.partition)
-        if source is None:
-            raise UnknownTopicOrPartitionError(f"{wanted.partition} is not on this broker")
-        if wanted.topic_id and wanted.topic_id != source.log.topic_id:
-            raise InconsistentTopicIdError(
-                f"{wanted.partition}: topic id {wanted.topic_id} is not {source.log.topic_id}, the one known here"
-            )
+        source = self._get(wanted.partition, wanted.topic_id)
         if watched.source is not source:
             if watched.source is not None:
                 watched.source.watchers.discard(self)
@@ -285,13 +278,11 @@ class FetchSession:
 
     def _read(self, watched: _Watched, room: int) -> PartitionFetchResult:
         wanted = watched.wanted
-        result = PartitionFetchResult(wanted.partition, wanted.fetch_offset)
+        result = PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)
         try:
             if watched.error is not None:
                 raise watched.error
-            source = watched.source
-            if source is None or self._find(wanted.partition) is not source:
-                source = watched.source = self._source(watched)
+            source = watched.source = self._source(watched)
             source.leader_state(wanted.current_leader_epoch)
             result.high_watermark = source.high_watermark
             result.log_start_offset = source.log.log_start_offset

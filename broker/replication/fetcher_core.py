@@ -212,7 +212,8 @@ class FetcherCore:
         state = self._states.get(partition)
         if state is None or state.state is not ReplicaState.FETCHING:
             return []
-        if turn < state.asked_in or result.fetch_offset != state.fetch_offset or partition in self._changed:
+        same = (result.topic_id, result.fetch_offset) == (state.topic_id, state.fetch_offset)
+        if turn < state.asked_in or not same or partition in self._changed:
             return []  # an answer to a question that is no longer asked
         if result.error is not None:
             return self._on_error(partition, state, result.error, now_ms)

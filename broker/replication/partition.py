@@ -57,14 +57,15 @@ class Partition:
         self.broker_id = broker_id
         self.log = partition_log
         self.topic_partition: TopicPartition = partition_log.topic_partition
+        self.topic_id = partition_log.topic_id
         self.high_watermark = min(max(high_watermark, partition_log.log_start_offset), partition_log.log_end_offset)
         self.min_insync_replicas = min_insync_replicas
         self.state = PartitionRegistration(
-            partition_log.topic_id, self.topic_partition.partition, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH
+            self.topic_id, self.topic_partition.partition, (), (), NO_LEADER, NO_EPOCH, NO_EPOCH
         )
         self.leading: LeaderState | None = None
         self.offline: ApiError | None = None
-        self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH)
+        self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
         self.watchers: set[PartitionWatcher] = set()
         self.on_follower_fetch: Callable[[Partition, int], None] = lambda partition, replica_id: None
         self.on_disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
@@ -121,7 +122,7 @@ class Partition:
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
             raise FencedLeaderEpochError(
                 f"{self.topic_partition}: leader epoch {current_leader_epoch} is older than {known}",
-                leader=LeaderHint(self.state.leader_id, known),
+                leader=LeaderHint(self.state.leader_id, known, topic_id=self.topic_id),
             )
         if current_leader_epoch > known:
             raise UnknownLeaderEpochError(

@@ -20,13 +20,23 @@ from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
-from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    ApiError,
+    CorruptFileError,
+    InvalidRequestError,
+    KafkaStorageError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
 from storage.disk_errors import is_shortage
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
+
+_SHOWN_CHARACTERS = 64
+"""Of a topic id that a client made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +94,25 @@ class ReplicaManager:
     def find(self, partition: TopicPartition) -> Partition | None:
         return self._partitions.get(partition)
 
-    def get(self, partition: TopicPartition) -> Partition:
-        """The hosted partition, or the typed error that a client may retry after new metadata."""
+    def get(self, partition: TopicPartition, topic_id: str) -> Partition:
+        """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
+
+        Every request that names a partition comes through here, a follower's too. A name alone is not enough: the topic
+        may have been deleted and made anew, and this node, or the one that asks, may not have heard of it yet.
+        """
         found = self._partitions.get(partition)
-        if found is None:
-            raise UnknownTopicOrPartitionError(f"{partition} is not on broker {self.broker_id}")
-        return found
+        if found is not None and found.topic_id == topic_id:
+            return found
+        if not topic_id:
+            raise InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
+        assignment = self._assignments.get(partition)
+        if assignment is not None and assignment.topic_id == topic_id:
+            raise UnknownTopicOrPartitionError(f"{partition} could not be opened on broker {self.broker_id}")
+        known = f"there its id is {found.topic_id}" if found is not None else "it is not there"
+        raise UnknownTopicIdError(
+            f"broker {self.broker_id} has no {partition} of topic id {topic_id[:_SHOWN_CHARACTERS]!r}: {known};"
+            " refresh the metadata"
+        )
 
     def partitions(self) -> Iterable[Partition]:
         return tuple(self._partitions.values())

@@ -8,7 +8,7 @@ that is silent is left as soon as there is another one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.client.channel import Connection
@@ -22,6 +22,7 @@ from penstock.errors import (
     RequestTimedOutError,
     TimedOutError,
     UnknownServerError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import TopicPartition
@@ -34,9 +35,10 @@ R = TypeVar("R")
 
 
 class Question(NamedTuple, Generic[W]):
-    """What is asked about one partition, of the leader of this epoch."""
+    """What is asked about one partition of exactly this topic, of the leader of this epoch."""
 
     partition: TopicPartition
+    topic_id: str
     leader_epoch: int
     wanted: W
 
@@ -54,9 +56,17 @@ LeaderCall = Callable[[Connection, Sequence[Question[W]], int], Awaitable[Sequen
 
 
 async def ask_leaders(
-    cluster: Cluster, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], timeout_ms: int
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, W],
+    call: LeaderCall[W, R],
+    timeout_ms: int,
+    topic_ids: Mapping[str, str] | None = None,
 ) -> dict[TopicPartition, R]:
-    """What the leader of each partition says about it."""
+    """What the leader of each partition says about it.
+
+    A topic that is made anew meanwhile is asked under its new id; with `topic_ids` (by name) it is an error, because
+    what is wanted is meant for those topics alone.
+    """
     deadline_ms = cluster.clock.now_ms() + timeout_ms
     for tp in wanted:
         await check_partition(cluster, tp, timeout_ms)
@@ -65,6 +75,7 @@ async def ask_leaders(
     while True:
         attempt += 1
         missing = {tp: wanted[tp] for tp in wanted if tp not in found}
+        _check_topics(cluster, missing, topic_ids or {})
         left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
         error = await _ask_once(cluster, missing, call, left_ms, found)
         if error is None:
@@ -92,6 +103,13 @@ async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int)
         )
 
 
+def _check_topics(cluster: Cluster, missing: Iterable[TopicPartition], topic_ids: Mapping[str, str]) -> None:
+    for tp in missing:
+        meant = topic_ids.get(tp.topic)
+        if meant is not None and cluster.cache.topic_id(tp.topic) != meant:
+            raise UnknownTopicIdError(f"topic {tp.topic!r} with id {meant} was deleted")
+
+
 async def _ask_once(
     cluster: Cluster,
     missing: Mapping[TopicPartition, W],
@@ -107,7 +125,9 @@ async def _ask_once(
         if leader is None:
             failure = failure or LeaderNotAvailableError(f"{tp} has no leader now")
             continue
-        by_node.setdefault(leader.node_id, []).append(Question(tp, leader.epoch, what))
+        by_node.setdefault(leader.node_id, []).append(
+            Question(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
+        )
     calls = [
         _ask(cluster, node, questions[at : at + PARTITIONS_PER_CALL_MAX], call, left_ms)
         for node, questions in by_node.items()

@@ -23,6 +23,7 @@ from penstock.errors import (
     BootstrapError,
     LeaderNotAvailableError,
     NetworkError,
+    ReplicaNotAvailableError,
     RequestTimedOutError,
     TimedOutError,
     UnknownTopicOrPartitionError,
@@ -148,9 +149,19 @@ class Cluster:
         names = sorted(self._tracked.union(topics))
         deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
         snapshot = await self.ask_any(
-            lambda c, ms: c.metadata(names, min(ms, METADATA_ATTEMPT_MS)), deadline_ms, read_only=True, besides=besides
+            lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, besides=besides
         )
         self._learn(snapshot)
+        return snapshot
+
+    async def _metadata(self, connection: Connection, names: list[str], timeout_ms: int) -> ClusterSnapshot:
+        """One node's answer; an error that sends `ask_any` on to the next node if that one lags."""
+        snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS))
+        if self.cache.is_stale(snapshot):
+            raise ReplicaNotAvailableError(
+                f"{connection.endpoint} has the metadata up to offset {snapshot.metadata_offset},"
+                f" and {self.cache.metadata_offset} was seen before"
+            )
         return snapshot
 
     def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:

@@ -69,6 +69,7 @@ class ProducePart(NamedTuple):
 
     topic: str
     partition: int
+    topic_id: str
     records: bytes
 
 
@@ -105,11 +106,11 @@ class FetchPart(NamedTuple):
 
     topic: str
     partition: int
+    topic_id: str
     fetch_offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
     max_bytes: int
-    topic_id: str = ""
 
 
 class FetchCall(NamedTuple):
@@ -125,10 +126,11 @@ class FetchCall(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The answer for one partition; `fetch_offset` is the offset that it answers."""
+    """The answer for one partition; `topic_id` and `fetch_offset` are those of the question that it answers."""
 
     topic: str
     partition: int
+    topic_id: str
     error: ApiError | None
     high_watermark: int
     log_start_offset: int
@@ -150,6 +152,7 @@ class ListOffsetsPart(NamedTuple):
 
     topic: str
     partition: int
+    topic_id: str
     current_leader_epoch: int
     timestamp_ms: int
 
@@ -191,6 +194,7 @@ class DeleteRecordsPart(NamedTuple):
 
     topic: str
     partition: int
+    topic_id: str
     before_offset: int
 
 

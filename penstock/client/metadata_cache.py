@@ -1,8 +1,10 @@
 """What the client knows about the cluster: who leads each partition and where each node listens.
 
-Pure: fed with snapshots and leader hints, asked by producers and consumers. A leader epoch never goes back for one
-topic id (KIP-320): an old answer from a lagging broker does not undo a newer leader. A hint from NotLeaderOrFollower
-counts at once, before the next snapshot. Not here: asking (cluster.py).
+Pure: fed with snapshots and leader hints, asked by producers and consumers. What is known never goes back. A snapshot
+of an older metadata offset than one that was seen is not taken: it may have a topic that was deleted since, under the
+id of which a lagging leader would still take records. A leader epoch never goes back for one topic id (KIP-320). A hint
+from NotLeaderOrFollower counts at once, before the next snapshot, if it is of the same topic id. Not here: asking
+(cluster.py).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from penstock.client.messages import BrokerInfo, ClusterSnapshot, PartitionInfo, TopicInfo
-from penstock.types import NO_LEADER, Endpoint, LeaderHint, TopicPartition
+from penstock.types import NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, TopicPartition
 
 
 class Leader(NamedTuple):
@@ -35,7 +37,17 @@ class MetadataStatistics:
 class MetadataCache:
     """The newest that is known, merged from every answer."""
 
-    __slots__ = ("_brokers", "_hints", "_leaders", "_topics", "_updates", "cluster_id", "controller_id", "updated_ms")
+    __slots__ = (
+        "_brokers",
+        "_hints",
+        "_leaders",
+        "_topics",
+        "_updates",
+        "cluster_id",
+        "controller_id",
+        "metadata_offset",
+        "updated_ms",
+    )
 
     def __init__(self) -> None:
         self._brokers: dict[int, BrokerInfo] = {}
@@ -45,10 +57,18 @@ class MetadataCache:
         self._hints = 0
         self.cluster_id = ""
         self.controller_id = NO_LEADER
+        self.metadata_offset = NO_OFFSET
         self.updated_ms = -1
 
+    def is_stale(self, snapshot: ClusterSnapshot) -> bool:
+        """Whether the node that answered had heard less of the metadata log than one that answered before."""
+        return snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset
+
     def update(self, snapshot: ClusterSnapshot, now_ms: int) -> None:
-        """Takes over a snapshot; topics that it does not speak of stay."""
+        """Takes over a snapshot unless it is stale; topics that it does not speak of stay."""
+        if self.is_stale(snapshot):
+            return
+        self.metadata_offset = snapshot.metadata_offset
         self._brokers = {broker.node_id: broker for broker in snapshot.brokers}
         self.cluster_id, self.controller_id = snapshot.cluster_id, snapshot.controller_id
         for topic in snapshot.topics:
@@ -77,7 +97,9 @@ class MetadataCache:
         return True
 
     def apply_hint(self, tp: TopicPartition, hint: LeaderHint) -> bool:
-        """Follows a broker's 'ask that one instead'; False when it tells nothing new."""
+        """Follows a broker's 'ask that one instead'; False when it tells nothing new, or speaks of another topic."""
+        if hint.topic_id != self.topic_id(tp.topic):
+            return False  # of a topic that had the name before, or has it by now: its epochs compare with no other's
         before = self._leaders.get(tp)
         if hint.leader_id == NO_LEADER or before == (hint.leader_id, hint.leader_epoch):
             return False
@@ -99,6 +121,11 @@ class MetadataCache:
 
     def topic(self, name: str) -> TopicInfo | None:
         return self._topics.get(name)
+
+    def topic_id(self, name: str) -> str:
+        """The id to send with every request about the topic; "" when the topic is not known."""
+        found = self._topics.get(name)
+        return found.topic_id if found is not None else ""
 
     def partition(self, tp: TopicPartition) -> PartitionInfo | None:
         topic = self._topics.get(tp.topic)

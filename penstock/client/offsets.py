@@ -17,17 +17,19 @@ from penstock.types import TopicPartition
 Wanted = Mapping[TopicPartition, int]
 
 
-async def list_offsets(cluster: Cluster, wanted: Wanted, timeout_ms: int) -> dict[TopicPartition, OffsetInfo]:
-    """The offset of each partition at its timestamp (or sentinel of penstock.types)."""
+async def list_offsets(
+    cluster: Cluster, wanted: Wanted, timeout_ms: int, topic_ids: Mapping[str, str] | None = None
+) -> dict[TopicPartition, OffsetInfo]:
+    """The offset of each partition at its timestamp (or sentinel of penstock.types); `topic_ids` as in ask_leaders."""
     attempt_ms = min(METADATA_ATTEMPT_MS, cluster.config.request_timeout_ms)
 
     async def ask(
         connection: Connection, questions: Sequence[Question[int]], left_ms: int
     ) -> Sequence[Answer[OffsetInfo]]:
-        parts = [ListOffsetsPart(*q.partition, q.leader_epoch, q.wanted) for q in questions]
+        parts = [ListOffsetsPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
         return [
             Answer(TopicPartition(r.topic, r.partition), r.error, OffsetInfo(r.offset, r.timestamp_ms, r.leader_epoch))
             for r in await connection.list_offsets(parts, attempt_ms)
         ]
 
-    return await ask_leaders(cluster, wanted, ask, timeout_ms)
+    return await ask_leaders(cluster, wanted, ask, timeout_ms, topic_ids)

@@ -197,7 +197,9 @@ class Positions:
         """The answer for one partition; an answer to a question that we no longer ask means nothing."""
         tp = TopicPartition(result.topic, result.partition)
         state = self.states.get(tp)
-        if state is None or state.is_stopped or result.fetch_offset != state.fetch_offset:
+        if state is None or state.is_stopped:
+            return []
+        if (result.topic_id, result.fetch_offset) != (state.topic_id, state.fetch_offset):
             return []
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
@@ -300,4 +302,4 @@ class Positions:
 
 def _part(state: PartitionState, leader: Leader, max_bytes: int) -> FetchPart:
     tp, topic_id = state.topic_partition, state.topic_id
-    return FetchPart(*tp, state.fetch_offset, leader.epoch, state.last_fetched_epoch, max_bytes, topic_id)
+    return FetchPart(*tp, topic_id, state.fetch_offset, leader.epoch, state.last_fetched_epoch, max_bytes)

@@ -17,6 +17,7 @@ from penstock.errors import (
     NotLeaderOrFollowerError,
     RequestTimedOutError,
     UnknownLeaderEpochError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 
@@ -25,6 +26,7 @@ LEADERSHIP_ERRORS = (
     FencedLeaderEpochError,
     UnknownLeaderEpochError,
     UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
     KafkaStorageError,
     NetworkError,
 )

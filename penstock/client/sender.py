@@ -124,7 +124,9 @@ class Sender:
                 connection, self._cluster.clock, self._on_answer, self._on_broken
             )
         parts = tuple(
-            ProducePart(*batch.topic_partition, batch.encoded)
+            ProducePart(
+                *batch.topic_partition, self._cluster.cache.topic_id(batch.topic_partition.topic), batch.encoded
+            )
             for _, batch in request.entries
             if batch.encoded is not None
         )

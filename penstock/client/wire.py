@@ -47,7 +47,7 @@ def decode_error(error: common_pb2.Error) -> ApiError | None:
     if error.HasField("leader"):
         leader = error.leader
         endpoint = Endpoint(leader.host, leader.port) if leader.host else None
-        hint = LeaderHint(leader.leader_id, leader.leader_epoch, endpoint)
+        hint = LeaderHint(leader.leader_id, leader.leader_epoch, endpoint, leader.topic_id)
     return error_for(
         error.code,
         error.message,
@@ -69,7 +69,9 @@ def encode_produce(call: ProduceCall) -> bytes:
     )
     pieces = [head.SerializeToString()]
     for part in call.parts:
-        place = pb.PartitionRecords(topic=part.topic, partition=part.partition).SerializeToString()
+        place = pb.PartitionRecords(
+            topic=part.topic, partition=part.partition, topic_id=part.topic_id
+        ).SerializeToString()
         lead = place + bytes((_RECORDS_TAG,)) + _varint(len(part.records))
         pieces += (bytes((_PARTITIONS_TAG,)) + _varint(len(lead) + len(part.records)) + lead, part.records)
     return b"".join(pieces)
@@ -124,6 +126,7 @@ def decode_fetch(response: pb.FetchResponse) -> FetchAnswer:
         FetchResult(
             r.topic,
             r.partition,
+            r.topic_id,
             decode_error(r.error),
             r.high_watermark,
             r.log_start_offset,
@@ -144,6 +147,7 @@ def encode_list_offsets(parts: Iterable[ListOffsetsPart], timeout_ms: int) -> pb
         request.partitions.add(
             topic=part.topic,
             partition=part.partition,
+            topic_id=part.topic_id,
             current_leader_epoch=part.current_leader_epoch,
             timestamp_ms=part.timestamp_ms,
         )
@@ -208,8 +212,8 @@ def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -
 
 def encode_delete_records(parts: Iterable[DeleteRecordsPart], timeout_ms: int) -> pb.DeleteRecordsRequest:
     request = pb.DeleteRecordsRequest(timeout_ms=timeout_ms)
-    for topic, partition, before_offset in parts:
-        request.partitions.add(topic=topic, partition=partition, before_offset=before_offset)
+    for topic, partition, topic_id, before_offset in parts:
+        request.partitions.add(topic=topic, partition=partition, topic_id=topic_id, before_offset=before_offset)
     return request
 
 

@@ -20,16 +20,18 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[LeaderHint, _Mapping]] = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ...) -> None: ...
 
 class LeaderHint(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "host", "port")
+    __slots__ = ("leader_id", "leader_epoch", "host", "port", "topic_id")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     host: str
     port: int
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
+    topic_id: str
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class EpochEndOffset(_message.Message):
     __slots__ = ("epoch", "end_offset")

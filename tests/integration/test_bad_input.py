@@ -17,11 +17,13 @@ from penstock.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
     InvalidReplicationFactorError,
+    InvalidRequestError,
     InvalidTopicError,
     MessageTooLargeError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     TopicExistsError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
@@ -97,8 +99,10 @@ def test_acks_must_be_zero_one_or_all(cluster: Cluster) -> None:
 
 
 def test_an_unknown_topic_is_said_to_be_unknown(cluster: Cluster) -> None:
+    (answer,) = raw_broker.produce(address(cluster, 0), raw_broker.records("nope", 0, BATCH, topic_id="x" * 22))
+    assert answer.partitions[0].error.code == UnknownTopicIdError.code
     (answer,) = raw_broker.produce(address(cluster, 0), raw_broker.records("nope", 0, BATCH))
-    assert answer.partitions[0].error.code == UnknownTopicOrPartitionError.code
+    assert answer.partitions[0].error.code == InvalidRequestError.code
     with Admin(cluster.bootstrap) as admin, pytest.raises(UnknownTopicOrPartitionError, match="nope"):
         admin.describe_topic("nope")
     with Admin(cluster.bootstrap) as admin, pytest.raises(UnknownTopicOrPartitionError):

@@ -23,6 +23,7 @@ from penstock.errors import (
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     PolicyViolationError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
@@ -223,28 +224,31 @@ def test_bad_deletions_have_typed_errors_and_delete_nothing(cluster: Cluster, ad
 def test_bad_deletion_requests_have_typed_errors(cluster: Cluster, admin: Admin) -> None:
     tp = make(admin, "raw-deletion", records=5)
     address, leader = leader_address(admin, tp), leader_of(admin, tp)
+    topic_id = admin.describe_topic(tp.topic).topic_id
     with pytest.raises(InvalidRequestError, match="names 0 partitions"):
         unary(address, "DeleteRecords", pb.DeleteRecordsRequest(timeout_ms=1_000))
     with pytest.raises(InvalidRequestError, match="timeout_ms is -5"):
-        unary(address, "DeleteRecords", deletion("raw-deletion", 0, timeout_ms=-5))
+        unary(address, "DeleteRecords", deletion("raw-deletion", topic_id, 0, timeout_ms=-5))
     many = pb.DeleteRecordsRequest(timeout_ms=1_000)
     for number in range(10_001):
-        many.partitions.add(topic="raw-deletion", partition=number, before_offset=0)
+        many.partitions.add(topic="raw-deletion", topic_id=topic_id, partition=number, before_offset=0)
     with pytest.raises(InvalidRequestError, match="names 10001 partitions"):
         unary(address, "DeleteRecords", many)
     del many.partitions[10_000:]
     answer = unary(address, "DeleteRecords", many)
-    assert [result.error.code for result in answer.partitions] == [0] + [3] * 9_999
-    (result,) = unary(address, "DeleteRecords", deletion("__cluster_metadata", 0)).partitions
+    assert [result.error.code for result in answer.partitions] == [0] + [UnknownTopicIdError.code] * 9_999
+    (result,) = unary(address, "DeleteRecords", deletion("__cluster_metadata", topic_id, 0)).partitions
     assert result.error.code == InvalidTopicError.code
-    (result,) = unary(cluster.endpoint((leader + 1) % NODES), "DeleteRecords", deletion("raw-deletion", 1)).partitions
+    (result,) = unary(
+        cluster.endpoint((leader + 1) % NODES), "DeleteRecords", deletion("raw-deletion", topic_id, 1)
+    ).partitions
     assert (result.error.code, result.error.leader.leader_id) == (NotLeaderOrFollowerError.code, leader)
     assert earliest(admin, tp) == 0
 
 
-def deletion(topic: str, before_offset: int, timeout_ms: int = 5_000) -> pb.DeleteRecordsRequest:
+def deletion(topic: str, topic_id: str, before_offset: int, timeout_ms: int = 5_000) -> pb.DeleteRecordsRequest:
     request = pb.DeleteRecordsRequest(timeout_ms=timeout_ms)
-    request.partitions.add(topic=topic, partition=0, before_offset=before_offset)
+    request.partitions.add(topic=topic, topic_id=topic_id, partition=0, before_offset=before_offset)
     return request
 
 

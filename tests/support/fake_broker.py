@@ -21,7 +21,7 @@ import grpc.aio
 import uvloop
 
 from penstock.epochs import diverging_epoch
-from penstock.errors import ApiError, OffsetOutOfRangeError
+from penstock.errors import ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc, common_pb2, configs_pb2
 from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
@@ -84,6 +84,7 @@ class FakeCluster:
         self.configs: dict[str, dict[str, str]] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
         self.controller_id = 1
+        self._created = 0
         self.produced: list[tuple[int, pb.ProduceRequest]] = []
         self.fetches: list[tuple[int, pb.FetchRequest]] = []
         self.deletions: list[tuple[int, pb.DeleteRecordsRequest]] = []
@@ -93,7 +94,9 @@ class FakeCluster:
         self.metadata_requests = 0
         self.keep_requests = True
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
+        self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
+        self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard
         self._produce_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
@@ -156,11 +159,21 @@ class FakeCluster:
     # Scripts
 
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
-        self.topics[name] = f"id-of-{name}"
+        self._created += 1
+        self.topics[name] = f"id-{self._created}-of-{name}"
         self.configs[name] = dict(config or {})
         for partition in range(partitions):
             leader = self.node_ids[partition % len(self.node_ids)]
             self.logs[TopicPartition(name, partition)] = FakeLog(leader, self._discard)
+
+    def delete_topic(self, name: str) -> None:
+        del self.topics[name]
+        for tp in [tp for tp in self.logs if tp.topic == name]:
+            del self.logs[tp]
+
+    def freeze_metadata(self, node_id: int, topic: str) -> None:
+        """From now on the node answers every Metadata with what it would say about this topic now: it lags."""
+        self.frozen_metadata[node_id] = FakeNode(self, node_id)._metadata(pb.MetadataRequest(topics=[topic]))
 
     def fail_produce(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._produce_errors[TopicPartition(topic, partition)].extend(errors)
@@ -222,12 +235,22 @@ class FakeCluster:
     def hint(self, tp: TopicPartition) -> common_pb2.LeaderHint:
         log = self.logs[tp]
         port = self.ports[log.leader_id]
-        return common_pb2.LeaderHint(leader_id=log.leader_id, leader_epoch=log.epoch, host="127.0.0.1", port=port)
+        return common_pb2.LeaderHint(
+            leader_id=log.leader_id,
+            leader_epoch=log.epoch,
+            host="127.0.0.1",
+            port=port,
+            topic_id=self.topics[tp.topic],
+        )
 
-    def leadership_error(self, node_id: int, tp: TopicPartition) -> common_pb2.Error | None:
+    def leadership_error(self, node_id: int, part: Any) -> common_pb2.Error | None:
+        """Why this node cannot answer what `part`, of any request, asks about a partition."""
+        tp = TopicPartition(part.topic, part.partition)
+        if not part.topic_id:
+            return encode_error(InvalidRequestError(f"{tp}: no topic id"))
         log = self.logs.get(tp)
-        if log is None:
-            return common_pb2.Error(code=3, message=f"{tp} is not known")
+        if log is None or self.topics[tp.topic] != part.topic_id:
+            return encode_error(UnknownTopicIdError(f"{tp} of id {part.topic_id} is not known"))
         if log.leader_id != node_id:
             return common_pb2.Error(code=6, message=f"{tp} is led by another", leader=self.hint(tp))
         return None
@@ -264,7 +287,11 @@ def encode_error(error: ApiError) -> common_pb2.Error:
         host, port = error.leader.endpoint or ("", 0)
         wire.leader.CopyFrom(
             common_pb2.LeaderHint(
-                leader_id=error.leader.leader_id, leader_epoch=error.leader.leader_epoch, host=host, port=port
+                leader_id=error.leader.leader_id,
+                leader_epoch=error.leader.leader_epoch,
+                host=host,
+                port=port,
+                topic_id=error.leader.topic_id,
             )
         )
     return wire
@@ -312,7 +339,7 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
     def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
         tp = TopicPartition(part.topic, part.partition)
         result = pb.PartitionProduceResult(topic=part.topic, partition=part.partition, log_append_time_ms=-1)
-        error = self._cluster.leadership_error(self._node_id, tp) or self._cluster.next_error("produce", tp)
+        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
         if error is not None:
             result.error.CopyFrom(error)
             return result
@@ -345,8 +372,10 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
     def _read(
         self, tp: TopicPartition, part: pb.FetchPartition, request: pb.FetchRequest
     ) -> pb.PartitionFetchResult | None:
-        result = pb.PartitionFetchResult(topic=tp.topic, partition=tp.partition, fetch_offset=part.fetch_offset)
-        error = self._cluster.leadership_error(self._node_id, tp) or self._cluster.next_error("fetch", tp)
+        result = pb.PartitionFetchResult(
+            topic=tp.topic, partition=tp.partition, topic_id=part.topic_id, fetch_offset=part.fetch_offset
+        )
+        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("fetch", tp)
         if error is not None:
             result.error.CopyFrom(error)
             return result
@@ -368,7 +397,7 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         for part in request.partitions:
             tp = TopicPartition(part.topic, part.partition)
             result = answer.partitions.add(topic=part.topic, partition=part.partition, offset=-1, timestamp_ms=-1)
-            error = self._cluster.leadership_error(self._node_id, tp)
+            error = self._cluster.leadership_error(self._node_id, part)
             if error is not None:
                 result.error.CopyFrom(error)
                 continue
@@ -386,8 +415,11 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         return answer
 
     async def Metadata(self, request: Any, context: Any) -> Any:
+        self._cluster.metadata_requests += 1
+        return self._cluster.frozen_metadata.get(self._node_id) or self._metadata(request)
+
+    def _metadata(self, request: Any) -> pb.MetadataResponse:
         cluster = self._cluster
-        cluster.metadata_requests += 1
         answer = pb.MetadataResponse(
             cluster_id="fake", controller_id=cluster.controller_id, metadata_offset=cluster.heard_offset
         )
@@ -439,26 +471,29 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         answer = pb.DeleteTopicsResponse()
         for name in request.names:
             result = answer.topics.add(name=name)
-            if self._cluster.topics.pop(name, None) is None:
+            if name not in self._cluster.topics:
                 result.error.code, result.error.message = 3, f"topic {name} is not known"
-            for tp in [tp for tp in self._cluster.logs if tp.topic == name]:
-                del self._cluster.logs[tp]
+            else:
+                self._cluster.delete_topic(name)
         return answer
 
     async def DeleteRecords(self, request: Any, context: Any) -> Any:
         cluster = self._cluster
         cluster.deletions.append((self._node_id, request))
+        after, cluster.on_delete_records = cluster.on_delete_records, None
         answer = pb.DeleteRecordsResponse()
         for part in request.partitions:
             tp = TopicPartition(part.topic, part.partition)
             result = answer.partitions.add(topic=part.topic, partition=part.partition, low_watermark=-1)
-            error = cluster.leadership_error(self._node_id, tp) or cluster.next_error("delete", tp)
+            error = cluster.leadership_error(self._node_id, part) or cluster.next_error("delete", tp)
             if error is not None:
                 result.error.CopyFrom(error)
                 continue
             if part.before_offset > cluster.logs[tp].log_start_offset:
                 cluster.delete_below(*tp, part.before_offset)
             result.low_watermark = cluster.logs[tp].log_start_offset
+        if after is not None:
+            after()
         return answer
 
     async def AlterConfigs(self, request: Any, context: Any) -> Any:

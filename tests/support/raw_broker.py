@@ -1,4 +1,7 @@
-"""The broker's own wire, without our client's care: what a broken or foreign client could send."""
+"""The broker's own wire, without our client's care: what a broken or foreign client could send.
+
+Only topic ids are filled in, from the node's own metadata, where the topic exists and the test gave none.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,23 @@ from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
 
 
+async def fill_topic_ids(channel: grpc.aio.Channel, requests: Sequence[pb.ProduceRequest | pb.FetchRequest]) -> None:
+    """The id that the node at the other end has for the topic of each partition that names none."""
+    parts = [part for request in requests for part in request.partitions if not part.topic_id]
+    if parts:
+        wanted = pb.MetadataRequest(topics=sorted({part.topic for part in parts}))
+        answer = await broker_pb2_grpc.BrokerStub(channel).Metadata(wanted)
+        known = {topic.name: topic.topic_id for topic in answer.topics}
+        for part in parts:
+            part.topic_id = known[part.topic]
+
+
 def produce(address: str, *requests: pb.ProduceRequest) -> list[pb.ProduceResponse]:
     """The answers to these requests, sent on one stream."""
 
     async def main() -> list[pb.ProduceResponse]:
         async with grpc.aio.insecure_channel(address) as channel:
+            await fill_topic_ids(channel, requests)
             call = broker_pb2_grpc.BrokerStub(channel).Produce()
             answers = []
             for request in requests:
@@ -32,6 +47,7 @@ def fetch(address: str, *requests: pb.FetchRequest) -> list[pb.FetchResponse]:
 
     async def main() -> list[pb.FetchResponse]:
         async with grpc.aio.insecure_channel(address) as channel:
+            await fill_topic_ids(channel, requests)
             call = broker_pb2_grpc.BrokerStub(channel).Fetch()
             answers = []
             for request in requests:
@@ -43,9 +59,9 @@ def fetch(address: str, *requests: pb.FetchRequest) -> list[pb.FetchResponse]:
     return asyncio.run(main())
 
 
-def records(topic: str, partition: int, data: bytes, acks: int = -1) -> pb.ProduceRequest:
+def records(topic: str, partition: int, data: bytes, acks: int = -1, topic_id: str = "") -> pb.ProduceRequest:
     """A produce request for one partition."""
-    part = pb.PartitionRecords(topic=topic, partition=partition, records=data)
+    part = pb.PartitionRecords(topic=topic, partition=partition, topic_id=topic_id, records=data)
     return pb.ProduceRequest(correlation_id=7, acks=acks, timeout_ms=5_000, partitions=[part])
 
 

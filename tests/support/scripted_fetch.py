@@ -46,7 +46,9 @@ def whole_log(call: FetchCall) -> FetchAnswer:
 
 
 def answer_of(call: FetchCall, records: bytes, fetch_offset: int) -> FetchAnswer:
-    return FetchAnswer(call.correlation_id, (FetchResult(*TP, None, 1 << 40, 0, records, None, fetch_offset),), None)
+    topic_id = call.changed[0].topic_id
+    result = FetchResult(*TP, topic_id, None, 1 << 40, 0, records, None, fetch_offset)
+    return FetchAnswer(call.correlation_id, (result,), None)
 
 
 class ScriptedStream:

@@ -39,7 +39,7 @@ class Stage:
 
     @property
     def partition(self) -> Partition:
-        return self.replicas.get(PARTITION)
+        return self.replicas.get(PARTITION, TOPIC_ID)
 
     def write(self, batches: int, timestamp_ms: int | None = None, keys: int = 1) -> None:
         """One record of about 500 bytes each, so that two make a segment of 1,000; flushed, and so committed."""

@@ -101,7 +101,7 @@ WIRE_DECODERS = tuple(
         (pb.OffsetForLeaderEpochRequest, grpc_codec.epochs_from_pb),
         (pb.CreateTopicsRequest, grpc_codec.create_topics_from_pb),
         (pb.DeleteTopicsRequest, grpc_codec.delete_topics_from_pb),
-        (pb.DescribeQuorumResponse, grpc_codec.quorum_from_pb),
+        (pb.DescribeQuorumResponse, grpc_admin_codec.quorum_from_pb),
         (pb.DeleteRecordsRequest, grpc_admin_codec.delete_records_from_pb),
         (configs_pb2.AlterConfigsRequest, grpc_admin_codec.alter_configs_from_pb),
         (configs_pb2.DescribeConfigsRequest, grpc_admin_codec.describe_configs_from_pb),

@@ -179,7 +179,7 @@ class World:
         leader = self.brokers.get(follower.partition.state.leader_id)
         turn = follower.fetcher.next_turn(self.now_ms)
         for wanted in turn.partitions:
-            result = PartitionFetchResult(PARTITION, wanted.fetch_offset)
+            result = PartitionFetchResult(PARTITION, wanted.topic_id, wanted.fetch_offset)
             if leader is None or not leader.alive or self.random.random() < 0.1:
                 follower.fetcher.session_lost()
                 return

@@ -23,7 +23,7 @@ from broker.network.request_memory import RequestMemory
 from broker.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
+from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
     CorruptMessageError,
@@ -39,7 +39,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from storage.key_validation import KeyedRecords
-from tests.support.partitions import NOBODY, make_partition, state
+from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
 CODECS = {PLAIN: "producer", ZSTD: "zstd", SNAPPY: "snappy"}
@@ -61,7 +61,7 @@ def partitions(tmp_path: Path) -> dict[TopicPartition, Partition]:
 
 
 def produce(*pairs: tuple[TopicPartition, bytes]) -> ProduceRequest:
-    return ProduceRequest(1, 1, 60_000, list(pairs))
+    return ProduceRequest(1, 1, 60_000, [PartitionRecords(key, TOPIC_ID, records) for key, records in pairs])
 
 
 def convert(converter: ProduceConverter, body: ProduceRequest) -> None:
@@ -75,7 +75,7 @@ def convert(converter: ProduceConverter, body: ProduceRequest) -> None:
 
 
 def codec_of(body: ProduceRequest, index: int) -> Codec:
-    return read_header(body.partitions[index][1]).codec
+    return read_header(body.partitions[index].records).codec
 
 
 def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[TopicPartition, Partition]) -> None:
@@ -91,10 +91,10 @@ def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[
         Codec.ZSTD,
         Codec.GZIP,
     ]
-    assert body.partitions[3][1] is ZSTD_BATCH and body.partitions[0][1] is GZIP
-    assert [key for key, _ in body.partitions] == [PLAIN, ZSTD, SNAPPY, ZSTD, ELSEWHERE]
-    assert [record.value for record in read_records(body.partitions[2][1])] == VALUES
-    after = len(body.partitions[1][1]) + len(body.partitions[2][1])
+    assert body.partitions[3].records is ZSTD_BATCH and body.partitions[0].records is GZIP
+    assert [part.partition for part in body.partitions] == [PLAIN, ZSTD, SNAPPY, ZSTD, ELSEWHERE]
+    assert [record.value for record in read_records(body.partitions[2].records)] == VALUES
+    after = len(body.partitions[1].records) + len(body.partitions[2].records)
     assert converter.statistics() == ProduceConversionStatistics(1, 2 * len(GZIP), after, 0)
 
 
@@ -118,7 +118,7 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
 
     convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
 
-    assert isinstance(body.partitions[0][1], KeyedRecords) and body.partitions[0][1] == keyed
+    assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
     assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
 
 
@@ -186,7 +186,11 @@ class Sink:
 
 def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -> list[PartitionProduceResult]:
     fake = SimpleNamespace(
-        get=partitions.__getitem__, clock=ManualClock(), bytes_in=0, messages_in=0, request_flush=lambda partition: None
+        get=lambda key, topic_id: partitions[key],
+        clock=ManualClock(),
+        bytes_in=0,
+        messages_in=0,
+        request_flush=lambda partition: None,
     )
     request = Request("Produce", body, Sink(), "test")
 

@@ -86,7 +86,7 @@ def test_the_walk_stops_at_the_limit_and_never_sees_the_rest_of_the_message() ->
 
 def test_fields_that_nobody_knows_are_limited_too() -> None:
     unknown = b"\x98\x06\x01"
-    with pytest.raises(InvalidRequestError, match="Produce: the request has more than 41000 fields"):
+    with pytest.raises(InvalidRequestError, match="Produce: the request has more than 51000 fields"):
         decoder("Produce").decode(unknown * 1_000_000)
     hidden = pb.ProduceRequest(partitions=[pb.PartitionRecords.FromString(unknown * 1_000_000)])
     with pytest.raises(InvalidRequestError, match="fields"):

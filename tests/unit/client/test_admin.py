@@ -17,6 +17,7 @@ from penstock.errors import (
     RequestTimedOutError,
     TimedOutError,
     TopicExistsError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.record.builder import build_batch
@@ -163,6 +164,19 @@ def test_everything_is_what_was_there_when_the_first_attempt_was_made(cluster: F
         assert admin.delete_records({TopicPartition("t", 0): -1}) == {TopicPartition("t", 0): 5}
         _append(cluster, 0, 5)
     assert [request.partitions[0].before_offset for _, request in cluster.deletions] == [5, 5, 5]
+
+
+def test_a_deletion_that_is_asked_for_again_deletes_nothing_of_a_topic_made_anew(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    _append(cluster, 0, 5)
+    cluster.on_delete_records = lambda: (cluster.delete_topic("t"), cluster.create_topic("t"), _append(cluster, 0, 5))
+    cluster.fail_delete("t", 0, RequestTimedOutError("a replica is late"))
+    with (
+        Admin(cluster.bootstrap, retry_backoff_ms=1) as admin,
+        pytest.raises(UnknownTopicIdError, match="topic 't' with id id-1-of-t was deleted"),
+    ):
+        admin.delete_records({TopicPartition("t", 0): -1})
+    assert cluster.logs[TopicPartition("t", 0)].log_start_offset == 0
 
 
 def test_a_deletion_that_is_refused_is_an_error_with_the_bounds(cluster: FakeCluster) -> None:

@@ -121,7 +121,7 @@ def test_an_empty_batch_moves_what_is_fetched_next_and_its_epoch() -> None:
     positions.seek(T0, 5)
     empty = build_batch([], timestamps_ms=[], base_offset=0, last_offset_delta=9, leader_epoch=4)
 
-    answer = FetchResult(*T0, None, 10, 0, empty, None, 5)
+    answer = FetchResult(*T0, "", None, 10, 0, empty, None, 5)
     (effect,) = positions.on_result(answer, 0)
 
     assert effect == Deliver(T0, positions.states[T0].generation, empty, 5, 10)

@@ -120,7 +120,7 @@ def test_a_leader_hint_is_followed_at_once() -> None:
     bench = Bench()
     bench.add(0)
     (first,) = bench.drain()
-    error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 1, Endpoint("b", 2)))
+    error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 1, Endpoint("b", 2), "id"))
     bench.dispatcher.on_answer(first, answer(first, error), NOW_MS)
     assert not bench.dispatcher.metadata_wanted
     (retry,) = bench.drain(NOW_MS)

@@ -12,7 +12,7 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def part(tp: TopicPartition, offset: int) -> FetchPart:
-    return FetchPart(*tp, offset, 0, -1, 1_000)
+    return FetchPart(*tp, "id", offset, 0, -1, 1_000)
 
 
 def test_the_first_request_names_everything() -> None:

@@ -46,7 +46,7 @@ def positions(reset: str = "none", offset: int = 10) -> Positions:
 
 
 def result(fetch_offset: int = 10, **changes: Any) -> FetchResult:
-    plain = FetchResult("t", 0, None, 20, 0, b"", None, fetch_offset)
+    plain = FetchResult("t", 0, "id", None, 20, 0, b"", None, fetch_offset)
     return plain._replace(**changes)
 
 

@@ -230,6 +230,29 @@ def test_unknown_topics_and_partitions_are_named(cluster: FakeCluster, monkeypat
             producer.send("t", b"v", partition=2)
 
 
+def test_records_go_to_the_topic_that_has_the_name_when_they_are_sent(cluster: FakeCluster) -> None:
+    with Producer(cluster.bootstrap, retry_backoff_ms=1, linger_ms=0) as producer:
+        assert producer.send("t", b"to the first", partition=0).result(10).offset == 0
+        cluster.delete_topic("t")
+        cluster.create_topic("t", 2)
+        assert producer.send("t", b"to the second", partition=0).result(10).offset == 0
+        assert producer.statistics().batches_retried >= 1 and producer.statistics().possible_duplicates == 0
+    *refused, last = (request.partitions[0].topic_id for _, request in cluster.produced)
+    assert set(refused) == {"id-1-of-t"} and last == cluster.topics["t"]
+    assert stored(cluster) == [b"to the second"]
+
+
+def test_a_broker_that_lags_brings_no_producer_back_to_a_deleted_topic(cluster: FakeCluster) -> None:
+    cluster.freeze_metadata(1, "t")
+    cluster.delete_topic("t")
+    cluster.create_topic("t", 2)
+    newer = cluster.bootstrap.split(",")[1]
+    with Producer(newer, retry_backoff_ms=1, linger_ms=0, metadata_max_age_ms=1) as producer:
+        for _ in range(10):
+            producer.send("t", b"v", partition=0).result(10)
+    assert {request.partitions[0].topic_id for _, request in cluster.produced} == {cluster.topics["t"]}
+
+
 def test_a_topic_that_is_new_is_waited_for(cluster: FakeCluster) -> None:
     cluster.hide_topics_for = 3
     with Producer(cluster.bootstrap, retry_backoff_ms=1, linger_ms=0) as producer:

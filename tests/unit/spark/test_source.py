@@ -83,10 +83,10 @@ def test_the_client_asks_a_cluster_what_planning_needs() -> None:
         with Producer(cluster.bootstrap) as producer:
             producer.send_many("orders", [b"%d" % i for i in range(50)], partition=1).result()
         assert client.list_topics() == ["orders"]
-        assert client.describe(["orders", "nope"]) == {"orders": TopicView("orders", "id-of-orders", 2)}
+        assert client.describe(["orders", "nope"]) == {"orders": TopicView("orders", "id-1-of-orders", 2)}
         assert client.list_offsets({tp: LATEST_TIMESTAMP})[tp].offset == 50
         assert client.list_offsets({tp: EARLIEST_TIMESTAMP})[tp].offset == 0
-        pieces = client.fetch(OffsetRange("orders", "id-of-orders", 1, 7, 20))
+        pieces = client.fetch(OffsetRange("orders", "id-1-of-orders", 1, 7, 20))
         columns = [to_arrow_columns(p.records, from_offset=p.from_offset, to_offset=20) for p in pieces]
         assert [offset for part in columns for offset in part.offsets] == list(range(7, 20))
         assert "PenstockLogClient(127.0.0.1" in repr(client)

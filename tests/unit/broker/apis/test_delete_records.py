@@ -28,7 +28,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     PolicyViolationError,
     RequestTimedOutError,
-    UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
 )
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.group_commit import GroupCommit
@@ -47,7 +47,7 @@ class Node:
     def __init__(self, fs: LosingFileSystem, manager: ReplicaManager) -> None:
         self.fs = fs
         self.manager = manager
-        self.partition: Partition = manager.get(PARTITION)
+        self.partition: Partition = manager.get(PARTITION, TOPIC_ID)
         self.api = DeleteRecordsApi(manager)
         self._answered = asyncio.Event()
 
@@ -55,7 +55,9 @@ class Node:
         self._answered.set()
 
     def ask(self, *partitions: tuple[TopicPartition, int], timeout_ms: int = 60_000) -> Request:
-        body = DeleteRecordsRequest(tuple(DeleteRecordsPartition(*asked) for asked in partitions), timeout_ms)
+        body = DeleteRecordsRequest(
+            tuple(DeleteRecordsPartition(key, TOPIC_ID, offset) for key, offset in partitions), timeout_ms
+        )
         request = Request("DeleteRecords", body, self, "test")
         self.api.handle(request, body)
         return request
@@ -89,7 +91,7 @@ async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterato
     manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), 10_000)
     manager.brokers_changed(EPOCHS, frozenset(active))
     manager.apply(PARTITION, TOPIC_ID, state(isr=isr), TopicSettings(SMALL, 1), NOBODY)
-    partition = manager.get(PARTITION)
+    partition = manager.get(PARTITION, TOPIC_ID)
     for number in range(RECORDS):
         partition.append_as_leader(batch(b"%d" % number), -1, 0, WALL_MS)
     flush(partition)
@@ -258,9 +260,9 @@ def test_an_offset_out_of_range_is_told_with_both_bounds_and_deletes_nothing(off
 
 
 BAD_PARTITIONS: dict[str, tuple[TopicPartition, type[ApiError]]] = {
-    "unknown": (TopicPartition("t", 9), UnknownTopicOrPartitionError),
-    "negative": (TopicPartition("t", -1), UnknownTopicOrPartitionError),
-    "no name": (TopicPartition("", 0), UnknownTopicOrPartitionError),
+    "unknown": (TopicPartition("t", 9), UnknownTopicIdError),
+    "negative": (TopicPartition("t", -1), UnknownTopicIdError),
+    "no name": (TopicPartition("", 0), UnknownTopicIdError),
     "the metadata log": (TopicPartition(METADATA_TOPIC, 0), InvalidTopicError),
 }
 
@@ -323,7 +325,7 @@ def test_as_many_partitions_as_are_allowed_are_answered_one_by_one() -> None:
         first, *others = await node.answer(node.ask(*asked))
         assert first.low_watermark == 7
         assert len(others) == PARTITIONS_MAX - 1
-        assert all(isinstance(result.error, UnknownTopicOrPartitionError) for result in others)
+        assert all(isinstance(result.error, UnknownTopicIdError) for result in others)
 
     run(scenario, isr=(1,), active=(1,))
 

@@ -46,7 +46,9 @@ def leader(path: Path) -> Partition:
 def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: str = CLUSTER_ID) -> ApiError | None:
     """The replica fetches at the leader's end; the error of the partition, or raised for the request."""
     isrs = SimpleNamespace(registered_epochs=EPOCHS)
-    session = FetchSession(lambda key: partition, ManualClock(), 1 << 20, lambda size, is_replica: None, unlimited())
+    session = FetchSession(
+        lambda key, topic_id: partition, ManualClock(), 1 << 20, lambda size, is_replica: None, unlimited()
+    )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)
     request = Request("Fetch", body, Sink(), "test", context=session)

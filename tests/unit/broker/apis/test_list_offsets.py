@@ -24,7 +24,7 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
-from tests.support.partitions import NOBODY, PARTITION, flush, make_partition, state
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
 
 T = 1_700_000_000_000
 
@@ -35,9 +35,9 @@ class Sink:
 
 
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
-    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, timestamp_ms, leader_epoch),))
+    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
     request = Request("ListOffsets", body, Sink(), "test")
-    ListOffsetsApi(cast(ReplicaManager, SimpleNamespace(get=lambda key: partition))).handle(request, body)
+    ListOffsetsApi(cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))).handle(request, body)
     (result,) = cast(list[ListOffsetsResult], request.response)
     return result
 

@@ -12,7 +12,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import OffsetNotAvailableError
-from tests.support.partitions import PARTITION, batch, flush, make_partition, state
+from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
 
 CONSUMER, REPLICA = -1, 2
 WALL_MS = 1_700_000_000_000
@@ -24,9 +24,9 @@ class Sink:
 
 
 def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:
-    body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, leader_epoch),), replica_id)
+    body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, TOPIC_ID, leader_epoch),), replica_id)
     request = Request("OffsetForLeaderEpoch", body, Sink(), "test")
-    replicas = cast(ReplicaManager, SimpleNamespace(get=lambda key: partition))
+    replicas = cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))
     OffsetForLeaderEpochApi(replicas).handle(request, body)
     (result,) = cast(list[EpochPartitionResult], request.response)
     return result

@@ -11,11 +11,11 @@ from broker.apis.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.requests import ProduceRequest, ProduceResponse
+from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
-from tests.support.partitions import batch, flush, make_partition, state
+from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 
 FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
 
@@ -43,11 +43,15 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
     cast(Any, partitions[BROKEN].log).append_as_leader = failing
     partitions[BROKEN].on_disk_error = log_dir_failed
     fake = SimpleNamespace(
-        get=partitions.__getitem__, clock=ManualClock(), bytes_in=0, messages_in=0, request_flush=lambda partition: None
+        get=lambda key, topic_id: partitions[key],
+        clock=ManualClock(),
+        bytes_in=0,
+        messages_in=0,
+        request_flush=lambda partition: None,
     )
 
     async def scenario() -> None:
-        body = ProduceRequest(1, -1, 60_000, [(key, batch()) for key in partitions])
+        body = ProduceRequest(1, -1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
         request = Request("Produce", body, Sink(), "test")
         ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
         assert not request.is_complete, "the third partition's disk has nothing yet"

@@ -22,13 +22,12 @@ from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
     CorruptFileError,
-    InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     ResourceExhaustedError,
     StaleBrokerEpochError,
-    UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.memory import unlimited
@@ -47,12 +46,18 @@ class Stream:
         self.answers: list[FetchResponse] = []
         self.written: list[Request] = []
         self.session = FetchSession(
-            self.hosted.get,
+            self.get,
             ManualClock(),
             1 << 20,
             lambda size, is_replica: self.bytes_out.append((size, is_replica)),
             memory or unlimited(),
         )
+
+    def get(self, key: TopicPartition, topic_id: str) -> Partition:
+        found = self.hosted.get(key)
+        if found is None or found.topic_id != topic_id:
+            raise UnknownTopicIdError(f"no {key} of {topic_id}")
+        return found
 
     def response_ready(self, request: Request) -> None:
         assert isinstance(request.response, FetchResponse)
@@ -71,7 +76,7 @@ class Stream:
         self.session.handle(Request("Fetch", body, self, "test"), body)
 
 
-def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = "") -> FetchPartition:
+def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_ID) -> FetchPartition:
     return FetchPartition(PARTITION, topic_id, offset, epoch, last_epoch)
 
 
@@ -186,12 +191,12 @@ def test_losing_leadership_wakes_and_tells(tmp_path: Path) -> None:
 
 def test_each_bad_partition_has_its_own_error(tmp_path: Path) -> None:
     async def scenario(partition: Partition, stream: Stream) -> None:
-        elsewhere = FetchPartition(TopicPartition("nowhere", 3), "", 0)
+        elsewhere = FetchPartition(TopicPartition("nowhere", 3), TOPIC_ID, 0)
         stream.ask(at(99), elsewhere)
         errors = [type(result.error) for result in stream.answers[0].partitions]
-        assert errors == [OffsetOutOfRangeError, UnknownTopicOrPartitionError]
+        assert errors == [OffsetOutOfRangeError, UnknownTopicIdError]
         stream.ask(at(0, topic_id="another"))
-        assert isinstance(stream.answers[1].partitions[0].error, InconsistentTopicIdError)
+        assert isinstance(stream.answers[1].partitions[0].error, UnknownTopicIdError)
         stream.ask(at(0, topic_id=TOPIC_ID), wait_ms=0)
         assert stream.answers[2].partitions[0].error is None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.replication.fetcher_core import (
     AdvanceHighWatermark,
     AdvanceLogStart,
@@ -39,7 +41,7 @@ def asked(made: FetcherCore, now_ms: int = 0) -> list[tuple[TopicPartition, int]
 
 
 def error(made: FetcherCore, cause: ApiError, now_ms: int = 0) -> list[object]:
-    return list(made.on_result(PartitionFetchResult(P, 10, cause), 1, now_ms))
+    return list(made.on_result(PartitionFetchResult(P, "id", 10, cause), 1, now_ms))
 
 
 def test_a_partition_is_asked_for_once_until_something_changes() -> None:
@@ -51,7 +53,7 @@ def test_a_partition_is_asked_for_once_until_something_changes() -> None:
 def test_the_next_fetch_acknowledges_only_what_the_driver_reports_as_durable() -> None:
     made = core(P)
     asked(made)
-    effects = made.on_result(PartitionFetchResult(P, 10, high_watermark=10, records=b"batch"), 1, 0)
+    effects = made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=10, records=b"batch"), 1, 0)
     assert effects == [Append(P, b"batch", 10)]
     assert asked(made) == []
     made.appended(P, 5, 12, 5)
@@ -61,14 +63,14 @@ def test_the_next_fetch_acknowledges_only_what_the_driver_reports_as_durable() -
 def test_an_answer_to_another_offset_is_dropped() -> None:
     made = core(P)
     asked(made)
-    assert made.on_result(PartitionFetchResult(P, 9, records=b"batch"), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 9, records=b"batch"), 1, 0) == []
 
 
 def test_an_answer_after_a_new_epoch_is_dropped() -> None:
     made = core(P)
     asked(made)
     made.add(P, FetchState("id", 6, 10, 4, 0))
-    assert made.on_result(PartitionFetchResult(P, 10, records=b"batch"), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 10, records=b"batch"), 1, 0) == []
 
 
 def test_an_answer_to_the_request_before_is_no_answer_for_a_partition_that_was_added_since() -> None:
@@ -76,10 +78,12 @@ def test_an_answer_to_the_request_before_is_no_answer_for_a_partition_that_was_a
     asked(made)
     made.add(P, FetchState("of the topic made anew", 5, 10, 4, 0))
     assert asked(made) == [(P, 10)]
-    assert made.on_result(PartitionFetchResult(P, 10, records=b"of the deleted topic"), 1, 0) == []
-    assert made.on_result(PartitionFetchResult(P, 10, FencedLeaderEpochError("of the epoch before")), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 10, records=b"of the deleted topic"), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 10, FencedLeaderEpochError("of the epoch before")), 1, 0) == []
     assert made.statistics().failed_partitions == 0
-    assert made.on_result(PartitionFetchResult(P, 10, records=b"new"), 2, 0) == [Append(P, b"new", -1)]
+    anew = PartitionFetchResult(P, "of the topic made anew", 10, records=b"new")
+    assert made.on_result(replace(anew, topic_id="id"), 2, 0) == []
+    assert made.on_result(anew, 2, 0) == [Append(P, b"new", -1)]
 
 
 def test_what_was_flushed_in_an_older_epoch_acknowledges_nothing() -> None:
@@ -93,9 +97,9 @@ def test_what_was_flushed_in_an_older_epoch_acknowledges_nothing() -> None:
 def test_a_diverging_epoch_truncates_before_anything_is_asked_or_appended() -> None:
     made = core(P)
     asked(made)
-    effects = made.on_result(PartitionFetchResult(P, 10, diverging_epoch=EpochEndOffset(3, 7)), 1, 0)
+    effects = made.on_result(PartitionFetchResult(P, "id", 10, diverging_epoch=EpochEndOffset(3, 7)), 1, 0)
     assert effects == [Truncate(P, EpochEndOffset(3, 7))]
-    assert made.on_result(PartitionFetchResult(P, 10, records=b"late"), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 10, records=b"late"), 1, 0) == []
     assert asked(made) == []
     made.truncated(P, 5, 7, 3, 0)
     assert asked(made) == [(P, 7)]
@@ -150,7 +154,7 @@ def test_a_removed_partition_is_forgotten_by_the_session() -> None:
     asked(made)
     made.remove([P])
     assert made.next_turn(0).forgotten == [P]
-    assert made.on_result(PartitionFetchResult(P, 10, records=b"late"), 1, 0) == []
+    assert made.on_result(PartitionFetchResult(P, "id", 10, records=b"late"), 1, 0) == []
 
 
 def test_a_new_stream_asks_for_everything_again() -> None:
@@ -163,20 +167,20 @@ def test_a_new_stream_asks_for_everything_again() -> None:
 def test_no_records_still_carry_the_high_watermark() -> None:
     made = core(P)
     asked(made)
-    assert made.on_result(PartitionFetchResult(P, 10, high_watermark=8), 1, 0) == [AdvanceHighWatermark(P, 8)]
+    assert made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=8), 1, 0) == [AdvanceHighWatermark(P, 8)]
 
 
 def test_what_could_not_be_appended_for_want_of_room_is_asked_for_again() -> None:
     made = core(P)
     asked(made)
-    made.on_result(PartitionFetchResult(P, 10, high_watermark=10, records=b"batch"), 1, 0)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=10, records=b"batch"), 1, 0)
     made.delayed(P, 1_000)
     assert asked(made, 1_000 + BACKOFF_MS - 1) == []
     assert asked(made, 1_000 + BACKOFF_MS) == [(P, 10)]
 
 
 def told(made: FetcherCore, turn: int, log_start: int, *, offset: int = 10, records: bytes = b"") -> list[object]:
-    result = PartitionFetchResult(P, offset, high_watermark=10, log_start_offset=log_start, records=records)
+    result = PartitionFetchResult(P, "id", offset, high_watermark=10, log_start_offset=log_start, records=records)
     return list(made.on_result(result, turn, 0))
 
 

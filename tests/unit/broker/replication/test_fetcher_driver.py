@@ -16,7 +16,7 @@ from penstock.clock import ManualClock
 from penstock.errors import CorruptMessageError, NetworkError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset
-from tests.support.partitions import NOBODY, PARTITION, batch, make_partition, state
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
@@ -56,7 +56,7 @@ def test_records_that_came_spoilt_are_asked_for_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         partition = make_partition(tmp_path, broker_id=2)
         partition.become_follower(state(), NOBODY)
-        stream = OneAnswerStream(PartitionFetchResult(PARTITION, 0, high_watermark=1, records=b"\xff" * 70))
+        stream = OneAnswerStream(PartitionFetchResult(PARTITION, TOPIC_ID, 0, high_watermark=1, records=b"\xff" * 70))
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         fetcher = Fetcher(
             "1-0",
@@ -116,7 +116,7 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
         partition.become_follower(state(), NOBODY)
         perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
         partition.log.flush()
-        deleted = PartitionFetchResult(PARTITION, 3, high_watermark=3, log_start_offset=2)
+        deleted = PartitionFetchResult(PARTITION, TOPIC_ID, 3, high_watermark=3, log_start_offset=2)
         stream, waiting = OneAnswerStream(deleted), []
         node = SimpleNamespace(
             broker_epoch=102,

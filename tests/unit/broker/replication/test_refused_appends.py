@@ -41,7 +41,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         group_commit = GroupCommit(lambda log_dir, error: None)
         manager = ReplicaManager(1, log_manager, group_commit, clock, 10_000)
         manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)
-        partition = manager.get(PARTITION)
+        partition = manager.get(PARTITION, TOPIC_ID)
         produce(partition)
         with fs.failing("write", str(PARTITION), code):
             for _ in range(3):

@@ -52,7 +52,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
     manager.isrs.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
-    yield manager, manager.get(PARTITION), proposals
+    yield manager, manager.get(PARTITION, TOPIC_ID), proposals
     await group_commit.close()
     log_manager.close(clean=True, broker_epoch=EPOCHS[LEADER])
 
@@ -150,9 +150,9 @@ def test_a_damaged_replica_is_made_anew_once_another_leads_and_the_registration_
         async with leading_alone(tmp_path) as (manager, partition, _):
             directory = damage(manager, partition)
             apply(manager, led_by_2(1))
-            assert manager.get(PARTITION) is partition and manager.statistics().offline == 1
+            assert manager.get(PARTITION, TOPIC_ID) is partition and manager.statistics().offline == 1
             registers_anew(manager)
-            anew = manager.get(PARTITION)
+            anew = manager.get(PARTITION, TOPIC_ID)
             assert anew is not partition and anew.offline is None
             assert (anew.log.log_end_offset, anew.high_watermark, anew.state.leader_id) == (0, 0, 2)
             assert manager.statistics().offline == 0 and manager.lost.statistics().rebuilt == 1
@@ -172,7 +172,7 @@ def test_a_damaged_replica_in_the_isr_stays_offline_and_keeps_its_log(
             for partition_epoch in (1, 2, 3):
                 apply(manager, state(LEADER, LEADER_EPOCH + partition_epoch, partition_epoch, isr=(LEADER,)))
             manager.revive_lost()
-            assert manager.get(PARTITION) is partition and partition.offline is not None
+            assert manager.get(PARTITION, TOPIC_ID) is partition and partition.offline is not None
             assert directory.exists()
             said = [record.message for record in caplog.records if "the only replica in sync" in record.message]
             assert len(said) == 1 and "t-0/00.log" in said[0] and "penstock log recover" in said[0]
@@ -193,9 +193,11 @@ def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
             with monkeypatch.context() as context:
                 context.setattr(LogManager, "set_aside_rotten", refused)
                 registers_anew(manager)
-                assert manager.get(PARTITION) is partition
+                assert manager.get(PARTITION, TOPIC_ID) is partition
             manager.revive_lost()
-            assert manager.get(PARTITION) is not partition and manager.get(PARTITION).offline is None
+            assert (
+                manager.get(PARTITION, TOPIC_ID) is not partition and manager.get(PARTITION, TOPIC_ID).offline is None
+            )
 
     asyncio.run(scenario())
 
@@ -218,7 +220,7 @@ def test_a_replica_that_found_no_room_leaves_the_isr_and_is_created_later(
                 manager.revive_lost()
             assert manager.find(other) is None and manager.hosts(other) and lost == [None]
             manager.revive_lost()
-            assert manager.get(other).state.leader_id == 2 and not len(manager.lost)
+            assert manager.get(other, "other-id").state.leader_id == 2 and not len(manager.lost)
 
     asyncio.run(scenario())
 
