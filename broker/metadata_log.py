@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
 from raft.protocols import NoRoomError
-from raft.quorum_state import ElectionState, Forgotten
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
 from storage.atomic_file import read_text, write_atomically
 from storage.disk_errors import is_shortage
 from storage.file_system import FileSystem
@@ -29,6 +29,8 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
 METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
+REPAIRS = "docs/data-directory.md"
+"""Where it stands what a person can do for a quorum that cannot help itself."""
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
 DATA_VERSION_FORGOTTEN = 2
@@ -127,6 +129,9 @@ class QuorumStateFile:
         epoch, leader_id, voted_id, version = (int(str(number)) for number in numbers)
         if version not in (DATA_VERSION, DATA_VERSION_FORGOTTEN):
             raise self._damaged(f"data_version {version} is not {DATA_VERSION} or {DATA_VERSION_FORGOTTEN}")
+        if epoch > EPOCH_MAX - EPOCH_JUMP_MAX:
+            why = f"leaderEpoch {epoch} leaves no room for elections; see `Epochs that are used up` in {REPAIRS}"
+            raise CorruptFileError(self.path, 0, why)
         forgotten = found.get("forgotten", "")
         if (version == DATA_VERSION_FORGOTTEN) != (forgotten in _FORGOTTEN):
             raise self._damaged(f"forgotten is {forgotten!r}, with data_version {version}")

@@ -37,6 +37,12 @@ def _quorum(node: Node) -> Iterator[Reading]:
         "1 on a voter that lost its state and takes no part in elections, else 0.",
         float(driver.has_forgotten),
     )
+    yield Reading(
+        "penstock_quorum_epoch_jumps_refused",
+        "Requests refused because their epoch was far above this node's.",
+        driver.epoch_jumps_refused,
+        True,
+    )
     yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
     yield Reading(
         "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset

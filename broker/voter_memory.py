@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from broker.metadata_log import METADATA_PARTITION, QuorumStateFile
+from broker.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
 from raft.quorum_state import ElectionState, Forgotten
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 VOTER_FILE = "quorum-voter"
 VOTER_VERSION = 1
-_REMEDY = "see `A quorum that cannot elect` in docs/data-directory.md"
+_REMEDY = f"see `A quorum that cannot elect` in {REPAIRS}"
 
 
 @dataclass(frozen=True, slots=True)

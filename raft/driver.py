@@ -27,7 +27,7 @@ from penstock.types import NO_LEADER, LeaderHint
 from raft.applier import Applier
 from raft.config import RaftConfig
 from raft.core import RaftCore
-from raft.describe import describe, standing
+from raft.describe import describe
 from raft.messages import (
     Inbound,
     Request,
@@ -35,6 +35,7 @@ from raft.messages import (
     RequestReceived,
     Response,
 )
+from raft.notices import Notices
 from raft.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Transport
 from raft.quorum_state import ElectionState, Forgotten
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready
@@ -87,7 +88,7 @@ class RaftDriver:
         self._failure: BaseException | None = None
         self._led_epoch = NO_LEADER
         self._active_epoch = NO_LEADER
-        self._forgotten = Forgotten.NOTHING  # as last logged
+        self._notices = Notices(config.node_id, clock)
         self._committed_offset = log.log_start_offset  # of the last performed Ready: what may be delivered
         self._sender = Sender(config, transport, self._on_answer)
         self._flushes = 0
@@ -110,7 +111,7 @@ class RaftDriver:
         if self._log.flushed_offset != self._log.log_end_offset:
             raise InvariantViolation(f"{self._log!r} is durable up to {self._log.flushed_offset} only, after a flush")
         self._core = RaftCore(self.config, stored, self._log, self._random, self._clock.now_ms())
-        self._log_standing(self._core)
+        self._notices.standing(self._core)
         self._main = asyncio.create_task(self._run(self._core), name=f"raft-{self.config.node_id}")
 
     async def stop(self) -> None:
@@ -145,7 +146,9 @@ class RaftDriver:
         self._waiting[request_id] = answer
         try:
             self._step(core, RequestReceived(request_id, request))
-            return await answer
+            response = await answer
+            self._notices.answered(request, response)
+            return response
         finally:
             if self._waiting.pop(request_id, None) is not None and self._running_core() is not None:
                 self._step(core, RequestAbandoned(request_id))
@@ -196,6 +199,10 @@ class RaftDriver:
     def has_forgotten(self) -> bool:
         """Whether this voter lost its state and takes no part in elections."""
         return self._core is not None and self._core.forgotten is not Forgotten.NOTHING
+
+    @property
+    def epoch_jumps_refused(self) -> int:
+        return self._core.statistics().epoch_jumps_refused if self._core is not None else 0
 
     @property
     def failure(self) -> BaseException | None:
@@ -333,12 +340,7 @@ class RaftDriver:
         if own_from is not None and self._applier.applied_offset(self._committed_offset) > own_from:
             self._active_epoch = epoch
         self._applier.announce(core.leader_id, core.epoch, own_from)
-        self._log_standing(core)
-
-    def _log_standing(self, core: RaftCore) -> None:
-        if core.forgotten is not self._forgotten:
-            self._forgotten = core.forgotten
-            _log.warning("voter %d: %s", self.config.node_id, standing(core))
+        self._notices.standing(core)
 
     def _fail(self, error: Exception) -> None:
         """Disk or invariant: take no further part. What was promised stays promised; nothing new is."""

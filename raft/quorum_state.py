@@ -29,6 +29,10 @@ from raft.config import RaftConfig
 NO_VOTE = -1
 EPOCH_MAX = 2**31 - 2
 """The wire's epochs are int32; one above must still be possible."""
+EPOCH_JUMP_MAX = 1_000
+"""How far above its own a node believes an epoch that a request brings. Pre-votes keep a voter that is cut off from
+raising it, so a large jump is a mistake or an attack; two million of them would be needed to use all epochs up. A node
+that is further behind learns the epoch from the answer to a question of its own, which goes to a configured voter."""
 
 
 class State(Enum):

@@ -25,6 +25,7 @@ from raft.messages import (
 )
 from raft.outbox import Outbox
 from raft.quorum_state import QuorumState
+from raft.validation import is_epoch_jump
 
 NEVER_MS = 1 << 60
 """A deadline that does not come: a node that only waits for others."""
@@ -67,6 +68,7 @@ class Shared:
     def refuse(self, request_id: int, request: Request, error: type[ApiError], why: str) -> None:
         """Answer with an error and with what this node knows of leader and epoch."""
         self.counters.requests_rejected += 1
+        self.counters.epoch_jumps_refused += is_epoch_jump(request, self.quorum.epoch)
         self.outbox.reply(request_id, self.refusal(request, error, why))
 
     def refusal(self, request: Request, error: type[ApiError], why: str) -> Response:

@@ -22,7 +22,7 @@ from raft.messages import (
     Request,
     VoteRequest,
 )
-from raft.quorum_state import EPOCH_MAX
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX
 
 Objection = tuple[type[ApiError], str]
 
@@ -40,7 +40,15 @@ def objection(request: Request, config: RaftConfig, epoch: int) -> Objection | N
         return FencedLeaderEpochError, f"epoch {asked} is over, this node is in epoch {epoch}"
     if asked > epoch and isinstance(request, FetchRequest):
         return UnknownLeaderEpochError, f"epoch {asked} is not known here, this node is in epoch {epoch}"
+    if is_epoch_jump(request, epoch):
+        why = f"epoch {asked} is more than {EPOCH_JUMP_MAX} above epoch {epoch} of this node, which does not follow"
+        return UnknownLeaderEpochError, why
     return None
+
+
+def is_epoch_jump(request: Request, epoch: int) -> bool:
+    """Whether the request would raise the epoch by more than is plausible."""
+    return not isinstance(request, FetchRequest) and request_epoch(request) > epoch + EPOCH_JUMP_MAX
 
 
 def request_epoch(request: Request) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from raft.config import RaftConfig
 from raft.driver import RaftDriver
+from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock
 
@@ -105,6 +106,12 @@ class Node:
         dead._fail(RuntimeError("power cut"))
         self._reborn()
         await dead.stop()
+
+    def lose_everything(self) -> None:
+        """Between two lives: the disk was replaced, and the next start notices."""
+        self.log = MemoryLog()
+        self.store = MemoryStore(ElectionState(forgotten=Forgotten.VOTES))
+        self.driver = self._new_driver()
 
     def _reborn(self) -> None:
         self.lives += 1

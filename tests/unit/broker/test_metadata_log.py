@@ -8,7 +8,7 @@ import pytest
 
 from broker.metadata_log import QuorumStateFile
 from penstock.errors import CorruptFileError
-from raft.quorum_state import ElectionState
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState
 from tests.support.losing_fs import LosingFileSystem
 
 STATE = ElectionState(7, 1, 2)
@@ -58,6 +58,14 @@ def test_no_flipped_bit_and_no_cut_changes_a_vote(fs: LosingFileSystem) -> None:
             QuorumStateFile("/d", fs).load()
 
     assert len(damaged) == 9 * (len(content) - 1)
+
+
+def test_epochs_that_are_used_up_are_refused_with_the_remedy(fs: LosingFileSystem) -> None:
+    QuorumStateFile("/d", fs).save(ElectionState(EPOCH_MAX - EPOCH_JUMP_MAX))
+    assert QuorumStateFile("/d", fs).load() is not None
+    QuorumStateFile("/d", fs).save(ElectionState(2**31 - 3))
+    with pytest.raises(CorruptFileError, match=r"quorum-state: .*no room for elections; see `Epochs that are used up`"):
+        QuorumStateFile("/d", fs).load()
 
 
 @pytest.mark.parametrize(

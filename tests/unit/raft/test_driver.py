@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.errors import NetworkError, NotControllerError
-from raft.messages import BeginQuorumEpochRequest, FetchRequest
+from penstock.errors import NetworkError, NotControllerError, UnknownLeaderEpochError
+from raft.describe import standing
+from raft.messages import BeginQuorumEpochRequest, FetchRequest, VoteRequest
 from raft.quorum_state import ElectionState, State
-from tests.support.raft_cluster import Cluster, Recorder, wait_until
+from tests.support.raft_cluster import Cluster, Node, Recorder, wait_until
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
@@ -46,6 +47,51 @@ def test_single_voter_elects_itself_at_once() -> None:
         assert leader.recorder.leaders[-1] == (1, 1)
 
     with_cluster(scenario, count=1)
+
+
+def test_forged_epochs_end_no_elections_and_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        epoch = leader.driver.leader_and_epoch[1]
+        for node in cluster.nodes.values():
+            candidate = node.node_id % 3 + 1
+            for _ in range(3):
+                forged = VoteRequest("c", 2**31 - 3, candidate, node.node_id, 0, 0, False)
+                assert (await node.driver.handle(forged)).error_code == UnknownLeaderEpochError.code
+            assert node.driver.epoch_jumps_refused == 3
+        await leader.driver.propose([b"a"])
+        assert leader.driver.leader_and_epoch == (leader.node_id, epoch)
+        told = [record for record in caplog.records if "VoteRequest with epoch 2147483645" in record.message]
+        assert len(told) == 3
+
+    with_cluster(scenario)
+
+
+def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        await leader.driver.propose([b"a"])
+        lost, other = (node for node in cluster.nodes.values() if node is not leader)
+        await lost.power_cut()
+        lost.lose_everything()
+        cluster.network.isolate(other.node_id, [1, 2, 3])
+        await lost.start()
+        await asyncio.sleep(1)
+        assert lost.driver.has_forgotten and lost.log.log_end_offset == 0
+        assert f"voters [{other.node_id}] have told it their epochs" in describe_standing(lost)
+        cluster.network.heal()
+        await wait_until(lambda: not lost.driver.has_forgotten)
+        await wait_until(lambda: lost.recorder.own_values == [b"a"])
+        told = [record.message for record in caplog.records if record.message.startswith(f"voter {lost.node_id}:")]
+        assert ["(votes)" in told[0], "(records)" in told[1], "it takes part" in told[2]] == [True] * 3
+
+    with_cluster(scenario)
+
+
+def describe_standing(node: Node) -> str:
+    core = node.driver._core
+    assert core is not None
+    return standing(core)
 
 
 def test_leader_is_announced_only_after_a_commit_of_its_own_epoch() -> None:

@@ -26,7 +26,7 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.quorum_state import EPOCH_MAX, ElectionState
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, State
 from tests.support.raft_bench import CLUSTER, Bench, log_of
 
 VOTE = VoteRequest(CLUSTER, 5, 2, 1, 5, 9, False)
@@ -39,6 +39,11 @@ ROWS: list[tuple[Request, dict[str, Any], int]] = [
     (VOTE, {"candidate_epoch": -1}, 42),
     (VOTE, {"candidate_epoch": EPOCH_MAX}, 42),
     (VOTE, {"candidate_epoch": 4}, 74),
+    (VOTE, {"candidate_epoch": 6 + EPOCH_JUMP_MAX}, 75),
+    (VOTE, {"candidate_epoch": 2**31 - 3}, 75),
+    (VOTE, {"candidate_epoch": 2**31 - 3, "pre_vote": True}, 75),
+    (BEGIN, {"leader_epoch": 2**31 - 3}, 75),
+    (END, {"leader_epoch": 2**31 - 3}, 75),
     (VOTE, {"candidate_id": 1}, 42),
     (VOTE, {"candidate_id": 9}, 42),
     (VOTE, {"candidate_id": -1}, 42),
@@ -74,6 +79,23 @@ def test_bad_request_gets_its_error_and_changes_nothing(request_: Request, chang
     assert response.error_message
     assert bench.store.saves == []
     assert bench.core.statistics().requests_rejected == 1
+
+
+def test_plausible_jump_of_the_epoch_is_believed_and_an_implausible_one_is_counted() -> None:
+    bench = Bench(stored=ElectionState(5), log=log_of(5))
+    bench.request(replace(VOTE, candidate_epoch=6 + EPOCH_JUMP_MAX))
+    assert (bench.core.epoch, bench.core.statistics().epoch_jumps_refused) == (5, 1)
+    bench.request(replace(VOTE, candidate_epoch=5 + EPOCH_JUMP_MAX))
+    assert (bench.core.epoch, bench.core.statistics().epoch_jumps_refused) == (5 + EPOCH_JUMP_MAX, 1)
+    bench.request(replace(FETCH, current_leader_epoch=2**31 - 3))
+    assert bench.core.statistics().epoch_jumps_refused == 1
+
+
+def test_voter_that_was_away_for_many_epochs_learns_the_epoch_from_an_answer_to_its_own_question() -> None:
+    bench = Bench(stored=ElectionState(5), log=log_of(5)).become_prospective()
+    pre_vote = bench.take_sent()[0]
+    bench.answer(pre_vote, VoteResponse(pre_vote.to, 90_000, error_code=74))
+    assert (bench.core.state, bench.core.epoch, bench.core.leader_id) == (State.FOLLOWER, 90_000, pre_vote.to)
 
 
 def test_observer_takes_no_part_in_elections() -> None:
