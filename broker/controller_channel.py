@@ -53,18 +53,29 @@ class ControllerChannel:
             if asked_id != leader_id:
                 call.cancel()
 
-    async def call(self, request: Any, timeout_ms: int = CALL_TIMEOUT_MS) -> Any:
-        """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time."""
+    async def call(
+        self,
+        request: Any,
+        timeout_ms: int = CALL_TIMEOUT_MS,
+        of_repetition: Callable[[Any], Any] = lambda answer: answer,
+    ) -> Any:
+        """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time.
+
+        `of_repetition` makes of the answer what it means where an earlier attempt may have been carried out already.
+        """
         deadline_ms = self._clock.now_ms() + timeout_ms
         last: ApiError = NotControllerError("the quorum has no leader")
+        is_repetition = False
         while True:
             left_ms = deadline_ms - self._clock.now_ms()
             if left_ms <= 0:
                 raise RequestTimedOutError(f"no answer from the controller within {timeout_ms} ms: {last}")
             try:
-                return await self._once(request, left_ms)
+                answer = await self._once(request, left_ms)
+                return of_repetition(answer) if is_repetition else answer
             except (NotControllerError, NetworkError) as error:
                 last = error
+                is_repetition = is_repetition or isinstance(error, NetworkError)
             await asyncio.sleep(RETRY_MS / 1000)
 
     async def _once(self, request: Any, timeout_ms: int) -> Any:

@@ -317,7 +317,7 @@ def create_topics_response_from_pb(message: pb.CreateTopicsResponse) -> CreateTo
 
 
 def delete_topics_from_pb(message: pb.DeleteTopicsRequest) -> DeleteTopicsRequest:
-    return DeleteTopicsRequest(tuple(message.names))
+    return DeleteTopicsRequest(tuple(message.topic_ids))
 
 
 def delete_topics_response_to_pb(response: DeleteTopicsResponse) -> pb.DeleteTopicsResponse:

@@ -113,7 +113,7 @@ class Peers:
             case CreateTopicsRequest():
                 call, message, decode = stub.CreateTopics, codec.create_topics_to_pb(request, timeout_ms), _CREATE
             case DeleteTopicsRequest():
-                message = broker_pb2.DeleteTopicsRequest(names=request.names, timeout_ms=timeout_ms)
+                message = broker_pb2.DeleteTopicsRequest(topic_ids=request.topic_ids, timeout_ms=timeout_ms)
                 call, decode = stub.DeleteTopics, _DELETE
             case AlterConfigsRequest():
                 call, message, decode = (

@@ -57,7 +57,7 @@ API_LIMITS: dict[str, ApiLimits] = {
         },
         "the largest topic has 10,000 partitions",
     ),
-    "DeleteTopics": ApiLimits(MIB, {"names": NAMES_MAX}),
+    "DeleteTopics": ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
     "AlterConfigs": ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     "DescribeConfigs": ApiLimits(
         MIB,

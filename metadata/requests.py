@@ -132,7 +132,7 @@ class CreateTopicsResponse:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicsRequest:
-    names: tuple[str, ...] = ()
+    topic_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ So whoever is answered can ask this node for the topics that were deleted and fi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
 from broker.controller_channel import ControllerChannel
 from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
-from metadata.requests import DeleteTopicsRequest
+from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse, TopicResult
+from penstock.errors import UnknownTopicIdError
 
 
 class DeleteTopicsApi:
@@ -22,5 +25,16 @@ class DeleteTopicsApi:
 
     def handle(self, request: Request, body: tuple[DeleteTopicsRequest, int]) -> None:
         asked, timeout_ms = body
-        answer = decided_and_applied(self._channel, self._loader, asked, bounded_timeout_ms(timeout_ms))
+        answer = decided_and_applied(
+            self._channel, self._loader, asked, bounded_timeout_ms(timeout_ms), deleted_by_an_earlier_attempt
+        )
         self._forwarded.start(request, answer)
+
+
+def deleted_by_an_earlier_attempt(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
+    """A repetition finds no topic of that id: the attempt before, whose answer was lost, has deleted it."""
+    topics = tuple(
+        TopicResult(topic.name, topic.topic_id) if isinstance(topic.error, UnknownTopicIdError) else topic
+        for topic in response.topics
+    )
+    return replace(response, topics=topics)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.controller_channel import ControllerChannel
@@ -59,9 +59,20 @@ class ForwardedRequests:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def decided_and_applied(channel: ControllerChannel, loader: MetadataLoader, asked: Any, timeout_ms: int) -> Any:
+def as_answered(response: Any) -> Any:
+    """What a repetition is answered means what it says."""
+    return response
+
+
+async def decided_and_applied(
+    channel: ControllerChannel,
+    loader: MetadataLoader,
+    asked: Any,
+    timeout_ms: int,
+    of_repetition: Callable[[Any], Any] = as_answered,
+) -> Any:
     """The controller's answer, once this node's own image holds the outcome: who is answered finds it here."""
-    response = await channel.call(asked, timeout_ms)
+    response = await channel.call(asked, timeout_ms, of_repetition)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             await loader.wait_for_offset(response.metadata_offset)

@@ -34,7 +34,7 @@ from penstock.errors import (
     InvalidTopicError,
     PolicyViolationError,
     TopicExistsError,
-    UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
 )
 
 
@@ -66,22 +66,24 @@ def create_topics(context: DecisionContext, request: CreateTopicsRequest) -> Con
 
 
 def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> ControllerResult[DeleteTopicsResponse]:
-    """Removes each named topic; its data goes because of the committed record, by topic id, and for nothing else."""
-    context.check_item_count(len(request.names), "topics")
-    times = Counter(request.names)
+    """Removes each topic; its data goes because of the committed record, by topic id, and for nothing else."""
+    context.check_item_count(len(request.topic_ids), "topics")
+    times = Counter(request.topic_ids)
     records: list[Record] = []
     results = []
-    for name in request.names:
-        topic = context.state.topic_named(name)
-        if times[name] > 1:
-            error: ApiError = InvalidRequestError(f"topic {name[:64]!r} is named {times[name]} times in the request")
-            results.append(TopicResult(name, error=error))
+    for topic_id in request.topic_ids:
+        topic = context.state.topics.get(topic_id)
+        if times[topic_id] > 1:
+            error: ApiError = InvalidRequestError(
+                f"topic id {topic_id[:64]!r} is named {times[topic_id]} times in the request"
+            )
+            results.append(TopicResult("", topic_id, error))
         elif topic is None:
-            error = UnknownTopicOrPartitionError(f"topic {name[:64]!r} does not exist")
-            results.append(TopicResult(name, error=error))
+            error = UnknownTopicIdError(f"no topic has the id {topic_id[:64]!r}; was it deleted?")
+            results.append(TopicResult("", topic_id, error))
         else:
-            records.append(RemoveTopicRecord(topic.topic_id))
-            results.append(TopicResult(name, topic.topic_id, None, len(topic.partitions), topic.replication_factor))
+            records.append(RemoveTopicRecord(topic_id))
+            results.append(TopicResult(topic.name, topic_id, None, len(topic.partitions), topic.replication_factor))
     return ControllerResult(tuple(records), DeleteTopicsResponse(tuple(results)))
 
 

@@ -21,6 +21,7 @@ from penstock.client.delete_records import delete_records
 from penstock.client.messages import ClusterInfo, NewTopic, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.client.offsets import list_offsets
 from penstock.client.options import parse_bootstrap
+from penstock.client.retry import outcome_unknown
 from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     ApiError,
@@ -28,6 +29,7 @@ from penstock.errors import (
     LeaderNotAvailableError,
     TimedOutError,
     UnknownServerError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
@@ -97,24 +99,46 @@ class AsyncAdmin:
         return list(await asyncio.gather(*map(ask, endpoints)))
 
     async def delete_topic(self, name: str) -> None:
-        """Deletes a topic and waits until no broker in service knows it any more."""
+        """Deletes the topic that has the name now, and waits until no broker in service knows it any more.
+
+        A topic that is made anew under the name meanwhile stays.
+        """
         await self.start()
         deadline_ms = self._deadline_ms()
-
-        async def delete(connection: Any, timeout_ms: int) -> TopicOutcome | UnknownTopicOrPartitionError:
-            try:
-                return await _first(connection.delete_topics((name,), timeout_ms))
-            except UnknownTopicOrPartitionError as error:
-                return error  # the controller's own word: trying again would not change it
-
-        outcome = await self._cluster.ask_any(delete, deadline_ms)
-        if isinstance(outcome, UnknownTopicOrPartitionError):
-            raise outcome
+        topic_id = (await self._find_topic(name)).topic_id
+        await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
-        while any(topic is not None and topic.error is None for topic in await self._ask_every_broker(name)):
+        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
             if self._clock.now_ms() >= deadline_ms:
                 raise TimedOutError(f"topic {name!r} was deleted, but a broker still knows it")
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
+
+    async def _find_topic(self, name: str) -> TopicInfo:
+        """The topic as the metadata has it that is the newest known here."""
+        snapshot = await self._cluster.refresh((name,))
+        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
+        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
+            raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
+        if topic.error is not None:
+            raise topic.error
+        return topic
+
+    async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
+        maybe_deleted = False  # an attempt ended with its outcome unknown
+
+        async def delete(connection: Any, timeout_ms: int) -> bool:
+            nonlocal maybe_deleted
+            try:
+                await _first(connection.delete_topics((topic_id,), timeout_ms))
+            except UnknownTopicIdError:
+                return maybe_deleted  # the controller's own word: trying again would not change it
+            except ApiError as error:
+                maybe_deleted = maybe_deleted or outcome_unknown(error)
+                raise
+            return True
+
+        if not await self._cluster.ask_any(delete, deadline_ms):
+            raise UnknownTopicIdError(f"topic {name!r} with id {topic_id} was deleted by somebody else")
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""

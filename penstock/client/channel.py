@@ -240,8 +240,8 @@ class Connection:
         request = wire.encode_create_topics(topics, timeout_ms, validate_only)
         return wire.decode_topics(await self._unary(self._stub.CreateTopics(request, timeout=timeout_ms / 1000)))
 
-    async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
-        request = wire.encode_delete_topics(names, timeout_ms)
+    async def delete_topics(self, topic_ids: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
+        request = wire.encode_delete_topics(topic_ids, timeout_ms)
         return wire.decode_topics(await self._unary(self._stub.DeleteTopics(request, timeout=timeout_ms / 1000)))
 
     async def delete_records(

@@ -199,8 +199,8 @@ def encode_create_topics(topics: Iterable[NewTopic], timeout_ms: int, validate_o
     return request
 
 
-def encode_delete_topics(names: Iterable[str], timeout_ms: int) -> pb.DeleteTopicsRequest:
-    return pb.DeleteTopicsRequest(names=list(names), timeout_ms=timeout_ms)
+def encode_delete_topics(topic_ids: Iterable[str], timeout_ms: int) -> pb.DeleteTopicsRequest:
+    return pb.DeleteTopicsRequest(topic_ids=list(topic_ids), timeout_ms=timeout_ms)
 
 
 def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -> tuple[TopicOutcome, ...]:

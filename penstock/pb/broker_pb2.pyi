@@ -355,12 +355,12 @@ class TopicResult(_message.Message):
     def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., partitions: _Optional[int] = ..., replication_factor: _Optional[int] = ...) -> None: ...
 
 class DeleteTopicsRequest(_message.Message):
-    __slots__ = ("names", "timeout_ms")
-    NAMES_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("timeout_ms", "topic_ids")
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
-    names: _containers.RepeatedScalarFieldContainer[str]
+    TOPIC_IDS_FIELD_NUMBER: _ClassVar[int]
     timeout_ms: int
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    topic_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, timeout_ms: _Optional[int] = ..., topic_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeleteTopicsResponse(_message.Message):
     __slots__ = ("topics", "metadata_offset")

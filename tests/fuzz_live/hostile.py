@@ -168,7 +168,10 @@ def _text(source: Random, name: str, known: Known) -> str:
         return source.choice((known.cluster_id, known.cluster_id, "", "another", "c" * 5_000))
     if name == "topic_id":
         return source.choice((*known.topic_ids.values(), "", "AAAAAAAAAAAAAAAAAAAAAA", "no id", "i" * 300))
-    if name in ("topic", "name", "topics", "names", "resource_name"):
+    if name == "topic_ids":  # what is to be deleted
+        others = [topic_id for topic, topic_id in known.topic_ids.items() if topic != HONEST_TOPIC]
+        return source.choice((*others, "", "AAAAAAAAAAAAAAAAAAAAAA", "no id", "i" * 300))
+    if name in ("topic", "name", "topics", "resource_name"):
         return source.choice((*TOPICS, *TOPICS, HONEST_TOPIC, *NAMES))
     if name == "resource_type":
         return source.choice(("topic", "topic", "broker", "", "TOPIC", "\0"))

@@ -96,6 +96,7 @@ class FakeCluster:
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
+        self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard
         self._produce_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
@@ -469,12 +470,18 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
 
     async def DeleteTopics(self, request: Any, context: Any) -> Any:
         answer = pb.DeleteTopicsResponse()
-        for name in request.names:
-            result = answer.topics.add(name=name)
-            if name not in self._cluster.topics:
-                result.error.code, result.error.message = 3, f"topic {name} is not known"
+        cluster = self._cluster
+        for topic_id in request.topic_ids:
+            result = answer.topics.add(topic_id=topic_id)
+            name = next((name for name, found in cluster.topics.items() if found == topic_id), None)
+            if name is None:
+                result.error.CopyFrom(encode_error(UnknownTopicIdError(f"no topic has the id {topic_id}")))
             else:
-                self._cluster.delete_topic(name)
+                cluster.delete_topic(name)
+        if cluster.on_delete_topics is not None:
+            after, cluster.on_delete_topics = cluster.on_delete_topics, None
+            after()
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "the answer got lost")
         return answer
 
     async def DeleteRecords(self, request: Any, context: Any) -> Any:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from broker.apis.delete_topics import deleted_by_an_earlier_attempt
 from broker.controller_channel import ControllerChannel
+from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse
 from penstock.clock import SystemClock
-from penstock.errors import RequestTimedOutError
+from penstock.errors import NetworkError, RequestTimedOutError, UnknownTopicIdError
 from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.unit.metadata.harness import Cluster
 
 HERE = 1
 
@@ -55,5 +58,31 @@ def test_a_call_to_a_hung_controller_is_made_anew_as_soon_as_another_node_leads(
         assert await call == "done"
         assert asked == [2, 3]
         assert clock.now_ms() - began_ms < 2_200
+
+    run_virtual(scenario())
+
+
+def test_a_deletion_repeated_after_a_lost_answer_deletes_nothing_that_was_made_in_between() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(3)
+        first = cluster.create("t").topic_id
+        asked: list[tuple[str, ...]] = []
+
+        async def remote(_node_id: int, request: DeleteTopicsRequest, _timeout_ms: int) -> DeleteTopicsResponse:
+            asked.append(request.topic_ids)
+            answer = cluster.commit(cluster.controller.delete_topics(request, cluster.now_ms))
+            if len(asked) == 1:
+                cluster.create("t")
+                raise NetworkError("the connection broke before an answer came")
+            return answer
+
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None)
+        request = DeleteTopicsRequest((first, "never was"))
+        answer = await channel.call(request, of_repetition=deleted_by_an_earlier_attempt)
+        assert asked == [request.topic_ids] * 2
+        assert [result.error for result in answer.topics] == [None, None]
+        assert cluster.image.topics_by_name["t"].topic_id != first
+        last = await channel.call(DeleteTopicsRequest((first,)), of_repetition=deleted_by_an_earlier_attempt)
+        assert isinstance(last.topics[0].error, UnknownTopicIdError), "the only attempt means what it says"
 
     run_virtual(scenario())

@@ -44,6 +44,25 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
             admin.describe_topic("t")
 
 
+def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_between(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.on_delete_topics = lambda: cluster.create_topic("t")
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        admin.delete_topic("t")
+        assert admin.describe_topic("t").topic_id == cluster.topics["t"] == "id-2-of-t"
+
+
+def test_a_topic_that_somebody_else_deleted_is_an_error_and_the_new_one_of_its_name_stays(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    for node_id in (1, 2, 3):
+        cluster.freeze_metadata(node_id, "t")
+    cluster.delete_topic("t")
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin, pytest.raises(UnknownTopicIdError, match="id id-1-of-t was deleted by"):
+        admin.delete_topic("t")
+    assert "t" in cluster.topics
+
+
 def test_a_change_follows_the_hint_to_the_controller(cluster: FakeCluster) -> None:
     cluster.controller_id = 3
     with Admin(cluster.bootstrap) as admin:

@@ -134,7 +134,10 @@ class Cluster:
         return self.commit(self.controller.create_topics(request, self.now_ms)).topics
 
     def delete(self, *names: str) -> tuple[TopicResult, ...]:
-        return self.commit(self.controller.delete_topics(DeleteTopicsRequest(names), self.now_ms)).topics
+        """A name that no topic has is taken for an id."""
+        known = {name: topic.topic_id for name, topic in self.image.topics_by_name.items()}
+        request = DeleteTopicsRequest(tuple(known.get(name, name) for name in names))
+        return self.commit(self.controller.delete_topics(request, self.now_ms)).topics
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> Exception | None:
         """Sets each key, or returns it to its default where the value is None."""

@@ -88,14 +88,19 @@ def test_no_message_between_nodes_bears_a_nodes_name(name: str) -> None:
                 assert not 0 <= getattr(message, field) < NODE_IDS
 
 
+def test_the_honest_topic_is_not_deleted() -> None:
+    drawn = b"".join(draws(METHODS["Broker.DeleteTopics"]))
+    assert b"honest-id" not in drawn and f"{TOPICS[0]}-id".encode() in drawn
+
+
 def test_orders_for_the_honest_topic_are_redirected_and_reads_are_not() -> None:
-    delete = broker_pb2.DeleteTopicsRequest(names=[HONEST_TOPIC, "other"])
+    create = broker_pb2.CreateTopicsRequest(topics=[broker_pb2.NewTopic(name=HONEST_TOPIC)])
     change = configs_pb2.AlterConfigsRequest(resources=[configs_pb2.AlterConfigsResource(resource_name=HONEST_TOPIC)])
     read = broker_pb2.FetchRequest(replica_id=-1, partitions=[broker_pb2.FetchPartition(topic=HONEST_TOPIC)])
-    tamed(delete, METHODS["Broker.DeleteTopics"])
+    tamed(create, METHODS["Broker.CreateTopics"])
     tamed(change, METHODS["Controller.AlterConfigs"])
     tamed(read, METHODS["Broker.Fetch"])
-    assert list(delete.names) == [TOPICS[0], "other"]
+    assert create.topics[0].name == TOPICS[0]
     assert change.resources[0].resource_name == TOPICS[0]
     assert read.partitions[0].topic == HONEST_TOPIC
 

@@ -15,7 +15,7 @@ from penstock.errors import (
     InvalidTopicError,
     PolicyViolationError,
     TopicExistsError,
-    UnknownTopicOrPartitionError,
+    UnknownTopicIdError,
 )
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
@@ -243,12 +243,12 @@ def test_deleted_topic_is_gone_with_its_configuration_and_comes_back_as_another(
     assert cluster.image.topic_config("t") == {}
 
 
-def test_delete_of_an_unknown_or_repeated_name_is_an_error_of_that_name_only() -> None:
+def test_delete_of_an_unknown_or_repeated_id_is_an_error_of_that_id_only() -> None:
     cluster = Cluster(brokers=1)
     cluster.create("a")
     cluster.create("b")
     results = cluster.delete("x", "a", "b", "b")
-    assert is_error(results[0].error, UnknownTopicOrPartitionError, "'x'")
+    assert is_error(results[0].error, UnknownTopicIdError, "'x'")
     assert results[1].error is None
     assert is_error(results[2].error, InvalidRequestError) and is_error(results[3].error, InvalidRequestError)
     assert set(cluster.image.topics_by_name) == {"b"}
