@@ -30,7 +30,8 @@ from broker.controller_channel import ControllerChannel
 from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import Peers
-from broker.grpc_servers import broker_server
+from broker.grpc_replication_door import ReplicationDoor
+from broker.grpc_servers import broker_server, inter_broker_server
 from broker.lifecycle import BrokerLifecycle
 from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
@@ -129,10 +130,18 @@ class BrokerParts:
                 ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
                 self.request_memory,
             ),
+            config.inter_broker_listener_name,
             self.converter.begin,
         )
-        self.server = broker_server(
-            config.listener("BROKER"), config.socket_request_max_bytes, self.door, self.decoders
+        self.servers = (
+            broker_server(config.listener("BROKER"), config.socket_request_max_bytes, self.door, self.decoders),
+            inter_broker_server(
+                config.inter_broker_listener_name,
+                config.listener(config.inter_broker_listener_name),
+                config.socket_request_max_bytes,
+                ReplicationDoor(self.door),
+                self.decoders,
+            ),
         )
         self.lifecycle = BrokerLifecycle(
             self._registration(cluster_id),
@@ -179,7 +188,7 @@ class BrokerParts:
         )
 
     def _registration(self, cluster_id: str) -> RegisterBrokerRequest:
-        endpoint = self.config.advertised
+        endpoint, inter_broker = self.config.advertised, self.config.inter_broker_advertised
         return RegisterBrokerRequest(
             cluster_id,
             self.config.node_id,
@@ -189,6 +198,8 @@ class BrokerParts:
             self.config.broker_rack,
             self.log_manager.previous_broker_epoch,
             tuple(properties.directory_id for properties in self.log_manager.meta_properties),
+            inter_broker_host=inter_broker.host,
+            inter_broker_port=inter_broker.port,
         )
 
     def _registered(self, broker_epoch: int) -> None:
@@ -207,9 +218,15 @@ class BrokerParts:
         """Take requests, then ask the controller to be unfenced."""
         self.handlers.start()
         self.alter_partition.start()
-        await self.server.start()
+        for server in self.servers:
+            await server.start()
         self.scheduler.start()
         self.lifecycle.start().add_done_callback(self._task_done)
+
+    async def serving(self, is_serving: bool) -> None:
+        """What the health service of both listeners answers."""
+        for server in self.servers:
+            await server.serving(is_serving)
 
     async def stop(self, *, in_order: bool = True) -> None:
         """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints.
@@ -218,9 +235,9 @@ class BrokerParts:
         """
         if in_order and self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
             await self.lifecycle.controlled_shutdown()
-        await self.server.serving(False)
+        await self.serving(False)
         await self.lifecycle.stop()
-        await self.server.stop()
+        await asyncio.gather(*(server.stop() for server in self.servers))
         self.converter.close()
         await self.handlers.stop()
         await self.forwarded.stop()

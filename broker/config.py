@@ -20,9 +20,11 @@ from broker.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigK
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
-LISTENER_NAMES = ("BROKER", "CONTROLLER")
+CLIENT_LISTENER = "BROKER"
+CONTROLLER_LISTENER = "CONTROLLER"
 NODE_ID_MAX = 2**31 - 1
 
+_LISTENER_NAME = re.compile(r"^[A-Z_]+$")
 _LISTENER = re.compile(r"^([A-Z_]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
 _ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
 _QUANTITY = re.compile(r"^\s*(\d+)\s*([a-zA-Z]+)\s*$")
@@ -51,6 +53,7 @@ class NodeConfig:
     process_roles: frozenset[str]
     listeners: dict[str, Endpoint]
     advertised_listeners: dict[str, Endpoint]
+    inter_broker_listener_name: str
     broker_rack: str
     metrics_listener: Endpoint | None
     controller_quorum_voters: dict[int, Endpoint]
@@ -136,15 +139,20 @@ class NodeConfig:
         return self.controller_quorum_voters
 
     def listener(self, name: str) -> Endpoint:
-        """Where this node listens as `name` (BROKER or CONTROLLER)."""
+        """Where this node listens as `name`: BROKER, CONTROLLER, or what inter.broker.listener.name says."""
         if name not in self.listeners:
             raise ConfigError(f"listeners: no {name} listener on node {self.node_id}; add {name}://host:port")
         return self.listeners[name]
 
     @property
     def advertised(self) -> Endpoint:
-        """What others connect to: the broker listener, or on a controller-only node that of the controller."""
-        return self.advertised_listeners["BROKER" if self.is_broker else "CONTROLLER"]
+        """What clients connect to: the broker listener, or on a controller-only node that of the controller."""
+        return self.advertised_listeners[CLIENT_LISTENER if self.is_broker else CONTROLLER_LISTENER]
+
+    @property
+    def inter_broker_advertised(self) -> Endpoint:
+        """What the other brokers connect to."""
+        return self.advertised_listeners[self.inter_broker_listener_name]
 
 
 def load_config(path: str) -> NodeConfig:
@@ -163,9 +171,10 @@ def parse_config(given: Mapping[str, object]) -> NodeConfig:
             raise ConfigError(_unknown_key(name))
     values: dict[str, Any] = {key.attribute: _value(key, given) for key in KEYS.values()}
     values["process_roles"] = frozenset(values["process_roles"])
-    values["listeners"] = _listeners("listeners", values["listeners"])
+    names = (CLIENT_LISTENER, _inter_broker_name(values["inter_broker_listener_name"]), CONTROLLER_LISTENER)
+    values["listeners"] = _listeners("listeners", values["listeners"], names)
     values["controller_quorum_voters"] = _voters(values["controller_quorum_voters"])
-    values["advertised_listeners"] = _advertised(values)
+    values["advertised_listeners"] = _advertised(values, names)
     values["metrics_listener"] = _metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
     values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
@@ -273,25 +282,35 @@ def _check_choice(key: ConfigKey, value: str) -> None:
         raise ConfigError(f"{key.name} = {_shown(value)}: must be one of {', '.join(key.choices)}{hint}")
 
 
-def _listeners(name: str, items: tuple[str, ...]) -> dict[str, Endpoint]:
+def _inter_broker_name(name: str) -> str:
+    if not _LISTENER_NAME.match(name) or name in (CLIENT_LISTENER, CONTROLLER_LISTENER):
+        raise ConfigError(
+            f"inter.broker.listener.name = {_shown(name)}: must be a name in capitals other than {CLIENT_LISTENER} and "
+            f"{CONTROLLER_LISTENER}, like INTERNAL"
+        )
+    return name
+
+
+def _listeners(name: str, items: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Endpoint]:
     found: dict[str, Endpoint] = {}
     for item in items:
         match = _LISTENER.match(item)
-        if match is None or match.group(1) not in LISTENER_NAMES:
-            raise ConfigError(f"{name} = {_shown(item)}: must be BROKER://host:port or CONTROLLER://host:port")
+        if match is None or match.group(1) not in names:
+            possible = ", ".join(f"{known}://host:port" for known in names)
+            raise ConfigError(f"{name} = {_shown(item)}: must be one of {possible}")
         if match.group(1) in found:
             raise ConfigError(f"{name}: {match.group(1)} stands there twice; keep one")
         found[match.group(1)] = _endpoint(name, item, match.group(2) or "0.0.0.0", match.group(3))
     return found
 
 
-def _advertised(values: Mapping[str, Any]) -> dict[str, Endpoint]:
+def _advertised(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Endpoint]:
     """What is not advertised by hand: the broker as it listens, the controller as the list of voters names it."""
     found = dict(values["listeners"])
     voter = values["controller_quorum_voters"].get(values["node_id"])
-    if "CONTROLLER" in found and voter is not None:
-        found["CONTROLLER"] = voter
-    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"])}
+    if CONTROLLER_LISTENER in found and voter is not None:
+        found[CONTROLLER_LISTENER] = voter
+    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"], names)}
 
 
 def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:

@@ -37,10 +37,11 @@ def check_config(config: NodeConfig) -> None:
 
 
 def _check_roles(config: NodeConfig) -> None:
-    for role in ("broker", "controller"):
-        name = role.upper()
+    internal = config.inter_broker_listener_name
+    for role, name in (("broker", "BROKER"), ("broker", internal), ("controller", "CONTROLLER")):
         if role in config.roles and name not in config.listeners:
-            raise ConfigError(f"listeners: process.roles has {role} but no {name} listener; add {name}://host:port")
+            where = f"no {name} listener" + ", where the other brokers fetch from it" * (name == internal)
+            raise ConfigError(f"listeners: process.roles has {role} but {where}; add {name}://host:port")
         if role not in config.roles and name in config.listeners:
             raise ConfigError(f"listeners: has {name} but process.roles is without {role}; remove it or add the role")
 

@@ -92,8 +92,17 @@ def _list(name: str, default: object, doc: str, choices: tuple[str, ...] = ()) -
 IDENTITY = (
     _int("node.id", REQUIRED, "This node's id, unique in the cluster and kept for ever."),
     _list("process.roles", REQUIRED, "What this node is: broker, controller, or both.", ("broker", "controller")),
-    _list("listeners", REQUIRED, "Where this node listens: BROKER://host:port, CONTROLLER://host:port."),
+    _list(
+        "listeners",
+        REQUIRED,
+        "Where this node listens: BROKER://host:port for clients; INTERNAL and CONTROLLER for the nodes alone.",
+    ),
     _list("advertised.listeners", (), "What other nodes and clients are told to connect to; the listeners otherwise."),
+    _string(
+        "inter.broker.listener.name",
+        "INTERNAL",
+        "Which of listeners the brokers fetch from each other at; neither BROKER nor CONTROLLER.",
+    ),
     _string("broker.rack", "", "Where the node stands; replicas of a partition are spread over racks."),
     _string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
 )

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -25,10 +25,18 @@ from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.fetch_session import FetchSession
-from broker.requests import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest, ProduceRequest
+from broker.requests import (
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+)
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
+from penstock.types import CONSUMER_REPLICA_ID
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +48,10 @@ NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
 @dataclass(frozen=True, slots=True)
 class _StreamKind:
-    """How one kind of stream is decoded and encoded."""
+    """How one kind of stream is decoded and encoded; `is_clients`: whether it is served where clients connect."""
 
     api: str
+    is_clients: bool
     request_type: type[Any]
     decode: Callable[[Any], Any]
     encode: Callable[[Any], Any]
@@ -60,6 +69,7 @@ def _fetch_error(body: Any, error: ApiError) -> pb.FetchResponse:
 
 _PRODUCE = _StreamKind(
     "Produce",
+    True,
     pb.ProduceRequest,
     codec.produce_from_pb,
     codec.produce_to_pb,
@@ -68,12 +78,14 @@ _PRODUCE = _StreamKind(
 )
 _FETCH = _StreamKind(
     "Fetch",
+    True,
     pb.FetchRequest,
     codec.fetch_from_pb,
     codec.fetch_response_to_pb,
     _fetch_error,
     FETCHES_PIPELINED_MAX,
 )
+_REPLICA_FETCH = replace(_FETCH, is_clients=False)
 
 
 class _OneShot:
@@ -100,13 +112,14 @@ class DoorLimits:
 
 
 class BrokerDoor:
-    """Serves `penstock.v1.Broker`."""
+    """Serves `penstock.v1.Broker`, and the streams of the inter-broker listener."""
 
     def __init__(
         self,
         channel: RequestChannel,
         new_session: Callable[[str], FetchSession],
         limits: DoorLimits,
+        inter_broker_listener: str,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
     ) -> None:
         """`new_session` makes that of a fetch stream from an address. `convert`: what a produce stream waits for, if
@@ -115,6 +128,7 @@ class BrokerDoor:
         self._channel = channel
         self._new_session = new_session
         self._limits = limits
+        self._inter_broker_listener = inter_broker_listener
         self._is_open = False
 
     def open(self) -> None:
@@ -135,17 +149,38 @@ class BrokerDoor:
         await self._stream(_PRODUCE, context, None)
 
     async def Fetch(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+        await self._fetch(_FETCH, context)
+
+    async def serve_replica(self, context: grpc.aio.ServicerContext) -> None:
+        """A follower's fetch stream, which came in at the inter-broker listener."""
+        await self._fetch(_REPLICA_FETCH, context)
+
+    async def _fetch(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
         session = self._new_session(host_of(context.peer()))
         try:
-            await self._stream(_FETCH, context, session)
+            await self._stream(kind, context, session)
         finally:
             session.close()
+
+    def _check_asker(self, api: str, replica_id: int, is_clients: bool) -> None:
+        """Replicas ask at their listener, and nobody else does."""
+        if is_clients and replica_id != CONSUMER_REPLICA_ID:
+            raise InvalidRequestError(
+                f"{api}: replica id {replica_id} is not served to clients; brokers connect to the listener "
+                f"{self._inter_broker_listener} (inter.broker.listener.name), consumers send {CONSUMER_REPLICA_ID}"
+            )
+        if not is_clients and replica_id < 0:
+            raise InvalidRequestError(
+                f"{api}: replica id {replica_id} is no broker's; the listener {self._inter_broker_listener} is for "
+                "brokers, clients connect to BROKER"
+            )
 
     async def _stream(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
         address = context.peer()
         try:
             self._must_be_open()
-            self._limits.connections.connected(address)
+            if kind.is_clients:
+                self._limits.connections.connected(address)
         except ApiError as error:
             await abort(context, error)
             return
@@ -160,7 +195,8 @@ class BrokerDoor:
         finally:
             reader.cancel()
             processor.close()
-            self._limits.connections.disconnected(address)
+            if kind.is_clients:
+                self._limits.connections.disconnected(address)
 
     async def _read(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
@@ -178,6 +214,8 @@ class BrokerDoor:
                     began_ns = time.monotonic_ns()
                     body = kind.decode(decoder.decode(raw))
                     del raw
+                    if kind is not _PRODUCE:
+                        self._check_asker(kind.api, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
                     self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
                     if converting is not None:
@@ -221,12 +259,27 @@ class BrokerDoor:
         return encode(request.response)
 
     async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
-        return await self._call("ListOffsets", codec.list_offsets_from_pb(request), context, codec.list_offsets_to_pb)
+        body = codec.list_offsets_from_pb(request)
+        return await self._asked("ListOffsets", body, context, codec.list_offsets_to_pb)
 
     async def OffsetForLeaderEpoch(
         self, request: pb.OffsetForLeaderEpochRequest, context: grpc.aio.ServicerContext
     ) -> Any:
-        return await self._call("OffsetForLeaderEpoch", codec.epochs_from_pb(request), context, codec.epochs_to_pb)
+        return await self._asked("OffsetForLeaderEpoch", codec.epochs_from_pb(request), context, codec.epochs_to_pb)
+
+    async def _asked(
+        self,
+        api: str,
+        body: ListOffsetsRequest | OffsetForLeaderEpochRequest,
+        context: grpc.aio.ServicerContext,
+        encode: Callable[[Any], Any],
+    ) -> Any:
+        """A question that a replica would be told more about than a client."""
+        try:
+            self._check_asker(api, body.replica_id, True)
+        except InvalidRequestError as error:
+            await abort(context, error)
+        return await self._call(api, body, context, encode)
 
     async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
         body = MetadataRequest(None if request.all_topics else tuple(request.topics))

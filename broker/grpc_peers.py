@@ -26,7 +26,7 @@ from metadata.requests import (
     RegisterBrokerRequest,
 )
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
-from penstock.pb import broker_pb2, broker_pb2_grpc, controller_pb2_grpc, quorum_pb2_grpc
+from penstock.pb import broker_pb2, controller_pb2_grpc, quorum_pb2_grpc, replication_pb2_grpc
 from penstock.types import Endpoint
 from raft import messages as raft
 
@@ -158,7 +158,7 @@ class GrpcFetchStream:
     def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
         self._peer = peer
         self._outgoing: asyncio.Queue[FetchRequest] = asyncio.Queue()
-        self._call = broker_pb2_grpc.BrokerStub(channel).Fetch()
+        self._call = replication_pb2_grpc.ReplicationStub(channel).Fetch()
         self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
 
     async def _write(self) -> None:

@@ -176,6 +176,8 @@ def register_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerR
         m.rack,
         m.previous_broker_epoch,
         tuple(m.log_dirs),
+        inter_broker_host=m.inter_broker_host,
+        inter_broker_port=m.inter_broker_port,
     )
 
 
@@ -189,6 +191,8 @@ def register_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerReq
         rack=r.rack,
         previous_broker_epoch=r.previous_broker_epoch,
         log_dirs=r.log_dirs,
+        inter_broker_host=r.inter_broker_host,
+        inter_broker_port=r.inter_broker_port,
     )
 
 

@@ -14,11 +14,13 @@ from broker.grpc_door import BrokerDoor
 from broker.grpc_handlers import add_service
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import MESSAGE_BYTES_OVERHEAD
+from broker.grpc_replication_door import ReplicationDoor
 from penstock.errors import ConfigError
-from penstock.pb import broker_pb2, controller_pb2, quorum_pb2
+from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint
 
 BROKER_SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"]
+REPLICATION_SERVICE = replication_pb2.DESCRIPTOR.services_by_name["Replication"]
 QUORUM_SERVICE = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"]
 CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
 STOP_GRACE_SECONDS = 0.5
@@ -85,6 +87,14 @@ def broker_server(
 ) -> GrpcServer:
     server = GrpcServer("BROKER", endpoint, message_bytes_max)
     server.add(BROKER_SERVICE, door, decoders)
+    return server
+
+
+def inter_broker_server(
+    listener: str, endpoint: Endpoint, message_bytes_max: int, door: ReplicationDoor, decoders: RequestDecoders
+) -> GrpcServer:
+    server = GrpcServer(listener, endpoint, message_bytes_max)
+    server.add(REPLICATION_SERVICE, door, decoders)
     return server
 
 

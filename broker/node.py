@@ -159,7 +159,7 @@ class Node:
 
     def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.loader.image.brokers.get(broker_id)
-        return broker.endpoint if broker is not None else None
+        return broker.inter_broker_endpoint if broker is not None else None
 
     def _on_leader_change(self, leader_id: int, epoch: int) -> None:
         self._channel.leader_changed(leader_id)
@@ -217,7 +217,7 @@ class Node:
         """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
         if self.broker is not None:
             await self.broker.lifecycle.unfenced.wait()
-            await self.broker.server.serving(True)
+            await self.broker.serving(True)
         else:
             await self.loader.wait_for_offset(0)
 

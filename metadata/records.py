@@ -12,7 +12,7 @@ how a record of an older version reads. A field is never removed, and never chan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -41,6 +41,9 @@ class RegisterBrokerRecord:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     log_dirs: tuple[str, ...] = ()  # directory ids
+    # Where other brokers fetch from it; "" and 0: at host and port, where it served both before.
+    inter_broker_host: str = field(default="", metadata=added_in(1))
+    inter_broker_port: int = field(default=0, metadata=added_in(1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ class BrokerRegistration:
     fenced: bool
     in_controlled_shutdown: bool
     log_dirs: tuple[str, ...]
+    inter_broker_host: str = ""
+    inter_broker_port: int = 0
 
     @classmethod
     def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
@@ -59,6 +61,8 @@ class BrokerRegistration:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             log_dirs=record.log_dirs,
+            inter_broker_host=record.inter_broker_host,
+            inter_broker_port=record.inter_broker_port,
         )
 
     def to_record(self) -> RegisterBrokerRecord:
@@ -72,6 +76,8 @@ class BrokerRegistration:
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
             log_dirs=self.log_dirs,
+            inter_broker_host=self.inter_broker_host,
+            inter_broker_port=self.inter_broker_port,
         )
 
     def merge(self, change: BrokerRegistrationChangeRecord) -> BrokerRegistration:
@@ -88,7 +94,13 @@ class BrokerRegistration:
 
     @property
     def endpoint(self) -> Endpoint:
+        """Where clients find it."""
         return Endpoint(self.host, self.port)
+
+    @property
+    def inter_broker_endpoint(self) -> Endpoint:
+        """Where the other brokers find it."""
+        return Endpoint(self.inter_broker_host, self.inter_broker_port) if self.inter_broker_host else self.endpoint
 
     @property
     def is_active(self) -> bool:

@@ -30,6 +30,8 @@ class RegisterBrokerRequest:
     rack: str = ""
     previous_broker_epoch: int = NO_EPOCH  # from the clean-shutdown marker; -1 after an unclean stop (KIP-966)
     log_dirs: tuple[str, ...] = ()  # directory ids
+    inter_broker_host: str = ""  # where the other brokers fetch from it; "" and 0: where clients do
+    inter_broker_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,24 +123,35 @@ def _check_request(request: RegisterBrokerRequest) -> None:
     """The fields as such."""
     if not 0 <= request.broker_id <= _INT32_MAX:
         raise InvalidRequestError(f"broker id {request.broker_id} is not from 0 to {_INT32_MAX}")
-    texts = {"incarnation id": request.incarnation_id, "host": request.host, "rack": request.rack}
+    host, port = request.inter_broker_host, request.inter_broker_port
+    _check_endpoint(request.broker_id, request.host, request.port)
+    if host or port:
+        _check_endpoint(request.broker_id, host, port)
+    texts = {"incarnation id": request.incarnation_id, "rack": request.rack}
     texts.update((f"log dir {at}", log_dir) for at, log_dir in enumerate(request.log_dirs[: MAX_LOG_DIRS + 1]))
     for what, text in texts.items():
         if len(text) > MAX_TEXT_LENGTH or not text.isprintable() or (not text and what != "rack"):
             raise InvalidRequestError(
                 f"broker {request.broker_id}: {what} must have from 1 to {MAX_TEXT_LENGTH} printable characters"
             )
-    if request.host in _WILDCARD_HOSTS or " " in request.host:
-        raise InvalidRequestError(
-            f"broker {request.broker_id} advertises {request.host!r}, which nobody can connect to; set"
-            " advertised.listeners to its address"
-        )
-    if request.port not in _PORTS:
-        raise InvalidRequestError(f"broker {request.broker_id} advertises port {request.port}; ports are 1 to 65535")
     if len(request.log_dirs) > MAX_LOG_DIRS or len(set(request.log_dirs)) < len(request.log_dirs):
         raise InvalidRequestError(
             f"broker {request.broker_id} must have at most {MAX_LOG_DIRS} log dirs, each with an id of its own"
         )
+
+
+def _check_endpoint(broker_id: int, host: str, port: int) -> None:
+    if not 1 <= len(host) <= MAX_TEXT_LENGTH or not host.isprintable():
+        raise InvalidRequestError(
+            f"broker {broker_id}: host must have from 1 to {MAX_TEXT_LENGTH} printable characters"
+        )
+    if host in _WILDCARD_HOSTS or " " in host:
+        raise InvalidRequestError(
+            f"broker {broker_id} advertises {host!r}, which nobody can connect to; set advertised.listeners to its"
+            " address"
+        )
+    if port not in _PORTS:
+        raise InvalidRequestError(f"broker {broker_id} advertises port {port}; ports are 1 to 65535")
 
 
 def _check_log_dirs_are_its_own(context: DecisionContext, request: RegisterBrokerRequest) -> None:
@@ -167,6 +178,8 @@ def _record(
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
         log_dirs=request.log_dirs,
+        inter_broker_host=request.inter_broker_host,
+        inter_broker_port=request.inter_broker_port,
     )
 
 

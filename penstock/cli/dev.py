@@ -25,7 +25,7 @@ def dev(
         int, typer.Option(min=1, max=NODES_MAX, help=f"1 to {NODES_MAX}; 3 show replication and failover.")
     ] = 1,
     data: Annotated[Path, typer.Option(metavar="DIR", help="Formatted on first start, and kept.")] = DEFAULT_DATA,
-    port: Annotated[int, typer.Option(help="Brokers from here on; controllers 100, metrics 200 above.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option(help="Brokers from here on; the others 100 to 300 above.")] = DEFAULT_PORT,
     as_json: AsJson = False,
 ) -> None:
     """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly."""

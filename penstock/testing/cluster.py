@@ -45,7 +45,7 @@ class Cluster:
 
     `config` has Kafka's dotted names and goes to every node, `node_configs[i]` to node i. `directory` keeps the data
     and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from
-    there on, controllers 100 and metrics 200 above); without it they are free ones.
+    there on, controllers 100, metrics 200 and the brokers' own listeners 300 above); without it they are free ones.
     """
 
     def __init__(

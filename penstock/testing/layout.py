@@ -27,16 +27,18 @@ PORT_LOW, PORT_HIGH = 10_000, 32_767
 """Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
 CONTROLLER_PORT_STEP = 100
 METRICS_PORT_STEP = 200
+INTERNAL_PORT_STEP = 300
 NODES_MAX = 50
 """Positions are added to a base port, and the steps above leave room for so many."""
 
 
 class NodePorts(NamedTuple):
-    """The three listeners of one node."""
+    """The listeners of one node: clients connect to `broker`, the nodes to each other's `controller` and `internal`."""
 
     broker: int
     controller: int
     metrics: int
+    internal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Layout:
     def node_config(self, index: int) -> dict[str, object]:
         """What only this layout knows: identity, listeners, voters, directories."""
         ports, is_voter = self.ports[index], index in self.voters
-        listeners = [f"BROKER://{HOST}:{ports.broker}"]
+        listeners = [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
         if is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
         return {
@@ -112,7 +114,7 @@ def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | Non
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         cluster_id = str(state["cluster_id"])
-        ports = tuple(NodePorts(*map(int, entry)) for entry in state["ports"])
+        ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
     if len(ports) != nodes:
@@ -120,12 +122,19 @@ def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | Non
     return Layout(directory, cluster_id, ports if port is None else fixed_ports(nodes, port))
 
 
+def _stored_ports(ports: list[int]) -> NodePorts:
+    """Three are of a directory from before nodes listened for each other apart from clients."""
+    return NodePorts(*ports, *([ports[0] + INTERNAL_PORT_STEP] if len(ports) == 3 else []))
+
+
 def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
-    """Brokers from `port` on, controllers 100 above, metrics 200 above."""
-    if not 1 <= port <= 65_535 - METRICS_PORT_STEP - nodes:
-        raise ConfigError(f"port {port}: out of range; must be from 1 to {65_535 - METRICS_PORT_STEP - nodes}")
-    steps = range(port, port + nodes)
-    return tuple(NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP) for p in steps)
+    """Brokers from `port` on, controllers 100 above, metrics 200 above, the brokers' own listeners 300 above."""
+    if not 1 <= port <= 65_535 - INTERNAL_PORT_STEP - nodes:
+        raise ConfigError(f"port {port}: out of range; must be from 1 to {65_535 - INTERNAL_PORT_STEP - nodes}")
+    return tuple(
+        NodePorts(p, p + CONTROLLER_PORT_STEP, p + METRICS_PORT_STEP, p + INTERNAL_PORT_STEP)
+        for p in range(port, port + nodes)
+    )
 
 
 def free_ports(nodes: int) -> tuple[NodePorts, ...]:
@@ -133,7 +142,7 @@ def free_ports(nodes: int) -> tuple[NodePorts, ...]:
     draw = random.SystemRandom()
     found: list[int] = []
     with ExitStack() as held:
-        while len(found) < 3 * nodes:
+        while len(found) < len(NodePorts._fields) * nodes:
             probe = held.enter_context(socket.socket())
             port = draw.randint(PORT_LOW, PORT_HIGH)
             try:
@@ -141,7 +150,8 @@ def free_ports(nodes: int) -> tuple[NodePorts, ...]:
             except OSError:
                 continue
             found.append(port)
-    return tuple(NodePorts(*found[at : at + 3]) for at in range(0, len(found), 3))
+    step = len(NodePorts._fields)
+    return tuple(NodePorts(*found[at : at + step]) for at in range(0, len(found), step))
 
 
 def to_toml(config: Mapping[str, object]) -> str:

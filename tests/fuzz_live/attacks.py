@@ -188,7 +188,8 @@ async def forged_replica_fetch(stage: Stage) -> None:
             request = broker_pb2.FetchRequest()
             request.ParseFromString(_fetch_request([part], max_wait_ms=0, max_bytes=1_000))
             request.replica_id, request.broker_epoch, request.cluster_id = node, epoch, stage.known.cluster_id
-            await _must_refuse(stage, METHODS["Broker.Fetch"], stage.ports, request)
+            for method in ("Broker.Fetch", "Replication.Fetch"):
+                await _must_refuse(stage, METHODS[method], stage.ports, request)
 
 
 async def forged_heartbeat(stage: Stage) -> None:

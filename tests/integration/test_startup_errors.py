@@ -78,7 +78,7 @@ def format_node(node: Layout, cluster_id: str = "") -> None:
         ({"min_insync_replicas": 2}, "above default.replication.factor = 1"),
         ({"broker_heartbeat_interval_ms": 9000}, "not below broker.session.timeout.ms"),
         ({"process_roles": ""}, "process.roles is empty"),
-        ({"listeners": "BROKER://127.0.0.1:9192"}, "add CONTROLLER://host:port"),
+        ({"listeners": "BROKER://127.0.0.1:9192"}, "add INTERNAL://host:port"),
         ({"advertised_listeners": "BROKER://0.0.0.0:9192"}, "set advertised.listeners = "),
         ({"controller_quorum_voters": "7@127.0.0.1:9193"}, "is without this controller"),
         ({"controller_quorum_voters": "0@127.0.0.1:1,0@127.0.0.1:2"}, "node id 0 stands there twice"),

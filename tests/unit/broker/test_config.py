@@ -16,10 +16,11 @@ from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
+INTERNAL = "INTERNAL://127.0.0.1:9194"
 GOOD: dict[str, object] = {
     "node.id": 1,
     "process.roles": "broker,controller",
-    "listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
+    "listeners": f"BROKER://127.0.0.1:9192,{INTERNAL},CONTROLLER://127.0.0.1:9193",
     "controller.quorum.voters": "1@127.0.0.1:9193,2@127.0.0.1:9195",
     "log.dirs": "/nowhere/a,/nowhere/b",
 }
@@ -71,18 +72,19 @@ def test_relative_log_dirs_are_made_absolute() -> None:
 
 
 def test_ipv6_hosts_are_written_in_brackets() -> None:
-    config = parse(listeners="BROKER://[::1]:9192,CONTROLLER://[::1]:9193")
+    config = parse(listeners="BROKER://[::1]:9192,INTERNAL://[::1]:9194,CONTROLLER://[::1]:9193")
     assert config.listener("BROKER") == Endpoint("::1", 9192)
 
 
 def test_a_controller_on_all_addresses_is_advertised_as_the_voter_list_names_it() -> None:
-    config = parse(listeners="BROKER://127.0.0.1:9192,CONTROLLER://0.0.0.0:9193")
+    config = parse(listeners=f"BROKER://127.0.0.1:9192,{INTERNAL},CONTROLLER://0.0.0.0:9193")
     assert config.advertised_listeners["CONTROLLER"] == Endpoint("127.0.0.1", 9193)
 
 
 def test_a_broker_on_all_addresses_may_be_advertised_by_name() -> None:
     config = parse(
-        listeners="BROKER://:9192,CONTROLLER://127.0.0.1:9193", advertised_listeners="BROKER://log.example.org:9192"
+        listeners=f"BROKER://:9192,{INTERNAL},CONTROLLER://127.0.0.1:9193",
+        advertised_listeners="BROKER://log.example.org:9192",
     )
     assert config.listener("BROKER").host == "0.0.0.0"
     assert config.advertised == Endpoint("log.example.org", 9192)
@@ -163,14 +165,25 @@ def test_a_bad_value_gets_its_key_its_value_and_the_remedy(key: str, value: obje
         ({"process_roles": ""}, "process.roles is empty"),
         ({"process_roles": "brokr"}, "did you mean broker?"),
         ({"process_roles": "broker,broker"}, "broker stands there twice"),
-        ({"listeners": "BROKER://127.0.0.1:9192"}, "add CONTROLLER://host:port"),
+        ({"listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}"}, "add CONTROLLER://host:port"),
+        ({"listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193"}, "add INTERNAL://host:port"),
+        ({"inter_broker_listener_name": "NODES"}, "must be one of BROKER://host:port, NODES://host:port"),
+        ({"inter_broker_listener_name": "BROKER"}, "must be a name in capitals other than BROKER and CONTROLLER"),
+        ({"inter_broker_listener_name": "nodes"}, "must be a name in capitals"),
         ({"listeners": "CONTROLLER://127.0.0.1:9193"}, "add BROKER://host:port"),
         ({"process_roles": "controller"}, "process.roles is without broker"),
-        ({"listeners": "PLAINTEXT://127.0.0.1:9192"}, "must be BROKER://host:port"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:9192"}, "must be one of BROKER://host:port, INTERNAL://host:port"),
         ({"listeners": "BROKER://127.0.0.1:0,CONTROLLER://127.0.0.1:9193"}, "port 0 is out of range"),
-        ({"listeners": "BROKER://127.0.0.1:1,CONTROLLER://127.0.0.1:1"}, "127.0.0.1:1 is used twice"),
+        ({"listeners": f"BROKER://127.0.0.1:1,{INTERNAL},CONTROLLER://127.0.0.1:1"}, "127.0.0.1:1 is used twice"),
         ({"listeners": "BROKER://a:1,BROKER://a:2"}, "BROKER stands there twice"),
-        ({"listeners": "BROKER://0.0.0.0:9192,CONTROLLER://127.0.0.1:9193"}, 'set advertised.listeners = "BROKER://'),
+        (
+            {"listeners": f"BROKER://0.0.0.0:9192,{INTERNAL},CONTROLLER://127.0.0.1:9193"},
+            'set advertised.listeners = "BROKER://',
+        ),
+        (
+            {"listeners": "BROKER://127.0.0.1:9192,INTERNAL://:9194,CONTROLLER://127.0.0.1:9193"},
+            'set advertised.listeners = "INTERNAL://',
+        ),
         ({"advertised_listeners": "BROKER://0.0.0.0:9192"}, "nobody can connect to BROKER://0.0.0.0:9192"),
         ({"advertised_listeners": "BROKER://:9192"}, "nobody can connect"),
     ],
@@ -188,7 +201,7 @@ def test_roles_and_listeners_must_agree(changes: dict[str, object], says: str) -
         ({"controller_quorum_voters": "1@0.0.0.0:9193"}, "name the host"),
         ({"controller_quorum_voters": "127.0.0.1:9193"}, "must be id@host:port"),
         (
-            {"process_roles": "broker", "listeners": "BROKER://127.0.0.1:9192"},
+            {"process_roles": "broker", "listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}"},
             "has node 1, whose process.roles is without controller",
         ),
     ],
@@ -256,6 +269,18 @@ def test_log_dirs_of_one_inode_are_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_the_metadata_log_dir_is_one_of_the_log_dirs() -> None:
     assert parse(metadata_log_dir="/nowhere/b").metadata_log_dir == "/nowhere/b"
     assert "is not one of log.dirs = /nowhere/a,/nowhere/b" in refusal(metadata_log_dir="/nowhere/c")
+
+
+def test_the_brokers_own_listener_has_the_name_that_the_configuration_gives_it() -> None:
+    config = parse()
+    assert config.inter_broker_advertised == Endpoint("127.0.0.1", 9194)
+    config = parse(
+        inter_broker_listener_name="NODES",
+        listeners="BROKER://127.0.0.1:9192,NODES://0.0.0.0:9194,CONTROLLER://127.0.0.1:9193",
+        advertised_listeners="NODES://node-1.internal:9194",
+    )
+    assert config.inter_broker_advertised == Endpoint("node-1.internal", 9194)
+    assert config.advertised == Endpoint("127.0.0.1", 9192)
 
 
 def test_a_listener_that_is_not_there_is_an_error_and_not_a_guess() -> None:

@@ -22,7 +22,7 @@ def config_for(tmp_path: Path, *dirs: str, node_id: int = 1, metadata_log_dir: s
             **more,
             "node.id": node_id,
             "process.roles": "broker,controller",
-            "listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
+            "listeners": "BROKER://127.0.0.1:9192,INTERNAL://127.0.0.1:9194,CONTROLLER://127.0.0.1:9193",
             "controller.quorum.voters": f"{node_id}@127.0.0.1:9193",
             "log.dirs": [str(tmp_path / name) for name in dirs],
         }

@@ -13,13 +13,13 @@ import pytest
 from broker.grpc_peers import Peers
 from broker.requests import FetchRequest
 from penstock.errors import NetworkError
-from penstock.pb import broker_pb2, broker_pb2_grpc
+from penstock.pb import broker_pb2, replication_pb2_grpc
 from penstock.types import Endpoint
 
 SOURCE = 2
 
 
-class EndsTheStream(broker_pb2_grpc.BrokerServicer):
+class EndsTheStream(replication_pb2_grpc.ReplicationServicer):
     """Answers one request, then ends the stream by a status of its own."""
 
     async def Fetch(self, request_iterator: Any, context: grpc.aio.ServicerContext) -> None:
@@ -35,7 +35,7 @@ def asking(correlation_id: int) -> FetchRequest:
 def with_source(scenario: Callable[[Peers], Awaitable[None]]) -> None:
     async def main() -> None:
         server = grpc.aio.server()
-        broker_pb2_grpc.add_BrokerServicer_to_server(EndsTheStream(), server)
+        replication_pb2_grpc.add_ReplicationServicer_to_server(EndsTheStream(), server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         peers = Peers({}, lambda broker_id: Endpoint("127.0.0.1", port), 1 << 20)

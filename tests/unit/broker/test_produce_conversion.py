@@ -249,7 +249,7 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
         def convert(body: ProduceRequest) -> Awaitable[None] | None:
             return slow if body.correlation_id == 1 else None
 
-        door = BrokerDoor(channel, cast(Any, None), limits, convert)
+        door = BrokerDoor(channel, cast(Any, None), limits, "INTERNAL", convert)
         door.open()
         first, second = Stream(1, 2), Stream(3, 4)
         streams = [asyncio.ensure_future(door.Produce(cast(Any, None), cast(Any, one))) for one in (first, second)]

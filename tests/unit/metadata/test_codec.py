@@ -33,6 +33,7 @@ from metadata.records import (
 RECORDS: list[Record] = [
     RegisterBrokerRecord(1, "incarnation", 42, "höst", 9192, "rack", True, False, ("dir-a", "dir-b")),
     RegisterBrokerRecord(1, "incarnation", 42, "host", 9192),
+    RegisterBrokerRecord(1, "incarnation", 42, "host", 9192, inter_broker_host="inside", inter_broker_port=9194),
     UnregisterBrokerRecord(1, 42),
     BrokerRegistrationChangeRecord(1, 42, fenced=False),
     BrokerRegistrationChangeRecord(1, 42, in_controlled_shutdown=True),

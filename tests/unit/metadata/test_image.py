@@ -167,6 +167,14 @@ def test_active_brokers_are_those_that_neither_are_fenced_nor_shut_down() -> Non
     assert image.brokers[1].endpoint == ("host", 9192)
 
 
+def test_brokers_find_a_broker_at_its_own_listener_and_one_of_an_older_record_where_clients_do() -> None:
+    apart = RegisterBrokerRecord(2, "p", 1, "host", 9192, inter_broker_host="inside", inter_broker_port=9194)
+    image = image_of(RegisterBrokerRecord(1, "p", 0, "host", 9192), apart)
+    assert image.brokers[1].inter_broker_endpoint == ("host", 9192)
+    assert (image.brokers[2].endpoint, image.brokers[2].inter_broker_endpoint) == (("host", 9192), ("inside", 9194))
+    assert image.brokers[2].to_record() == apart
+
+
 @pytest.mark.parametrize(
     "record",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,14 @@ def test_every_node_file_is_a_configuration_that_a_node_accepts(tmp_path: Path, 
 
 
 def test_fixed_ports_leave_room_between_the_kinds() -> None:
-    assert fixed_ports(2, 9192) == (NodePorts(9192, 9292, 9392), NodePorts(9193, 9293, 9393))
+    assert fixed_ports(2, 9192) == (NodePorts(9192, 9292, 9392, 9492), NodePorts(9193, 9293, 9393, 9493))
     with pytest.raises(ConfigError, match="out of range"):
-        fixed_ports(3, 65_400)
+        fixed_ports(3, 65_300)
 
 
 def test_free_ports_are_distinct_and_below_the_ephemeral_ones() -> None:
     ports = [port for node in free_ports(5) for port in node]
-    assert len(set(ports)) == 15 and max(ports) < 32_768
+    assert len(set(ports)) == 20 and max(ports) < 32_768
 
 
 def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
@@ -39,6 +40,14 @@ def test_a_directory_is_found_again_as_it_was(tmp_path: Path) -> None:
     layout.write([{}] * 3)
     assert stored_layout(tmp_path, 3, None) == layout
     assert stored_layout(tmp_path, 3, 9192) == Layout(tmp_path, layout.cluster_id, fixed_ports(3, 9192))
+
+
+def test_a_directory_from_before_the_brokers_had_a_listener_of_their_own_gets_one(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 1, 9192)
+    layout.write([{}])
+    state = {"cluster_id": layout.cluster_id, "ports": [[9192, 9292, 9392]]}
+    (tmp_path / "cluster.json").write_text(json.dumps(state))
+    assert stored_layout(tmp_path, 1, None) == layout
 
 
 def test_a_directory_is_unused_until_a_node_has_data_in_it(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.unit.metadata.harness import Cluster
 NODE = {
     "node.id": 1,
     "process.roles": ["broker", "controller"],
-    "listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193",
+    "listeners": "BROKER://127.0.0.1:9192,INTERNAL://127.0.0.1:9194,CONTROLLER://127.0.0.1:9193",
     "controller.quorum.voters": "1@127.0.0.1:9193",
     "log.dirs": "/nowhere/a",
     "log.segment.bytes": 1 << 20,
