@@ -27,11 +27,11 @@ from broker.apis.router import Router
 from broker.cleaner_job import CleanerJob, cleaner_config
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
+from broker.descriptors import open_files_limit, plan_descriptors
 from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import Peers
-from broker.grpc_replication_door import ReplicationDoor
-from broker.grpc_servers import broker_server, inter_broker_server
+from broker.grpc_servers import broker_server, inter_broker_server, listener_limits
 from broker.lifecycle import BrokerLifecycle
 from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
@@ -114,6 +114,9 @@ class BrokerParts:
         )
         self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
+        descriptors = plan_descriptors(open_files_limit())
+        limits = listener_limits(config, descriptors.client_connections_max)
+        node_limits = listener_limits(config, descriptors.node_connections_max)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
         self.answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
         self.session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
@@ -122,26 +125,14 @@ class BrokerParts:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
             return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, self.replicas.count_bytes_out, memory)
 
-        self.door = BrokerDoor(
-            self.channel,
-            new_session,
-            DoorLimits(
-                self.decoders,
-                ConnectionQuotas(config.max_connections, config.max_connections_per_ip),
-                self.request_memory,
-            ),
-            config.inter_broker_listener_name,
-            self.converter.begin,
-        )
+        quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)
+        node_requests = RequestMemory(config.queued_max_request_bytes)
+        held = DoorLimits(self.decoders, quotas, self.request_memory, node_requests)
+        name = config.inter_broker_listener_name
+        self.door = BrokerDoor(self.channel, new_session, held, name, self.converter.begin)
         self.servers = (
-            broker_server(config.listener("BROKER"), config.socket_request_max_bytes, self.door, self.decoders),
-            inter_broker_server(
-                config.inter_broker_listener_name,
-                config.listener(config.inter_broker_listener_name),
-                config.socket_request_max_bytes,
-                ReplicationDoor(self.door),
-                self.decoders,
-            ),
+            broker_server(config.listener("BROKER"), limits, self.door, held),
+            inter_broker_server(name, config.listener(name), node_limits, self.door, held),
         )
         self.lifecycle = BrokerLifecycle(
             self._registration(cluster_id),

@@ -72,6 +72,8 @@ class NodeConfig:
     fetch_sessions_max_bytes: int
     max_connections: int
     max_connections_per_ip: int
+    connections_max_idle_ms: int
+    connections_max_write_stall_ms: int
     fetch_max_bytes: int
     num_partitions: int
     default_replication_factor: int

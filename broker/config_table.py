@@ -152,8 +152,20 @@ REQUESTS = (
         MIB,
         INT64_MAX,
     ),
-    _int("max.connections", INT32_MAX, "Produce and fetch streams open at the broker listener.", 1),
-    _int("max.connections.per.ip", INT32_MAX, "Produce and fetch streams open from one address.", 1),
+    _int(
+        "max.connections",
+        INT32_MAX,
+        "Connections of a listener, and its produce and fetch streams; never above a quarter of the open files.",
+        1,
+    ),
+    _int("max.connections.per.ip", INT32_MAX, "The same of one address.", 1),
+    _ms("connections.max.idle.ms", 600_000, "A connection without a stream or call for so long is closed."),
+    _ms(
+        "connections.max.write.stall.ms",
+        30_000,
+        "A connection whose client has not read an answer for so long is cut. Not Kafka's.",
+        1_000,
+    ),
     _bytes("fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB),
 )
 

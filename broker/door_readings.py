@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.metrics import Reading
 from broker.request_limits import API_LIMITS
+from storage.spare_descriptors import SPARE
 
 if TYPE_CHECKING:
     from broker.broker_parts import BrokerParts
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def door_readings(broker: BrokerParts) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _memory(broker)
+    yield from _connections(broker)
     refused = broker.decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
     for api in API_LIMITS:
@@ -41,3 +43,15 @@ def _memory(broker: BrokerParts) -> Iterator[Reading]:
     for kind, found in budgets.items():
         help_text = "How often a stream had to wait for room."
         yield Reading("penstock_memory_pauses", help_text, found.pauses, True, (("kind", kind),))
+
+
+def _connections(broker: BrokerParts) -> Iterator[Reading]:
+    found = broker.servers[0].connections.statistics()
+    yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
+    yield Reading("penstock_tcp_connections_max", "The most there may be.", found.connections_max)
+    help_text = "Connections that were cut, by the reason."
+    for reason, count in (("limit", found.cut_over_limit), ("stalled", found.cut_stalled)):
+        yield Reading("penstock_tcp_connections_cut", help_text, count, True, (("reason", reason),))
+    yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))
+    help_text = "How often a log had to take a descriptor from the reserve."
+    yield Reading("penstock_spare_descriptors_used", help_text, SPARE.used, True)

@@ -20,6 +20,7 @@ from broker import grpc_admin_codec as admin
 from broker import grpc_codec as codec
 from broker.grpc_errors import abort
 from broker.grpc_limits import RequestDecoders
+from broker.network.accepted_sockets import Peer, peer_of
 from broker.network.connection_quotas import ConnectionQuotas, host_of
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
@@ -102,6 +103,12 @@ class _OneShot:
         await self._done
 
 
+def _note_failure(reader: asyncio.Task[None]) -> None:
+    """A read fails when its stream has ended meanwhile, and then nobody asks how it went."""
+    if not reader.cancelled() and (error := reader.exception()) is not None:
+        log.debug("a stream ended while it was read: %r", error)
+
+
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
     """What a door holds against what comes in."""
@@ -109,6 +116,8 @@ class DoorLimits:
     decoders: RequestDecoders
     connections: ConnectionQuotas
     requests: RequestMemory
+    node_requests: RequestMemory
+    """Those of the inter-broker listener: clients that fill their budget do not hold up followers."""
 
 
 class BrokerDoor:
@@ -130,6 +139,19 @@ class BrokerDoor:
         self._limits = limits
         self._inter_broker_listener = inter_broker_listener
         self._is_open = False
+        self._writing: dict[Processor, int] = {}
+        """Streams whose answer is being written, since when (ns, monotonic)."""
+
+    def peers_with_streams(self) -> set[Peer]:
+        return {peer_of(address) for address in self._limits.connections.addresses()}
+
+    def writing_since_ms(self) -> dict[Peer, int]:
+        """Of each connection with an answer under way, the time of the oldest."""
+        oldest: dict[Peer, int] = {}
+        for processor, since_ns in self._writing.items():
+            peer = peer_of(processor.client_address)
+            oldest[peer] = min(oldest.get(peer, since_ns // 1_000_000), since_ns // 1_000_000)
+        return oldest
 
     def open(self) -> None:
         """Requests are taken from now on.
@@ -186,9 +208,10 @@ class BrokerDoor:
             return
         processor = Processor(self._channel, address, kind.pipelined_max)
         reader = asyncio.create_task(self._read(kind, context, processor, session))
+        reader.add_done_callback(_note_failure)
         try:
             while (request := await processor.next_response()) is not None:
-                await self._write(kind, context, request)
+                await self._write(kind, context, processor, request)
             reader.result()
         except InvalidRequestError as error:
             await abort(context, error)
@@ -202,7 +225,8 @@ class BrokerDoor:
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
     ) -> None:
         decoder = self._limits.decoders.of(kind.api, kind.request_type.DESCRIPTOR)
-        intake = self._limits.requests.open(host_of(processor.client_address))
+        requests = self._limits.requests if kind.is_clients else self._limits.node_requests
+        intake = requests.open(host_of(processor.client_address))
         try:
             while True:
                 await intake.wait_turn()
@@ -228,7 +252,9 @@ class BrokerDoor:
             intake.close()
             processor.input_ended()
 
-    async def _write(self, kind: _StreamKind, context: grpc.aio.ServicerContext, request: Request) -> None:
+    async def _write(
+        self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, request: Request
+    ) -> None:
         try:
             began_ns = time.monotonic_ns()
             if request.error is not None:
@@ -236,9 +262,12 @@ class BrokerDoor:
             else:
                 raw = kind.encode(request.response).SerializeToString()
             request.response = None  # one copy here and one in gRPC until it is written; a slow reader makes it long
-            self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
+            encoded_ns = time.monotonic_ns()
+            self._channel.processor_meter.add_busy(began_ns, encoded_ns)
+            self._writing[processor] = encoded_ns
             await context.write(raw)
         finally:
+            self._writing.pop(processor, None)
             request.dropped()
         self._channel.request_sent(request)
 
@@ -282,7 +311,8 @@ class BrokerDoor:
         return await self._call(api, body, context, encode)
 
     async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = MetadataRequest(None if request.all_topics else tuple(request.topics))
+        names = tuple(dict.fromkeys(request.topics))  # a topic that is named often is described once
+        body = MetadataRequest(None if request.all_topics else names)
         return await self._call("Metadata", body, context, codec.metadata_to_pb)
 
     async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
@@ -9,12 +10,18 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from broker.config import NodeConfig
+from broker.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.grpc_controller_door import ControllerDoor, QuorumDoor
-from broker.grpc_door import BrokerDoor
+from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_handlers import add_service
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_peers import MESSAGE_BYTES_OVERHEAD
 from broker.grpc_replication_door import ReplicationDoor
+from broker.network.accepted_sockets import AcceptedSockets
+from broker.network.connection_guard import ConnectionGuard
+from broker.network.request_channel import SMALL_BYTES
+from broker.network.request_memory import RequestMemory
 from penstock.errors import ConfigError
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint
@@ -24,21 +31,54 @@ REPLICATION_SERVICE = replication_pb2.DESCRIPTOR.services_by_name["Replication"]
 QUORUM_SERVICE = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"]
 CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
 STOP_GRACE_SECONDS = 0.5
+HANDSHAKE_MS_MAX = 5_000
+"""A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
+CONNECTION_STREAMS_MAX = 256
+"""Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """What one listener takes."""
+
+    message_bytes_max: int
+    request_bytes_max: int
+    idle_ms_max: int
+    connections_max: int
+    connections_max_per_ip: int
+    write_stall_ms_max: int
+
+
+def listener_limits(config: NodeConfig, descriptors_share: int) -> ListenerLimits:
+    """By the configuration, and never more connections than the process has descriptors for."""
+    connections_max = min(config.max_connections, descriptors_share)
+    return ListenerLimits(
+        config.socket_request_max_bytes,
+        config.queued_max_request_bytes,
+        config.connections_max_idle_ms,
+        connections_max,
+        min(config.max_connections_per_ip, connections_max),
+        config.connections_max_write_stall_ms,
+    )
 
 
 class GrpcServer:
-    """One listener. Health is NOT_SERVING until `serving` says otherwise."""
+    """One listener. Health is NOT_SERVING until `serving` says otherwise. `streams` are those that are open at it."""
 
-    def __init__(self, listener: str, endpoint: Endpoint, message_bytes_max: int) -> None:
+    def __init__(self, listener: str, endpoint: Endpoint, limits: ListenerLimits, streams: StreamsView) -> None:
         self._listener = listener
         self._endpoint = endpoint
-        self._server = grpc.aio.server(options=_options(message_bytes_max))
+        self._server = grpc.aio.server(options=_options(limits))
+        guard = ConnectionGuard(limits.connections_max, limits.connections_max_per_ip, limits.write_stall_ms_max)
+        self.connections = ConnectionWatch(listener, AcceptedSockets((endpoint.port,)), guard, streams)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
-    def add(self, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders) -> None:
+    def add(
+        self, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders, memory: RequestMemory
+    ) -> None:
         """Serve `service`; its requests pass their limits before they are parsed."""
-        add_service(self._server, service, servicer, decoders)
+        add_service(self._server, service, servicer, decoders, memory)
         self._services.append(service.full_name)
 
     async def start(self) -> None:
@@ -57,6 +97,7 @@ class GrpcServer:
                 "machine; choose another port or stop what holds it"
             )
         await self._server.start()
+        self.connections.start()
 
     async def serving(self, is_serving: bool) -> None:
         """What the health service answers, for the server ("") and each of its services."""
@@ -66,43 +107,47 @@ class GrpcServer:
             await self._health.set(service, status)
 
     async def stop(self) -> None:
+        await self.connections.stop()
         await self._server.stop(STOP_GRACE_SECONDS)
 
 
-def _options(message_bytes_max: int) -> list[tuple[str, Any]]:
+def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
     return [
         ("grpc.so_reuseport", 0),  # else a second node on the same port would share it in silence
-        ("grpc.max_receive_message_length", message_bytes_max),
-        ("grpc.max_send_message_length", message_bytes_max + MESSAGE_BYTES_OVERHEAD),
+        ("grpc.max_receive_message_length", limits.message_bytes_max),
+        ("grpc.max_send_message_length", limits.message_bytes_max + MESSAGE_BYTES_OVERHEAD),
         ("grpc.keepalive_time_ms", 10_000),
         ("grpc.keepalive_timeout_ms", 5_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
+        ("grpc.max_connection_idle_ms", limits.idle_ms_max),
+        ("grpc.max_concurrent_streams", CONNECTION_STREAMS_MAX),
+        ("grpc.http2.bdp_probe", 0),  # else an unread stream may hold many MiB; a message under way widens its window
+        ("grpc.http2.lookahead_bytes", SMALL_BYTES),
     ]
 
 
-def broker_server(
-    endpoint: Endpoint, message_bytes_max: int, door: BrokerDoor, decoders: RequestDecoders
-) -> GrpcServer:
-    server = GrpcServer("BROKER", endpoint, message_bytes_max)
-    server.add(BROKER_SERVICE, door, decoders)
+def broker_server(endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits) -> GrpcServer:
+    server = GrpcServer("BROKER", endpoint, limits, door)
+    server.add(BROKER_SERVICE, door, held.decoders, held.requests)
     return server
 
 
 def inter_broker_server(
-    listener: str, endpoint: Endpoint, message_bytes_max: int, door: ReplicationDoor, decoders: RequestDecoders
+    listener: str, endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits
 ) -> GrpcServer:
-    server = GrpcServer(listener, endpoint, message_bytes_max)
-    server.add(REPLICATION_SERVICE, door, decoders)
+    server = GrpcServer(listener, endpoint, limits, door)
+    server.add(REPLICATION_SERVICE, ReplicationDoor(door), held.decoders, held.node_requests)
     return server
 
 
 def controller_server(
-    endpoint: Endpoint, message_bytes_max: int, quorum: QuorumDoor, controller: ControllerDoor
+    endpoint: Endpoint, limits: ListenerLimits, quorum: QuorumDoor, controller: ControllerDoor
 ) -> GrpcServer:
-    server = GrpcServer("CONTROLLER", endpoint, message_bytes_max)
-    decoders = RequestDecoders(message_bytes_max)
-    server.add(QUORUM_SERVICE, quorum, decoders)
-    server.add(CONTROLLER_SERVICE, controller, decoders)
+    server = GrpcServer("CONTROLLER", endpoint, limits, NoStreams())
+    decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
+    server.add(QUORUM_SERVICE, quorum, decoders, memory)
+    server.add(CONTROLLER_SERVICE, controller, decoders, memory)
     return server

@@ -16,9 +16,10 @@ from broker.broker_parts import BrokerParts
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.controller_driver import ControllerDriver
+from broker.descriptors import open_files_limit, plan_descriptors
 from broker.grpc_controller_door import ControllerDoor, QuorumDoor
 from broker.grpc_peers import Peers
-from broker.grpc_servers import GrpcServer, controller_server
+from broker.grpc_servers import GrpcServer, controller_server, listener_limits
 from broker.metadata_loader import MetadataLoader
 from broker.metadata_log import (
     METADATA_BATCH_BYTES_MAX,
@@ -132,7 +133,7 @@ class Node:
             raise NotControllerError("this node has no controller role")
         return controller_server(
             self.config.listener("CONTROLLER"),
-            self.config.socket_request_max_bytes,
+            listener_limits(self.config, plan_descriptors(open_files_limit()).node_connections_max),
             QuorumDoor(self.raft.handle),
             ControllerDoor(controller.handle, self.describe_quorum),
         )

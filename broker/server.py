@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import resource
 import signal
 import sys
 
 import uvloop
 
 from broker.config import NodeConfig, load_config
+from broker.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
 from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.node import Node
 from broker.systemd import Notifier
@@ -26,11 +26,12 @@ from penstock.types import TopicPartition
 from storage.file_system import OsFileSystem
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
+from storage.spare_descriptors import SPARE
 
 log = logging.getLogger(__name__)
 
-OPEN_FILES = 65_536
-"""Wanted: logs keep at most half of them open (`storage/open_files.py`), the rest is for connections."""
+SPARE_DESCRIPTORS_SECONDS = 0.25
+"""Pause between two looks at whether the logs have used some of their reserve."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -39,21 +40,16 @@ def main(config_path: str) -> int:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     config = load_config(config_path)
     clock = SystemClock()
-    _raise_open_files_limit()
+    raise_open_files_limit()
+    descriptors = plan_descriptors(open_files_limit())
+    if descriptors.warning:
+        log.warning("%s", descriptors.warning)
     log_manager = open_log_dirs(config, clock)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
     exit_code: int = uvloop.run(_run(config, log_manager, clock))
     return exit_code
-
-
-def _raise_open_files_limit() -> None:
-    """As many descriptors as the machine lets this process have: the soft limit of a shell is made for shells."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
@@ -85,7 +81,7 @@ async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) 
         loop.add_signal_handler(number, asked_to_stop.set)
     notifier = Notifier()
     node = Node(config, log_manager, clock)
-    jobs: list[asyncio.Task[None]] = []
+    jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_spare_descriptors())]
     try:
         await node.start()
         jobs.append(asyncio.create_task(_announce(node, notifier)))
@@ -108,6 +104,12 @@ async def _announce(node: Node, notifier: Notifier) -> None:
     await node.wait_ready()
     log.info("node %d is ready", node.config.node_id)
     notifier.ready()
+
+
+async def _keep_spare_descriptors() -> None:
+    while True:
+        SPARE.refill()
+        await asyncio.sleep(SPARE_DESCRIPTORS_SECONDS)
 
 
 async def _feed_watchdog(notifier: Notifier) -> None:

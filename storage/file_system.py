@@ -18,6 +18,8 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from storage.spare_descriptors import SPARE
+
 Bytes = bytes | bytearray | memoryview
 """What a write accepts; never copied on the way to the kernel."""
 
@@ -99,13 +101,14 @@ class OsFileSystem:
 
     def open(self, path: str, *, create: bool = False) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC
-        return os.open(path, flags | os.O_CREAT | os.O_EXCL if create else flags, 0o644)
+        flags = flags | os.O_CREAT | os.O_EXCL if create else flags
+        return SPARE.opened(lambda: os.open(path, flags, 0o644))
 
     def close(self, fd: int) -> None:
         os.close(fd)
 
     def dup(self, fd: int) -> int:
-        return os.dup(fd)
+        return SPARE.opened(lambda: os.dup(fd))
 
     def pread(self, fd: int, size: int, at: int) -> bytes:
         return os.pread(fd, size, at)
@@ -137,7 +140,7 @@ class OsFileSystem:
         return mode is not None and stat.S_ISDIR(mode)
 
     def read_file(self, path: str) -> bytes:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         try:
             chunks = [os.read(fd, READ_BYTES)]
             while len(chunks[-1]) == READ_BYTES:
@@ -147,10 +150,10 @@ class OsFileSystem:
         return b"".join(chunks) if len(chunks) > 1 else chunks[0]
 
     def listdir(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(SPARE.opened(lambda: os.listdir(path)))
 
     def entries(self, path: str) -> dict[str, bool]:
-        with os.scandir(path) as found:
+        with SPARE.opened(lambda: os.scandir(path)) as found:
             return dict(sorted((entry.name, entry.is_dir()) for entry in found))
 
     def mkdir(self, path: str) -> None:
@@ -166,7 +169,7 @@ class OsFileSystem:
         os.unlink(path)
 
     def fsync_dir(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             _final(os.fsync, fd)
         finally:

@@ -1,6 +1,7 @@
-"""How many connections a node and one address may have: `max.connections`, `max.connections.per.ip` (KIP-612's limits).
+"""How many streams a node and one address may have: `max.connections`, `max.connections.per.ip` (KIP-612's limits).
 
-Counts streams, because one gRPC connection may carry any number of them and each costs the node memory.
+One gRPC connection may carry many streams, and each costs the node memory: so the limits of connections are held here
+against streams, which are refused at once, and in connection_guard.py against connections, which are cut when seen.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ class ConnectionQuotas:
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._by_host: dict[str, int] = {}
+        self._by_address: dict[str, int] = {}
         self.total = 0
 
     def connected(self, address: str) -> None:
@@ -25,16 +27,24 @@ class ConnectionQuotas:
         if self._by_host.get(host, 0) >= self._max_per_ip:
             raise ResourceExhaustedError(f"{host} has max.connections.per.ip={self._max_per_ip} open here")
         self._by_host[host] = self._by_host.get(host, 0) + 1
+        self._by_address[address] = self._by_address.get(address, 0) + 1
         self.total += 1
 
     def disconnected(self, address: str) -> None:
         host = host_of(address)
         left = self._by_host.get(host, 0) - 1
         self.total -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
         if left > 0:
             self._by_host[host] = left
         else:
             self._by_host.pop(host, None)
+
+    def addresses(self) -> list[str]:
+        """Of the connections with a stream."""
+        return list(self._by_address)
 
 
 def host_of(address: str) -> str:

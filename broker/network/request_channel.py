@@ -18,7 +18,7 @@ from broker.network.memory_budget import Lease
 from penstock.errors import ApiError
 
 SMALL_BYTES = 64 * 1024
-"""A request up to this size is small: a stream may have that on its way in any case, before gRPC widens its window."""
+"""A request up to this size is small: it is HTTP/2's window, which a stream that is not read may fill anyway."""
 UNANSWERED_MS = 1_000
 """How long a large request counts after it was handled. Not until its answer: a partition whose followers are slow
 would hold up the producers of all others."""

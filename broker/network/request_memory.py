@@ -15,6 +15,7 @@ import asyncio
 
 from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES
+from penstock.errors import ResourceExhaustedError
 
 SMALL_SHARE = 8
 STREAM_SHARE = 8
@@ -31,6 +32,19 @@ class RequestMemory:
     def open(self, host: str) -> RequestIntake:
         """For a new stream from an address."""
         return RequestIntake(self.small.open(host), self.large.open(host))
+
+    def admit(self, host: str, size: int) -> Lease:
+        """Count a call. It has arrived whole and cannot wait: a large one is refused where there is no room."""
+        budget = self.small if size <= SMALL_BYTES else self.large
+        account = budget.open(host)
+        try:
+            if size > SMALL_BYTES and not budget.has_room(account, size):
+                raise ResourceExhaustedError(
+                    f"a request of {size} bytes finds no room: this node, or your address, has too many in flight"
+                )
+            return account.take(size)
+        finally:
+            account.close()
 
     def statistics(self) -> MemoryStatistics:
         small, large = self.small.statistics(), self.large.statistics()

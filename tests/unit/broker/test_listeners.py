@@ -12,8 +12,7 @@ import pytest
 
 from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
-from broker.grpc_replication_door import ReplicationDoor
-from broker.grpc_servers import broker_server, inter_broker_server
+from broker.grpc_servers import ListenerLimits, broker_server, inter_broker_server
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -51,14 +50,15 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
     async def run() -> None:
         requests, decoders = RequestChannel(10), RequestDecoders(1 << 20)
         no_session = cast(Callable[[str], FetchSession], NoSession)
-        limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20))
+        limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
+        listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         door = BrokerDoor(requests, no_session, limits, "NODES")
         door.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         servers = (
-            broker_server(here[0], 1 << 20, door, decoders),
-            inter_broker_server("NODES", here[1], 1 << 20, ReplicationDoor(door), decoders),
+            broker_server(here[0], listener, door, limits),
+            inter_broker_server("NODES", here[1], listener, door, limits),
         )
         for server in servers:
             await server.start()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from broker.network.memory_budget import Account, Lease, MemoryBudget
 from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
 from broker.network.request_memory import HELD_MS, RequestMemory
+from penstock.errors import ResourceExhaustedError
 from tests.support.virtual_time import run_virtual
 
 
@@ -183,3 +186,15 @@ def test_a_large_request_counts_until_its_answer_and_not_for_ever_a_small_one_un
         assert account.used == 0 and not stuck.is_complete, "a slow follower does not hold up other partitions for long"
 
     run_virtual(main())
+
+
+def test_a_large_call_that_finds_no_room_is_refused_and_a_small_one_never() -> None:
+    memory = RequestMemory(8 * 1024 * 1024)
+    first = memory.admit("a", 3 * 1024 * 1024)
+    with pytest.raises(ResourceExhaustedError, match="finds no room"):
+        memory.admit("a", 3 * 1024 * 1024)
+    small = [memory.admit("a", SMALL_BYTES) for _ in range(100)]
+    other = memory.admit("b", 3 * 1024 * 1024)
+    for lease in (first, other, *small):
+        lease.release()
+    assert memory.statistics().used_bytes == 0

@@ -1,0 +1,100 @@
+"""The TCP connections that this process has accepted, found among its own descriptors, and how one is cut.
+
+gRPC accepts connections in threads of its own, tells nobody, and cannot be made to let go of one; until a peer speaks
+HTTP/2 it has no name there at all. But a socket is a descriptor of this process: its addresses can be asked for, and
+when it is shut down gRPC finds its end and frees everything that was kept for it. Linux, by /proc; elsewhere nothing is
+found, and nothing cut.
+
+A descriptor may be closed and used again between two system calls. So one that is to be cut is duplicated, and asked
+again: what the duplicate says is true of the socket that is cut. Looking takes one descriptor, that of /proc, and from
+the reserve where there is no other. Not here: which connections to cut (connection_guard.py).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from storage.spare_descriptors import SPARE
+
+DESCRIPTORS = "/proc/self/fd"
+_MAPPED = "::ffff:"
+
+
+class Peer(NamedTuple):
+    """The far end of a connection; one at a time has it."""
+
+    host: str
+    port: int
+
+
+def peer_of(address: str) -> Peer:
+    """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"."""
+    host, _, port = unquote(address.partition(":")[2]).rpartition(":")
+    return Peer(host.strip("[]"), int(port) if port.isdecimal() else 0)
+
+
+class AcceptedSockets:
+    """Those whose near end is one of the listening ports."""
+
+    def __init__(self, ports: Collection[int]) -> None:
+        self._ports = frozenset(ports)
+
+    def peers(self) -> list[Peer]:
+        """The far ends of all open connections."""
+        return [peer for descriptor in _descriptors() if (peer := self._peer(descriptor)) is not None]
+
+    def cut(self, peers: Collection[Peer]) -> int:
+        """Shut these connections down; how many were found."""
+        return sum(self._cut(descriptor, peers) for descriptor in _descriptors() if self._peer(descriptor) in peers)
+
+    def _cut(self, descriptor: int, peers: Collection[Peer]) -> bool:
+        try:
+            own = SPARE.opened(lambda: os.dup(descriptor))
+        except OSError:  # it was closed meanwhile
+            return False
+        try:
+            if self._peer(own) not in peers:
+                return False
+            with _borrowed(own) as connection:
+                connection.shutdown(socket.SHUT_RDWR)
+        except OSError:  # it ended meanwhile
+            return False
+        finally:
+            os.close(own)
+        return True
+
+    def _peer(self, descriptor: int) -> Peer | None:
+        """The far end; None for what is not a connection to one of the ports."""
+        try:
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                return None
+            with _borrowed(descriptor) as connection:
+                if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                    return None
+                near, far = connection.getsockname(), connection.getpeername()
+        except OSError:  # it listens, or has ended
+            return None
+        return Peer(far[0].removeprefix(_MAPPED), far[1]) if near[1] in self._ports else None
+
+
+def _descriptors() -> list[int]:
+    try:
+        return [int(name) for name in SPARE.opened(lambda: os.listdir(DESCRIPTORS))]
+    except FileNotFoundError:  # not Linux
+        return []
+
+
+@contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """A socket object that does not close its descriptor."""
+    connection = socket.socket(fileno=descriptor)
+    try:
+        yield connection
+    finally:
+        connection.detach()

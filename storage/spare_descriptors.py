@@ -1,0 +1,64 @@
+"""Descriptors kept open for nothing, so that there is one when a log needs it and the process has none left.
+
+Connections take descriptors as they come, and no system call limits them to less than the process. So some are held in
+reserve from the start: an open that finds none gives one back and tries again. `refill` takes as many as are free, now
+and then. What the reserve cannot cover stays an EMFILE, which is a shortage like a full disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SPARE_DESCRIPTORS = 32
+"""A new partition opens five files, a flush of a directory one; a refill comes every quarter of a second."""
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+class SpareDescriptors:
+    """A reserve of `count`; empty until `refill`. May be used from any thread."""
+
+    def __init__(self, count: int = SPARE_DESCRIPTORS) -> None:
+        self._count = count
+        self._spare: list[int] = []
+        self.used = 0
+
+    def refill(self) -> None:
+        """Take what is missing, as far as there is any."""
+        while len(self._spare) < self._count:
+            try:
+                self._spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            except OSError as error:
+                if error.errno not in _OUT_OF_DESCRIPTORS:
+                    raise
+                return
+
+    def opened(self, make: Callable[[], T]) -> T:
+        """What `make` opens, with a descriptor of the reserve where there is no other."""
+        while True:
+            try:
+                return make()
+            except OSError as error:
+                if error.errno not in _OUT_OF_DESCRIPTORS or not self._spare:
+                    raise
+                os.close(self._spare.pop())
+                self.used += 1
+
+    def close(self) -> None:
+        """Give all of them back."""
+        while self._spare:
+            os.close(self._spare.pop())
+
+    def __len__(self) -> int:
+        return len(self._spare)
+
+    def __repr__(self) -> str:
+        return f"SpareDescriptors({len(self._spare)} of {self._count})"
+
+
+SPARE = SpareDescriptors()
+"""The process's: descriptors are the process's, too. A process that is no node never fills it."""

@@ -1,0 +1,98 @@
+"""What one hostile address may do to a node at its door: silent connections, and streams that never read."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import grpc
+import pytest
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc
+from penstock.testing import Cluster
+
+CONNECTIONS_MAX = 40
+CUT = 'penstock_tcp_connections_cut_total{{reason="{}"}}'
+ANSWERS = 'penstock_memory_used_bytes{kind="answers"}'
+RECORDS, RECORD_BYTES = 40, 100_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    config = {
+        "max.connections": CONNECTIONS_MAX,
+        "connections.max.write.stall.ms": 1_000,
+        "queued.max.response.bytes": 4 << 20,
+    }
+    with Cluster(config=config) as running:
+        with Admin(running.bootstrap) as admin:
+            admin.create_topic("t", partitions=1)
+        with Producer(running.bootstrap) as producer:
+            for _ in range(RECORDS):
+                producer.send("t", value=b"x" * RECORD_BYTES)
+        yield running
+
+
+def reading(cluster: Cluster, name: str) -> float:
+    with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+        found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
+    return float(found.group(1)) if found else 0.0
+
+
+def wait_until(is_so: Callable[[], bool], timeout_s: float = 15.0) -> None:
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not is_so():
+        assert time.monotonic() < deadline
+        pause.wait(0.05)
+
+
+def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(cluster: Cluster) -> None:
+    host, _, port = cluster.bootstrap.rpartition(":")
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", value=b"before").result(10)
+        silent = [socket.create_connection((host, int(port))) for _ in range(10 * CONNECTIONS_MAX)]
+        try:
+            wait_until(
+                lambda: reading(cluster, 'penstock_tcp_connections_cut_total{reason="limit"}') >= 9 * CONNECTIONS_MAX
+            )
+            assert reading(cluster, "penstock_tcp_connections") <= CONNECTIONS_MAX
+            producer.send("t", value=b"meanwhile").result(10)
+        finally:
+            for connection in silent:
+                connection.close()
+
+
+def test_streams_that_never_read_cost_their_share_and_are_cut_and_others_are_served(cluster: Cluster) -> None:
+    wanted = pb.FetchPartition(
+        topic="t", partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, max_bytes=50 << 20
+    )
+    request = pb.FetchRequest(replica_id=-1, broker_epoch=-1, max_bytes=50 << 20, partitions=[wanted])
+    silent = threading.Event()
+
+    def once() -> Iterator[pb.FetchRequest]:
+        yield request
+        silent.wait()
+
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.http2.bdp_probe", 0)]
+    with grpc.insecure_channel(cluster.bootstrap, options=options) as channel:
+        streams = [broker_pb2_grpc.BrokerStub(channel).Fetch(once()) for _ in range(30)]
+        wait_until(lambda: reading(cluster, ANSWERS) > 1 << 20)
+        assert reading(cluster, ANSWERS) < (4 << 20) + 30 * 2 * RECORD_BYTES
+        wait_until(lambda: reading(cluster, CUT.format("stalled")) >= 1)
+        silent.set()
+        for stream in streams:
+            stream.cancel()
+    with Consumer(cluster.bootstrap) as consumer:
+        partition = TopicPartition("t", 0)
+        consumer.assign([partition])
+        consumer.seek_to_beginning()
+        found = 0
+        while found < RECORDS:
+            found += len(consumer.poll(timeout_ms=1_000))
+    wait_until(lambda: reading(cluster, ANSWERS) == 0)

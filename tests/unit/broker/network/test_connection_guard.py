@@ -1,0 +1,95 @@
+"""Promises of the guard: limits hold, whoever was here first stays, and so does an address with few connections."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from broker.connection_watch import ConnectionWatch, NoStreams
+from broker.network.accepted_sockets import AcceptedSockets, Peer, peer_of
+from broker.network.connection_guard import ConnectionGuard
+
+
+def peers(host: str, *ports: int) -> list[Peer]:
+    return [Peer(host, port) for port in ports]
+
+
+def test_over_the_limit_of_an_address_the_silent_go_first_and_of_these_the_youngest() -> None:
+    guard = ConnectionGuard(100, 3, 1_000)
+    old = peers("a", 1, 2, 3)
+    assert guard.look(old, ()) == set()
+    young = Peer("a", 4)
+    assert guard.look([*old, young], {young}) == {Peer("a", 3)}
+    assert guard.look([*peers("a", 1, 2, 5), young], ()) == {Peer("a", 5)}, "the youngest of those without a stream"
+
+
+def test_over_the_limit_of_all_the_address_with_the_most_connections_loses_them() -> None:
+    guard = ConnectionGuard(10, 100, 1_000)
+    honest = [*peers("honest", 1, 2), *peers("other", 1)]
+    hostile = peers("hostile", *range(600))
+    cut = guard.look([*hostile, *honest], ())
+    assert len(cut) == 593 and {peer.host for peer in cut} == {"hostile"}
+    assert guard.statistics().open == 10 and guard.statistics().cut_over_limit == 593
+
+
+def test_addresses_with_as_many_connections_are_brought_down_alike() -> None:
+    guard = ConnectionGuard(10, 100, 1_000)
+    cut = guard.look([peer for host in "abc" for peer in peers(host, *range(20))], ())
+    left = {host: 20 - sum(peer.host == host for peer in cut) for host in "abc"}
+    assert sorted(left.values()) == [3, 3, 4]
+
+
+def test_a_connection_that_does_not_read_its_answer_goes_after_the_time_that_is_stated() -> None:
+    guard = ConnectionGuard(10, 10, 30_000)
+    writing = {Peer("a", 1): 1_000, Peer("a", 2): 900}
+    assert guard.stalled(writing, 30_950) == {Peer("a", 2)}
+    assert guard.statistics().cut_stalled == 1
+
+
+def test_grpcs_names_of_peers_are_those_of_their_sockets() -> None:
+    assert peer_of("ipv4:127.0.0.1:4711") == Peer("127.0.0.1", 4711)
+    assert peer_of("ipv6:%5B::1%5D:4711") == Peer("::1", 4711) == peer_of("ipv6:[::1]:4711")
+    assert peer_of("unix:/tmp/x").port == 0
+
+
+class Writing(NoStreams):
+    """A door with an answer that has been under way since the machine's start."""
+
+    def __init__(self) -> None:
+        self.since_ms: dict[Peer, int] = {}
+
+    def writing_since_ms(self) -> Mapping[Peer, int]:
+        return self.since_ms
+
+
+def test_connections_are_found_among_the_descriptors_and_cut_whether_or_not_they_speak() -> None:
+    streams = Writing()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = server.getsockname()[1]
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+        accepted = [server.accept()[0] for _ in clients]
+        other = socket.create_connection(elsewhere.getsockname())
+        try:
+            watch = ConnectionWatch("TEST", AcceptedSockets({port}), ConnectionGuard(3, 3, 1_000), streams)
+            asyncio.run(watch.look())
+            assert watch.statistics().open == 3 and watch.statistics().cut_over_limit == 2
+            for client in clients:
+                client.settimeout(0.05)
+            assert sum(ended(client) for client in clients) == 2
+            assert not ended(other)
+            alive = next(client for client in clients if not ended(client))
+            streams.since_ms = {Peer(*alive.getsockname()): 0}
+            asyncio.run(watch.look())
+            assert ended(alive) and watch.statistics().cut_stalled == 1
+        finally:
+            for one in (*clients, *accepted, other):
+                one.close()
+
+
+def ended(client: socket.socket) -> bool:
+    client.settimeout(0.05)
+    try:
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
