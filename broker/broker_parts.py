@@ -240,7 +240,7 @@ class BrokerParts:
         self.cleaner.close()
         await self.group_commit.close()
         try:
-            await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks())
+            await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks)
         except (OSError, KafkaStorageError) as error:  # a full disk: the rest of the stop must not miss its turn
             log.error("the high watermarks were not written: %s", error)
 

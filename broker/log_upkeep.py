@@ -207,8 +207,7 @@ class LogUpkeep:
         self._replicas.revive_lost()
 
     async def checkpoint_high_watermarks(self) -> None:
-        high_watermarks = self._replicas.high_watermarks()
-        await self._scheduler.in_thread(self._log_manager.checkpoint_high_watermarks, high_watermarks)
+        await self._scheduler.in_thread(self._log_manager.checkpoint_high_watermarks, self._replicas.high_watermarks)
 
     async def checkpoint_recovery_points(self) -> None:
         """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is

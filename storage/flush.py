@@ -6,9 +6,9 @@ the loop, lets the recovery point advance. Every file is synced through a descri
 truncating or closing the log cannot pull one away.
 
 The order in `run` is the promise: what explains the records (their epochs) is durable BEFORE the records, the names of
-new files BEFORE the flush counts. An error is never retried: the kernel may have dropped the pages (ATC'20). Only a
-lack of room or descriptors BEFORE any record was synced is no failure but `FlushDeferredError`: the small files are
-written anew each time. When and where to run it is `group_commit.py`.
+new files BEFORE the flush counts. An error of a sync is never retried: the kernel may have dropped the pages (ATC'20).
+Only a lack of room or descriptors before or between the syncs is no failure but `FlushDeferredError`: the whole flush
+is made again. When and where to run it is `group_commit.py`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,19 @@ class PendingFlush:
             self._write_small_files()
             for file in self.files:
                 self.fs.fdatasync(file.fd)
-            for directory in self.directories:
-                self.fs.fsync_dir(directory)
+            self._sync_directories()
         finally:
             self.abandon()
+
+    def _sync_directories(self) -> None:
+        """A shortage here is of the descriptor to sync with: the sync itself never says that (`file_system.py`). What
+        was synced before is durable, and the next flush syncs it once more."""
+        try:
+            for directory in self.directories:
+                self.fs.fsync_dir(directory)
+        except OSError as error:
+            raise_deferred(error)
+            raise
 
     def _write_small_files(self) -> None:
         try:
@@ -92,6 +101,7 @@ class FlushTracker:
         "_new_in_parent",
         "_segments",
         "_unsaved_indexes",
+        "cut_is_unflushed",
         "flushes",
         "recovery_point",
     )
@@ -103,6 +113,8 @@ class FlushTracker:
         self._segments, self._epochs = segments, epoch_cache
         self.recovery_point = recovery_point
         self.flushes = 0
+        self.cut_is_unflushed = False
+        """A shortage came after a truncation: what was cut off may come back in a crash."""
         self._generation = 0
         self._directory_changes = 1 if segments.active.synced_bytes < 0 else 0
         self._directory_synced = 0
@@ -124,6 +136,7 @@ class FlushTracker:
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncated(self) -> None:
+        self.cut_is_unflushed = True
         self.append_taken_back()
 
     def append_taken_back(self) -> None:
@@ -193,6 +206,7 @@ class FlushTracker:
         """`pending.run` has returned: what it covered is durable, unless the log was truncated meanwhile."""
         if pending.generation != self._generation:
             return
+        self.cut_is_unflushed = False
         for file in pending.files:
             segment = self._segments.at_base(file.base_offset)
             if segment is not None and segment.cuts == file.cuts:
@@ -218,6 +232,6 @@ class FlushTracker:
 
 
 def raise_deferred(error: OSError) -> None:
-    """What a failure BEFORE the records are synced means: a shortage may be tried again, anything else is final."""
+    """What a failure of anything but a sync means: a shortage may be tried again, anything else is final."""
     if is_shortage(error):
         raise FlushDeferredError(error.errno, error.strerror) from error

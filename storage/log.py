@@ -38,6 +38,8 @@ from storage.recovery import open_segments
 from storage.segment import Segment
 from storage.segment_list import SegmentList
 
+_NO_LIMIT = 2**63
+
 
 class Log:
     """An append-only sequence of record batches with dense offsets."""
@@ -61,6 +63,7 @@ class Log:
         self._changes = FileChanges(fs, directory)
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
+        self._claims_below = _NO_LIMIT  # while a truncation is under way, where it cuts
         self._health = LogHealth(directory)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
@@ -87,6 +90,15 @@ class Log:
     def recovery_point(self) -> int:
         """Everything below it is on stable storage, whatever the flush policy."""
         return self._flushing.recovery_point
+
+    @property
+    def claimed_recovery_point(self) -> int:
+        """What a checkpoint may say; asked in any thread, so the bound is read BEFORE what it bounds."""
+        return min(self._claims_below, self.recovery_point)
+
+    @property
+    def claimed_log_start_offset(self) -> int:
+        return min(self._claims_below, self.log_start_offset)
 
     @property
     def flushed_offset(self) -> int:
@@ -236,6 +248,8 @@ class Log:
         self._health.must_be_writable()
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
+            if self._flushing.cut_is_unflushed:
+                self._flush_now()
             return
         if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset)
@@ -245,34 +259,45 @@ class Log:
             place = segment.place_of(offset)
         cut_at = min(place.offset, offset)
         self._before_truncation(cut_at)
-        with self._health.failing("truncate"):
-            self._segments.truncate_to(segment, place)
-        self.log_end_offset = self._segments.active.next_offset = cut_at
-        self.log_start_offset = min(self.log_start_offset, cut_at)
-        self._epochs.truncate_from_end(cut_at)
-        self._after_truncation()
+        try:
+            with self._health.refusing("truncate"):
+                self._segments.truncate_to(segment, place._replace(offset=cut_at))
+        finally:
+            self._ends_at(self._segments.active.next_offset)
+        self._flush_now()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop every record; the next one will have `offset`. Durable when it returns."""
         self._health.must_be_writable()
         self._before_truncation(0)
-        with self._health.failing("truncate"):
-            self._segments.start_over(offset, self.config.index_interval_bytes)
-        self.log_start_offset = self.log_end_offset = offset
-        self._epochs.clear()
-        self._after_truncation()
+        try:
+            with self._health.refusing("truncate"):
+                self._segments.start_over(offset, self.config.index_interval_bytes)
+        finally:
+            self._ends_at(self._segments.active.next_offset)
+        self._flush_now()
 
     def _before_truncation(self, offset: int) -> None:
-        """A crash in mid-truncation must not look like rot: the recovery point is lowered BEFORE any record goes."""
-        with self._health.refusing("truncate"):
-            self._changes.run()
-            self._lower_checkpoints(self.topic_partition, offset)
+        """A crash in mid-truncation must not look like rot: no checkpoint claims more BEFORE any record goes."""
+        self._claims_below = offset
+        try:
+            with self._health.refusing("truncate"):
+                self._changes.run()
+                self._lower_checkpoints(self.topic_partition, offset)
+        except BaseException:
+            self._claims_below = _NO_LIMIT
+            raise
         self._flushing.truncating(offset)
 
-    def _after_truncation(self) -> None:
+    def _ends_at(self, offset: int) -> None:
+        """The segments were cut as far as that, which is not far enough where a shortage came between."""
+        oldest = self._segments.oldest.base_offset
+        self.log_end_offset = offset
+        self.log_start_offset = min(max(self.log_start_offset, oldest), offset)
+        self._epochs.truncate_from_end(offset if offset > oldest else 0)
         self._counters.truncations += 1
         self._flushing.truncated()
-        self._flush_now()
+        self._claims_below = _NO_LIMIT
 
     def advance_log_start(self, offset: int) -> None:
         """Records below `offset` are deleted: not readable from now on; their segments go with retention."""
@@ -337,7 +362,7 @@ class Log:
         return self._health.closed
 
     def close(self) -> None:
-        """Flush everything and write the indexes, so that the next start has nothing to do."""
+        """Flush everything and write the indexes: the next start has nothing to do."""
         if not self.closed:
             try:
                 self._health.must_be_writable()  # what a failed log holds is not durable, and its dir not clean

@@ -39,7 +39,7 @@ class LogCheckpoints:
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
-            lambda: {log.topic_partition: log.recovery_point for log in self._logs_in(directory)},
+            lambda: {log.topic_partition: log.claimed_recovery_point for log in self._logs_in(directory)},
             self._offline_in(directory),
         )
 
@@ -55,7 +55,9 @@ class LogCheckpoints:
         on the disk."""
         directory.checkpoint_log_starts(
             lambda: {
-                log.topic_partition: log.log_start_offset for log in self._logs_in(directory) if self._needs_line(log)
+                log.topic_partition: log.claimed_log_start_offset
+                for log in self._logs_in(directory)
+                if self._needs_line(log)
             },
             self._offline_in(directory),
         )
@@ -65,15 +67,17 @@ class LogCheckpoints:
         """In this order: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`), so whoever
         finds it gone finds the change as well, or it is on the disk."""
         begins_at = log.segments[0].base_offset
-        return log.log_start_offset > begins_at or log.has_file_changes
+        return log.claimed_log_start_offset > begins_at or log.has_file_changes
 
-    def write_high_watermarks(self, high_watermarks: Offsets) -> None:
-        """A log that is not in the mapping keeps the one it has."""
+    def write_high_watermarks(self, read: Callable[[], Offsets]) -> None:
+        """Those that `read` returns, as it is then; a log that is not in the mapping keeps the one it has."""
 
         def write(directory: LogDirectory) -> None:
-            known = dict(directory.high_watermarks) | dict(high_watermarks)
-            mine = {log.topic_partition for log in self._logs_in(directory)}
-            lines = {tp: offset for tp, offset in known.items() if tp in mine}
+            def lines() -> Offsets:
+                known = dict(directory.high_watermarks) | dict(read())
+                mine = {log.topic_partition for log in self._logs_in(directory)}
+                return {tp: offset for tp, offset in known.items() if tp in mine}
+
             directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
 
         self._for_each_directory(write)

@@ -93,7 +93,10 @@ class LogDirectory:
         )
 
     def checkpoint_recovery_points(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
-        """Write the recovery points that `read` returns; it is called while no truncation can come between.
+        """Write the recovery points that `read` returns.
+
+        A truncation lowers the file before it cuts anything. `read` is called while that cannot come between, and what
+        it reads is bounded BEFORE the file is lowered (`Log.claimed_recovery_point`): no later checkpoint claims more.
 
         Logs that are `offline` keep theirs: without it, the next start would take their rot for a torn tail. Where it
         is not known, because there is no good checkpoint, there must be none until they are repaired or set aside.
@@ -113,9 +116,9 @@ class LogDirectory:
         with self._mutex:
             self._write_keeping(self._log_starts, offline, read())
 
-    def checkpoint_high_watermarks(self, high_watermarks: Offsets, offline: Collection[TopicPartition]) -> None:
+    def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         with self._mutex:
-            self._write_keeping(self._high_watermarks, offline, high_watermarks)
+            self._write_keeping(self._high_watermarks, offline, read())
 
     @staticmethod
     def _write_keeping(checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], offsets: Offsets) -> None:

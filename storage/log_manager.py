@@ -16,7 +16,7 @@ import contextlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.clock import Clock
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
@@ -343,9 +343,9 @@ class LogManager:
         """The same at once, for whoever waits for one log; by log dir, the error of each that did not take them."""
         return self._checkpoints.try_log_starts()
 
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the high watermarks; a log that is not in the mapping keeps the one it has."""
-        self._checkpoints.write_high_watermarks(high_watermarks)
+    def checkpoint_high_watermarks(self, read: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        """Write the high watermarks that `read` returns; a log that is not in the mapping keeps the one it has."""
+        self._checkpoints.write_high_watermarks(read)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The last checkpointed high watermarks, none above its log's end."""

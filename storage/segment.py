@@ -237,7 +237,8 @@ class Segment:
 
     def truncate_to(self, place: Place) -> None:
         """Cut the file at a boundary; durable only after a flush."""
-        self.indexes.load(self.file())
+        if place.position:
+            self.indexes.load(self.file())
         self._fs.truncate(self.fd(), place.position)
         self._known = self._known_before = _NONE_KNOWN
         self.size_bytes, self.next_offset = place.position, place.offset
@@ -281,7 +282,7 @@ class Segment:
 
     def become(self, empty: Segment) -> None:
         """Give the file to another, empty segment; durable only after a flush and an fsync of the directory."""
-        self._fs.truncate(self.fd(), 0)
+        self.truncate_to(Place(0, self.base_offset))
         self.close()
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
@@ -291,10 +292,12 @@ class Segment:
         empty.indexes.start_empty()
 
     def delete(self) -> None:
-        """Remove the files, the .log first: what may be left is an orphan index, which the next start removes."""
+        """Remove the files, the .log first: what may be left is an orphan index, which the next start removes.
+
+        After an error it may be called again.
+        """
         self.close()
-        self._fs.unlink(self.log_path)
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             with contextlib.suppress(FileNotFoundError):
                 self._fs.unlink(self.stem + suffix)
 

@@ -28,7 +28,7 @@ WARM_SEGMENTS = 8
 class SegmentList:
     """Never empty; the last one is active."""
 
-    __slots__ = ("_bases", "_directory", "_fs", "_open_files", "_segments", "_warm")
+    __slots__ = ("_bases", "_directory", "_drop_is_unsynced", "_fs", "_open_files", "_segments", "_warm")
 
     def __init__(
         self, fs: FileSystem, directory: str, segments: list[Segment], open_files: OpenFiles | None = None
@@ -39,6 +39,7 @@ class SegmentList:
         for segment in segments:
             segment.open_files = open_files
         self._bases = [segment.base_offset for segment in segments]
+        self._drop_is_unsynced = False
         self._warm: dict[int, Segment] = {}
         """Longest unused first."""
 
@@ -130,12 +131,20 @@ class SegmentList:
         return removed
 
     def drop_newest(self) -> None:
-        """Durable when it returns; never the only one."""
-        segment = self._segments.pop()
+        """Durable when it returns; never the only one. After a shortage the next call makes it durable first."""
+        if self._drop_is_unsynced:
+            self._sync_drop()
+        segment = self.active
+        segment.delete()
+        self._segments.pop()
         self._bases.pop()
         self._warm.pop(segment.base_offset, None)
-        segment.delete()
+        self._sync_drop()
+
+    def _sync_drop(self) -> None:
+        self._drop_is_unsynced = True
         self._fs.fsync_dir(self._directory)
+        self._drop_is_unsynced = False
 
     def truncate_to(self, segment: Segment, place: Place) -> None:
         """Cut `segment`, which is the active one then, at a boundary; drop all that come after it."""
@@ -150,12 +159,12 @@ class SegmentList:
         """Drop everything, and begin with an empty segment in the oldest file, which needs no room on a full disk."""
         while len(self._segments) > 1:
             self.drop_newest()
+        self._warm.clear()
         new = Segment(self._fs, self._directory, base_offset, interval_bytes)
         new.open_files = self._open_files
         self._segments[0].become(new)
-        self._fs.fsync_dir(self._directory)
-        self._warm.clear()
         self._segments, self._bases = [new], [base_offset]
+        self._fs.fsync_dir(self._directory)
 
     def oldest_full(self, count: int) -> list[Segment]:
         """Up to `count` of the oldest, never the active one."""

@@ -271,10 +271,15 @@ class FetcherCore:
             state.log_start_offset = durable_log_start_offset
 
     def log_start_failed(self, partition: TopicPartition, leader_epoch: int, now_ms: int) -> None:
-        """The disk did not take it: a fetch after the back-off reports the old one, and is answered with the new."""
+        """The disk did not take it: a fetch after the back-off reports the old one, and is answered with the new.
+
+        A partition that is delayed, truncating or appending asks anew in any case.
+        """
         state = self._states.get(partition)
-        if state is not None and state.leader_epoch == leader_epoch and state.state is ReplicaState.FETCHING:
-            state.log_start_wanted = -1
+        if state is None or state.leader_epoch != leader_epoch:
+            return
+        state.log_start_wanted = -1
+        if state.state is ReplicaState.FETCHING and not state.appending:
             self.delayed(partition, now_ms)
 
     def appended(self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int) -> None:

@@ -310,6 +310,8 @@ class Partition:
         except KafkaStorageError as error:
             self._note_refusal(error)
             raise
+        finally:
+            self._bound_high_watermark()
         if rebased:
             partition_log.advance_log_start(end)
         return rebased
@@ -328,11 +330,19 @@ class Partition:
         """Cut the log where the leader's history leaves it; below the high watermark only after an unclean election."""
         if offset < self.high_watermark:
             log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
-        self.log.truncate_to(offset)
-        self.high_watermark = min(self.high_watermark, offset)
+        self.high_watermark = min(self.high_watermark, offset)  # BEFORE: a checkpoint in another thread may be written
+        try:
+            self.log.truncate_to(offset)
+        finally:
+            self._bound_high_watermark()
+
+    def _bound_high_watermark(self) -> None:
+        """The log may end below where it was to be cut: at the beginning of a batch."""
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Start over at the leader's log start, because everything here is older than that."""
+        self.high_watermark = min(self.high_watermark, offset)
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 

@@ -351,9 +351,12 @@ class ReplicaManager:
         self.on_storage_failure(directory, error)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """What replication-offset-checkpoint should hold; of partitions that are not hosted, what it held before."""
+        """What replication-offset-checkpoint should hold; of partitions that are not hosted, what it held before.
+
+        May be called in any thread.
+        """
         known = dict(self._high_watermarks)
-        known.update({key: partition.high_watermark for key, partition in self._partitions.items()})
+        known.update({key: partition.high_watermark for key, partition in tuple(self._partitions.items())})
         return known
 
     def statistics(self) -> ReplicaManagerStatistics:

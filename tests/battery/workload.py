@@ -292,4 +292,4 @@ class Workload:
             for log in self.history.logs.values():
                 log.gone_below(log.log_start)
         high_watermarks = {log.topic_partition: log.flushed_offset for log in manager.logs()}
-        self.attempt("checkpoint_high_watermarks", lambda: manager.checkpoint_high_watermarks(high_watermarks))
+        self.attempt("checkpoint_high_watermarks", lambda: manager.checkpoint_high_watermarks(lambda: high_watermarks))

@@ -232,10 +232,33 @@ class FullFileSystem(LosingFileSystem):
         return super().open(path, create=create)
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
-def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(code: int) -> None:
+class DirectoriesCannotBeOpened(FullFileSystem):
+    """A directory is opened to be synced."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        return LosingFileSystem.open(self, path, create=create)
+
+    def fsync_dir(self, path: str) -> None:
+        if self.code:
+            raise OSError(self.code, "no descriptor", path)
+        super().fsync_dir(path)
+
+
+@pytest.mark.parametrize(
+    ("short_of", "code"),
+    [
+        (FullFileSystem, errno.ENOSPC),
+        (FullFileSystem, errno.EDQUOT),
+        (FullFileSystem, errno.EMFILE),
+        (DirectoriesCannotBeOpened, errno.EMFILE),
+        (DirectoriesCannotBeOpened, errno.ENFILE),
+    ],
+)
+def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
+    short_of: type[FullFileSystem], code: int
+) -> None:
     async def run() -> None:
-        fs, waiter = FullFileSystem(), Waiter()
+        fs, waiter = short_of(), Waiter()
         log = ready_log(fs)
         group_commit = GroupCommit(no_failure, deferred_ms=1)
         group_commit.subscribe(log, waiter)
@@ -249,6 +272,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(cod
 
         group_commit.on_timed = timed
         log.append_as_leader(batch(b"x"), 1, NOW_MS)  # a new epoch, whose file is written before the record is flushed
+        log.roll()  # a new segment, whose name is synced after it
         fs.code = code
         group_commit.request(log)
         await asyncio.wait_for(tried_often.wait(), 10)

@@ -184,7 +184,7 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
     some_log(manager)
     manager.logs()[0].advance_log_start(3)
     manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks({TP: 12, TopicPartition("unknown", 0): 3})
+    manager.checkpoint_high_watermarks(lambda: {TP: 12, TopicPartition("unknown", 0): 3})
     manager.checkpoint_log_starts()
     fs = fs.after_crash()
 
@@ -198,7 +198,7 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
 def test_a_high_watermark_is_never_above_the_log_end(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.checkpoint_high_watermarks({TP: 20})
+    manager.checkpoint_high_watermarks(lambda: {TP: 20})
     manager.logs()[0].truncate_to(10)
 
     assert manager.high_watermarks() == {TP: 10}
@@ -215,6 +215,44 @@ def test_a_truncation_lowers_the_checkpoint_before_records_go(fs: LosingFileSyst
     gone = next(n for n, step in enumerate(fs.trace) if "unlink /d/orders-0" in step)
     assert lowered < gone
     assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 5}
+
+
+def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: LosingFileSystem) -> None:
+    """The checkpoint jobs run in threads: whenever a truncation writes, removes or cuts something, one may run."""
+    manager = open_manager(fs)
+    some_log(manager)
+    log = manager.logs()[0]
+    log.advance_log_start(3)
+    high_watermark = 20
+
+    def checkpoints() -> None:
+        manager.checkpoint_recovery_points()
+        manager.checkpoint_log_starts()
+        manager.checkpoint_high_watermarks(lambda: {TP: high_watermark})
+
+    checkpoints()
+    lower, steps = log._lower_checkpoints, []
+
+    def lowered(tp: TopicPartition, offset: int) -> None:
+        lower(tp, offset)
+        checkpoints()
+        steps.append(manager.logs()[0].recovery_point)
+
+    log._lower_checkpoints = lowered
+    high_watermark = 5  # as a follower does BEFORE
+    log.truncate_to(5)
+    survivor = fs.after_crash()
+
+    assert steps == [20], "the log itself was not cut yet"
+    assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 5}
+    assert read_offsets(fs, "/d/replication-offset-checkpoint") == {TP: 5}
+    again = open_manager(survivor)
+    assert not again.offline_logs and again.logs()[0].log_end_offset == 5
+    assert again.logs()[0].log_start_offset == 3
+    log.append_as_leader(batch(b"more"), 1, NOW_MS)
+    log.flush()
+    manager.checkpoint_recovery_points()
+    assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 6}, "afterwards it may claim more again"
 
 
 # Logs

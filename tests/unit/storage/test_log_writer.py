@@ -193,3 +193,31 @@ def test_a_disk_that_cannot_cut_a_file_fails_the_log() -> None:
     assert log.log_end_offset == 2 and log.statistics().failed
     with pytest.raises(KafkaStorageError):
         log.append_as_follower(rest(records, 2))
+
+
+@pytest.mark.parametrize("target", [1, 6, 9, 30])
+def test_a_truncation_that_finds_no_descriptor_goes_on_when_it_is_made_again(target: int) -> None:
+    """Wherever the shortage came, the log ends where its segments do, and no crash leaves a hole in it."""
+    records = fetched()
+    for nth in range(1, 100):
+        fs = LosingFileSystem()
+        log = follower(fs, records, COUNT)
+        cut = log.truncate_to if target < COUNT else log.truncate_fully_and_start_at
+        failing = len(fs.calls) + nth
+        fs.fail_call[failing] = errno.EMFILE
+        try:
+            cut(target)
+        except KafkaStorageError:
+            assert not log.statistics().failed, fs.calls[failing - 1]
+            end = log.segments[-1].next_offset
+            assert (log.log_end_offset, log.recovery_point <= end) == (end, True)
+            crashed = reopened(fs.after_crash(Random(nth)), log.recovery_point)
+            assert log.recovery_point <= crashed.log_end_offset <= COUNT or target > COUNT
+            cut(target)
+        done = len(fs.calls) < failing
+        fs.fail_call.clear()
+        assert log.log_end_offset == target
+        assert read_all(log) == read_all(reopened(fs.after_crash(), log.recovery_point))
+        if done:
+            break
+    assert done and nth > 3

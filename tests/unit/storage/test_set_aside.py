@@ -43,7 +43,7 @@ def filled(fs: LosingFileSystem, clock: ManualClock | None = None) -> LogManager
         cleaner = manager.cleaner_checkpoint(log)
         assert cleaner is not None and cleaner.put(tp, 9, cleaner.generation(tp))
     manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks({TP: 15, OTHER: 16})
+    manager.checkpoint_high_watermarks(lambda: {TP: 15, OTHER: 16})
     manager.checkpoint_log_starts()
     return manager
 

@@ -229,6 +229,16 @@ def test_a_log_start_that_the_disk_refuses_is_told_again_after_the_back_off() ->
     assert told(made, 3, 4) == [AdvanceHighWatermark(P, 10), AdvanceLogStart(P, 4)]
 
 
+def test_a_log_start_that_a_full_disk_refuses_together_with_an_append_is_told_again() -> None:
+    made = core(P)
+    asked(made)
+    told(made, 1, 4, records=b"batch")
+    made.delayed(P, 0)
+    made.log_start_failed(P, 5, 0)
+    assert log_starts(made, BACKOFF_MS) == [0]
+    assert AdvanceLogStart(P, 4) in told(made, 2, 4)
+
+
 def test_a_turn_names_no_more_partitions_than_a_leader_takes_and_the_next_one_names_the_others() -> None:
     made = core(*(TopicPartition("many", n) for n in range(15_000)))
     assert len(asked(made)) == 10_000 and made.has_changes(0)

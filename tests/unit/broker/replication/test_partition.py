@@ -194,3 +194,17 @@ def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retria
         produce(partition)
     assert [type(error) for error in noticed] == [CorruptFileError]
     assert idle.log_end_offset == 3
+
+
+def test_the_high_watermark_is_not_above_a_log_that_was_cut_at_the_beginning_of_a_batch(tmp_path: Path) -> None:
+    partition = make_partition(tmp_path, 2)
+    partition.become_follower(state(), NOBODY)
+    leader = leading(tmp_path / "leader")
+    produce(leader, b"a")
+    produce(leader, b"b", b"c", b"d")
+    partition.append_as_follower(leader.log.read(0, 1 << 20).records)
+    partition.follower_high_watermark(4)
+
+    partition.truncate_to(3)
+
+    assert (partition.log.log_end_offset, partition.high_watermark) == (1, 1)
