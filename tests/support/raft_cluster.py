@@ -10,6 +10,7 @@ from typing import Any
 
 from raft.config import RaftConfig
 from raft.driver import RaftDriver
+from raft.protocols import RaftLog
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock
@@ -64,7 +65,7 @@ class Node:
         self.cluster = cluster
         self.lives = 0
         self.node_id = node_id
-        self.log = MemoryLog()
+        self.log: Any = MemoryLog()
         self.store = MemoryStore()
         self.recorder = Recorder()
         self.fatal: list[BaseException] = []
@@ -106,6 +107,11 @@ class Node:
         dead._fail(RuntimeError("power cut"))
         self._reborn()
         await dead.stop()
+
+    def keep_log(self, log: RaftLog) -> None:
+        """Before the start: its log is this one, which does not know how to lose anything."""
+        self.log = log
+        self.driver = self._new_driver()
 
     def lose_everything(self) -> None:
         """Between two lives: the disk was replaced, and the next start notices."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.metadata_log import MetadataLog
 from raft.protocols import NoRoomError
+from storage.log_config import LogConfig
+from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.partitions import make_log
 from tests.support.raft_cluster import Cluster, Node, wait_until
 from tests.support.virtual_time import run_virtual
 
@@ -90,6 +96,33 @@ def test_a_follower_on_a_full_disk_does_not_hold_up_the_majority() -> None:
         assert follower.fatal == []
 
     with_disks(3, scenario)
+
+
+def test_fetched_batches_that_fill_the_disk_in_the_middle_are_taken_whole_once_there_is_room(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster, fs: FaultyFileSystem) -> None:
+        follower = cluster.nodes[3]
+        leader = await cluster.wait_leader()
+        cluster.network.isolate(3, [1, 2])
+        if leader is follower:
+            leader = await cluster.wait_leader(but_not=3)
+        values = [b"%d" % at * 200 for at in range(6)]
+        for value in values:
+            await leader.driver.propose([value])
+        with fs.failing("create", ".log", errno.ENOSPC) as full:
+            cluster.network.heal()
+            await wait_until(lambda: full.met > 2)
+            assert follower.fatal == []
+        await wait_until(lambda: follower.recorder.own_values == values)
+        assert follower.fatal == []
+
+    async def run() -> None:
+        fs = FaultyFileSystem()
+        cluster = Cluster(3)
+        cluster.nodes[3].keep_log(MetadataLog(make_log(tmp_path / "log", fs=fs, config=LogConfig(segment_bytes=500))))
+        async with cluster:
+            await scenario(cluster, fs)
+
+    run_virtual(run())
 
 
 def test_a_node_stops_although_its_disk_is_full() -> None:
