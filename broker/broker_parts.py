@@ -35,6 +35,7 @@ from broker.grpc_servers import broker_server, inter_broker_server, listener_lim
 from broker.lifecycle import BrokerLifecycle
 from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
+from broker.metadata_log import METADATA_PARTITION
 from broker.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.handler_pool import HandlerPool
@@ -48,9 +49,14 @@ from broker.replication.fetcher_driver import FetcherConfig
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.replica_manager import ReplicaManager
 from broker.scheduler import Scheduler
-from metadata.requests import RegisterBrokerRequest
+from metadata.requests import HostedReplicas, RegisterBrokerRequest
 from penstock.clock import Clock
-from penstock.errors import KafkaStorageError
+from penstock.errors import (
+    InconsistentClusterIdError,
+    InvalidRegistrationError,
+    KafkaStorageError,
+    MetaPropertiesError,
+)
 from penstock.types import new_uuid
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
@@ -188,10 +194,21 @@ class BrokerParts:
             endpoint.port,
             self.config.broker_rack,
             self.log_manager.previous_broker_epoch,
-            tuple(properties.directory_id for properties in self.log_manager.meta_properties),
+            tuple(properties.directory_id for properties in self.log_manager.meta_properties.values()),
+            failed_log_dirs=len(self.config.log_dirs) - len(self.log_manager.meta_properties),
+            lost_log_dirs=self.config.lost_log_dirs,
+            replicas=self._hosted_replicas(),
             inter_broker_host=inter_broker.host,
             inter_broker_port=inter_broker.port,
         )
+
+    def _hosted_replicas(self) -> tuple[HostedReplicas, ...]:
+        """Whose logs the log dirs hold now, damaged ones left out: those count as lost until they are repaired."""
+        numbers: dict[str, list[int]] = {}
+        for found in self.log_manager.logs():
+            if found.topic_partition != METADATA_PARTITION and found.topic_id:
+                numbers.setdefault(found.topic_id, []).append(found.topic_partition.partition)
+        return tuple(HostedReplicas(topic_id, tuple(sorted(held))) for topic_id, held in numbers.items())
 
     def _registered(self, broker_epoch: int) -> None:
         self.replicas.registered(broker_epoch)
@@ -246,4 +263,14 @@ class BrokerParts:
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(error)
+            self._on_fatal(self._as_refusal(error))
+
+    def _as_refusal(self, error: BaseException) -> BaseException:
+        """What the controller will never accept from this node is a matter of its log dirs: with their names."""
+        if not isinstance(error, (InconsistentClusterIdError, InvalidRegistrationError)):
+            return error
+        known = self.log_manager.meta_properties.items()
+        dirs = ", ".join(f"{path} (directory.id {properties.directory_id})" for path, properties in known)
+        refusal = MetaPropertiesError(f"{error}. This node's log dirs: {dirs}")
+        refusal.__cause__ = error
+        return refusal

@@ -122,6 +122,8 @@ class NodeConfig:
     log_cleaner_max_compaction_lag_ms: int
     given: Mapping[str, object] = field(compare=False)
     """What the file says, by Kafka's names; every other key has its default."""
+    lost_log_dirs: tuple[str, ...] = ()
+    """Not in the file, but said at one start: directory ids that the operator has given up."""
 
     @property
     def roles(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from metadata.requests import (
     AlterPartitionResult,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    HostedReplicas,
     IsrMember,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
@@ -178,6 +179,9 @@ def register_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerR
         tuple(m.log_dirs),
         inter_broker_host=m.inter_broker_host,
         inter_broker_port=m.inter_broker_port,
+        failed_log_dirs=m.failed_log_dirs,
+        lost_log_dirs=tuple(m.lost_log_dirs),
+        replicas=tuple(HostedReplicas(held.topic_id, tuple(held.partitions)) for held in m.replicas),
     )
 
 
@@ -193,6 +197,9 @@ def register_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerReq
         log_dirs=r.log_dirs,
         inter_broker_host=r.inter_broker_host,
         inter_broker_port=r.inter_broker_port,
+        failed_log_dirs=r.failed_log_dirs,
+        lost_log_dirs=r.lost_log_dirs,
+        replicas=[controller_pb2.HostedReplicas(topic_id=i, partitions=numbers) for i, numbers in r.replicas],
     )
 
 

@@ -34,6 +34,7 @@ from penstock.errors import (
     BrokerIdNotRegisteredError,
     DuplicateBrokerRegistrationError,
     InconsistentClusterIdError,
+    InvalidRegistrationError,
     StaleBrokerEpochError,
 )
 from penstock.types import NO_OFFSET, new_uuid
@@ -154,7 +155,7 @@ class BrokerLifecycle:
             try:
                 answer = await self._channel.call(self._registration)
                 break
-            except InconsistentClusterIdError:
+            except (InconsistentClusterIdError, InvalidRegistrationError):
                 raise
             except DuplicateBrokerRegistrationError as error:
                 log.warning("registration: %s; waiting for that session to end", error)
@@ -162,6 +163,8 @@ class BrokerLifecycle:
                 log.warning("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
+        # What the process found in its log dirs is said once: later it would be old.
+        self._registration = replace(self._registration, lost_log_dirs=(), replicas=())
         self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)

@@ -105,6 +105,11 @@ class MetadataPublisher:
                     self._log_manager.stray(key)
                 except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
                     log.error("%s could not be set aside: %s", key, error)
+        for key in tuple(self._log_manager.vanished):
+            topic = image.topic(key.topic)
+            state = topic.partitions.get(key.partition) if topic is not None else None
+            if state is None or self._replicas.broker_id not in state.replicas:
+                del self._log_manager.vanished[key]  # it was deleted: nobody waits for it
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

@@ -38,7 +38,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.image import MetadataImage
 from penstock.clock import Clock
-from penstock.errors import NotControllerError
+from penstock.errors import MetaPropertiesError, NotControllerError
 from penstock.types import Endpoint, LeaderHint
 from raft.config import RaftConfig
 from raft.driver import RaftDriver
@@ -54,7 +54,7 @@ class Node:
 
     def __init__(self, config: NodeConfig, log_manager: LogManager, clock: Clock) -> None:
         self.config = config
-        self.cluster_id = log_manager.meta_properties[0].cluster_id
+        self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
         self.loader = MetadataLoader()
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -192,8 +192,15 @@ class Node:
 
     def _on_fatal(self, error: BaseException) -> None:
         if not self.fatal.done():
-            log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
+            if not isinstance(error, MetaPropertiesError):
+                log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
             self.fatal.set_result(error)
+
+    @property
+    def refusal(self) -> MetaPropertiesError | None:
+        """Why this node may not be part of the cluster, as it was told after its start; it then stops in order."""
+        error = self.fatal.result() if self.fatal.done() else None
+        return error if isinstance(error, MetaPropertiesError) else None
 
     def _directory_failed(self, directory: str, error: Exception) -> None:
         """A failed log dir takes its replicas; the node lives on, unless the metadata log is in it."""
@@ -224,12 +231,13 @@ class Node:
 
     async def stop(self) -> None:
         """The reverse of start; clean only if nothing was fatal."""
+        in_order = not self.fatal.done() or self.refusal is not None
         broker_epoch = -1
         if self.broker is not None:
             broker_epoch = self.broker.lifecycle.broker_epoch
             if broker_epoch < 0:  # stopped before it was registered: the last clean stop still holds
                 broker_epoch = self.log_manager.previous_broker_epoch
-            await self.broker.stop(in_order=not self.fatal.done())
+            await self.broker.stop(in_order=in_order)
         if self.controller is not None:
             self.controller.resign()
         await self.raft.stop()
@@ -238,7 +246,7 @@ class Node:
         await self._peers.close()
         self._executor.shutdown()
         self.metrics.close()
-        self.log_manager.close(clean=not self.fatal.done(), broker_epoch=broker_epoch)
+        self.log_manager.close(clean=in_order, broker_epoch=broker_epoch)
 
     def __repr__(self) -> str:
         return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"

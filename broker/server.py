@@ -2,7 +2,8 @@
 
 Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, and turns
 SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running; a configuration or a
-directory that is refused raises, and the launcher (penstock/node.py) says why in one line.
+directory that is refused, by this node or by its controller, raises, and the launcher (penstock/node.py) says why in
+one line.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gc
 import logging
 import signal
 import sys
+from dataclasses import replace
 
 import uvloop
 
@@ -35,10 +37,10 @@ SPARE_DESCRIPTORS_SECONDS = 0.25
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def main(config_path: str) -> int:
+def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     """Run the node of this configuration file; blocks until it has stopped."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
-    config = load_config(config_path)
+    config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
     clock = SystemClock()
     raise_open_files_limit()
     descriptors = plan_descriptors(open_files_limit())
@@ -96,6 +98,8 @@ async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) 
         await asyncio.gather(*jobs, return_exceptions=True)
         await node.stop()
         notifier.close()
+    if node.refusal is not None:
+        raise node.refusal
     log.info("stopped")
     return 1 if node.fatal.done() else 0
 

@@ -83,6 +83,7 @@ class PartitionRecord:
     leader_id: int
     leader_epoch: int = 0
     partition_epoch: int = 0
+    log_lost: bool = field(default=False, metadata=added_in(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,15 @@ class PartitionChangeRecord:
     """A partition's ISR or leader changed.
 
     A given `leader_id` raises the leader epoch by one, be it -1 or the same leader again; every such record raises the
-    partition epoch by one. The epochs themselves are not in the record, so that none can be skipped or fall.
+    partition epoch by one. The epochs themselves are not in the record, so that none can be skipped or fall. `log_lost`
+    ends with any change of the ISR, unless the record says it anew.
     """
 
     topic_id: str
     partition: int
     isr: tuple[int, ...] | None = None
     leader_id: int | None = None
+    log_lost: bool | None = field(default=None, metadata=added_in(1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,7 @@ class PartitionRegistration:
     leader_id: int  # Invariant: in the ISR, or -1
     leader_epoch: int  # Invariant: never falls; one leader per epoch
     partition_epoch: int  # Invariant: rises with every change
+    log_lost: bool = False  # Invariant: only of a single ISR member without a leader; its log went with a log dir
 
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
@@ -130,6 +131,7 @@ class PartitionRegistration:
             leader_id=record.leader_id,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
+            log_lost=record.log_lost,
         )
         return made._checked()
 
@@ -142,6 +144,7 @@ class PartitionRegistration:
             leader_id=self.leader_id,
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
+            log_lost=self.log_lost,
         )
 
     def merge(self, change: PartitionChangeRecord) -> PartitionRegistration:
@@ -154,8 +157,14 @@ class PartitionRegistration:
             leader_id=self.leader_id if change.leader_id is None else change.leader_id,
             leader_epoch=self.leader_epoch if change.leader_id is None else self.leader_epoch + 1,
             partition_epoch=self.partition_epoch + 1,
+            log_lost=self._log_lost_after(change),
         )
         return changed._checked()
+
+    def _log_lost_after(self, change: PartitionChangeRecord) -> bool:
+        if change.log_lost is not None:
+            return change.log_lost
+        return self.log_lost and change.isr in (None, self.isr)
 
     @property
     def key(self) -> PartitionKey:
@@ -171,4 +180,6 @@ class PartitionRegistration:
             raise InvariantViolation(f"ISR is empty or not a subset of the replicas: {self}")
         if self.has_leader and self.leader_id not in self.isr:
             raise InvariantViolation(f"leader is not in the ISR: {self}")
+        if self.log_lost and (self.has_leader or len(self.isr) > 1):
+            raise InvariantViolation(f"a partition whose log is lost has a leader or a second ISR member: {self}")
         return self

@@ -20,6 +20,13 @@ USE_DEFAULT = -1
 """As a number of partitions or a replication factor: take the cluster's default."""
 
 
+class HostedReplicas(NamedTuple):
+    """The partitions of one topic whose logs a broker has."""
+
+    topic_id: str
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerRequest:
     cluster_id: str
@@ -32,6 +39,9 @@ class RegisterBrokerRequest:
     log_dirs: tuple[str, ...] = ()  # directory ids
     inter_broker_host: str = ""  # where the other brokers fetch from it; "" and 0: where clients do
     inter_broker_port: int = 0
+    failed_log_dirs: int = 0  # how many more there are whose disk does not answer; their ids cannot be read
+    lost_log_dirs: tuple[str, ...] = ()  # directory ids that the operator has given up
+    replicas: tuple[HostedReplicas, ...] = ()  # whose logs its dirs hold, when the process has just started
 
 
 @dataclass(frozen=True, slots=True)

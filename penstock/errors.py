@@ -324,6 +324,10 @@ class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"
     """The partition epoch of an AlterPartition is not the current one."""
 
 
+class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
+    """The broker may not register like this; the text says what is wrong and what can be done."""
+
+
 def error_for(code: int, message: str = "", **details: object) -> ApiError:
     """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
     cls = ERRORS.get(code)

@@ -44,7 +44,7 @@ MAX_NAME_CHARACTERS = 255
 """NAME_MAX of every file system we meet; a topic name of 249 characters leaves no room for a uuid, so it is cut."""
 
 _PARTITION = re.compile(r"^(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})$")
-_SET_ASIDE = re.compile(r"^.+-[0-9]+\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
+_SET_ASIDE = re.compile(r"^(?P<partition>.+-[0-9]+)\.[A-Za-z0-9_-]{22,36}(?P<suffix>-delete|-stray|-rotten)$")
 """Kafka's unique part has 32 characters, ours 22."""
 _SEGMENT = re.compile(r"^(?P<offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex)$")
 
@@ -79,3 +79,9 @@ def set_aside_suffix(name: str) -> str | None:
     """Why a directory was set aside, as the suffix says; None for every name that was not made for that."""
     match = _SET_ASIDE.match(name)
     return match["suffix"] if match else None
+
+
+def set_aside_partition(name: str) -> TopicPartition | None:
+    """The partition whose directory was set aside under this name, as far as the name was not cut."""
+    match = _SET_ASIDE.match(name)
+    return parse_partition_directory(match["partition"]) if match else None

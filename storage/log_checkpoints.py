@@ -27,8 +27,9 @@ class LogCheckpoints:
         directories: Mapping[str, LogDirectory],
         logs: Mapping[TopicPartition, Log],
         offline: Mapping[TopicPartition, OfflineLog],
+        vanished: Mapping[TopicPartition, str],
     ) -> None:
-        self._directories, self._logs, self._offline = directories, logs, offline
+        self._directories, self._logs, self._offline, self._vanished = directories, logs, offline, vanished
 
     def write_recovery_points(self) -> None:
         self._for_each_directory(self.write_recovery_points_of)
@@ -40,7 +41,7 @@ class LogCheckpoints:
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
             lambda: {log.topic_partition: log.claimed_recovery_point for log in self._logs_in(directory)},
-            self._offline_in(directory),
+            self._offline_in(directory) | self._vanished_from(directory),
         )
 
     def write_log_starts(self) -> None:
@@ -93,6 +94,9 @@ class LogCheckpoints:
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [log for log in tuple(self._logs.values()) if log.log_dir == directory.path]
+
+    def _vanished_from(self, directory: LogDirectory) -> set[TopicPartition]:
+        return {tp for tp, path in tuple(self._vanished.items()) if os.path.dirname(path) == directory.path}
 
     def _offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
         offline = tuple(self._offline.items())

@@ -92,6 +92,11 @@ class LogDirectory:
             log_start_offset=self._log_starts.offsets.get(topic_partition, 0),
         )
 
+    def flushed_partitions(self) -> set[TopicPartition]:
+        """The logs of which something was flushed, by a good recovery-point checkpoint: they are here, or were."""
+        points = self._recovery_points
+        return {tp for tp, offset in points.offsets.items() if offset > 0} if points.is_good else set()
+
     def checkpoint_recovery_points(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         """Write the recovery points that `read` returns.
 

@@ -11,6 +11,8 @@ Not here: how one log is opened (`log_opener.py`, `recovery.py`), what the resul
 from __future__ import annotations
 
 import errno
+import logging
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +25,19 @@ from penstock.clock import Clock
 from penstock.errors import InvariantViolation, PenstockError
 from penstock.types import TopicPartition
 from storage.disk_errors import storage_error
-from storage.file_names import parse_partition_directory, set_aside_suffix
+from storage.file_names import (
+    DELETE_DIRECTORY_SUFFIX,
+    parse_partition_directory,
+    partition_directory,
+    set_aside_partition,
+    set_aside_suffix,
+)
 from storage.file_system import FileSystem
 from storage.log import Log
 from storage.log_directory import LogDirectory
 from storage.log_manager_config import LoadProgress, LogManagerConfig
+
+_log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_MS = 1000
 """A person who looks at the node's log sees that it goes on; a short start says it once for each dir."""
@@ -75,6 +85,22 @@ def find_logs(fs: FileSystem, directories: Sequence[LogDirectory]) -> Findings:
         elif at[0].path not in findings.failed:
             findings.logs.append(FoundLog(at[0], topic_partition))
     return findings
+
+
+def find_vanished(findings: Findings, directories: Sequence[LogDirectory]) -> dict[TopicPartition, str]:
+    """The logs that a good recovery-point checkpoint knows and that are not there, with their paths; call it BEFORE the
+    checkpoint is written without them. A deletion may have got as far as its rename."""
+    here = {log.topic_partition for log in findings.logs} | findings.copies.keys()
+    aside = findings.set_aside.items()
+    deleted = {set_aside_partition(os.path.basename(at)) for at, why in aside if why == DELETE_DIRECTORY_SUFFIX}
+    vanished = {
+        topic_partition: f"{directory.path}/{partition_directory(topic_partition)}"
+        for directory in directories
+        for topic_partition in directory.flushed_partitions() - here - deleted
+    }
+    for path in vanished.values():
+        _log.error("%s is gone, but it held flushed records", path)
+    return vanished
 
 
 def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:

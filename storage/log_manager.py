@@ -31,7 +31,7 @@ from storage.log import Log
 from storage.log_checkpoints import LogCheckpoints
 from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
-from storage.log_loading import LogLoader, find_logs, refuse_without_descriptors
+from storage.log_loading import LogLoader, find_logs, find_vanished, refuse_without_descriptors
 from storage.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
@@ -49,7 +49,10 @@ class LogManager:
 
     def __init__(self, fs: FileSystem, config: LogManagerConfig, clock: Clock) -> None:
         self._fs, self._config, self._clock = fs, config, clock
-        self.meta_properties: tuple[MetaProperties, ...] = ()
+        self.meta_properties: dict[str, MetaProperties] = {}
+        """Of the log dirs that answered at start, by path."""
+        self.vanished: dict[TopicPartition, str] = {}
+        """Logs that had flushed records and are not there: where they were. A new log of that name ends it."""
         self._directories: dict[str, LogDirectory] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._log_counts: Counter[str] = Counter()
@@ -64,7 +67,7 @@ class LogManager:
         self._aside = SetAside(fs)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
         self._opener = LogOpener(fs, config, self.open_files)
-        self._checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs)
+        self._checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs, self.vanished)
 
     @classmethod
     def open(
@@ -76,7 +79,7 @@ class LogManager:
             raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and none twice")
         manager = cls(fs, config, clock)
         properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
-        manager.meta_properties = tuple(properties.values())
+        manager.meta_properties = properties
         try:
             for path, error in failed.items():
                 manager.fail_log_dir(path, error)
@@ -113,6 +116,7 @@ class LogManager:
                 path = self._opener.path(log.directory, log.topic_partition)
                 self._take_offline(log.topic_partition, OfflineLog(path, opened))
         self._note_set_aside(found.set_aside)
+        self.vanished.update(find_vanished(found, tuple(self._directories.values())))
         for directory in tuple(self._directories.values()):
             if not directory.was_clean:
                 self._checkpoint_after_recovery(directory)
@@ -149,7 +153,7 @@ class LogManager:
         )
 
     def _directory_ids(self) -> set[str]:
-        return {properties.directory_id for properties in self.meta_properties}
+        return {properties.directory_id for properties in self.meta_properties.values()}
 
     @property
     def previous_broker_epoch(self) -> int:
@@ -207,6 +211,7 @@ class LogManager:
         return min(self._directories.values(), key=lambda directory: counts[directory.path], default=None)
 
     def _add(self, log: Log) -> None:
+        self.vanished.pop(log.topic_partition, None)
         self._logs[log.topic_partition] = log
         self._log_counts[log.log_dir] += 1
 
@@ -276,6 +281,7 @@ class LogManager:
         return paths[0]
 
     def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> list[str]:
+        self.vanished.pop(topic_partition, None)
         log, offline = self._drop(topic_partition), self.offline_logs.get(topic_partition)
         if log is not None:
             offline = OfflineLog(log.directory, KafkaStorageError(f"{log.directory}: it could not be set aside"))

@@ -133,6 +133,10 @@ class ReplicaManager:
             self._revive(key)
             return
         partition = self._partitions.get(key)
+        if partition is None and (gone := self._log_gone(key, state)):
+            self.lost.not_created(key, KafkaStorageError(gone), is_new=False)
+            self._say(key, gone)
+            return
         if partition is None:
             try:
                 partition = self._host(key, assignment, is_new=state.partition_epoch == 0)
@@ -143,6 +147,26 @@ class ReplicaManager:
                     self._leave_isrs(state)
                 return
         self._take_role(partition, assignment)
+
+    def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
+        """Why no empty log may take the place of one that held records; "" when one may.
+
+        As the last ISR member this replica would lead with it, or be counted as having everything.
+        """
+        if self.broker_id not in state.isr or self._log_manager.get(key) is not None:
+            return ""
+        if state.log_lost:
+            return (
+                "its log went with a log dir that was given up (--lost-log-dirs), and this is its only in-sync replica:"
+                " start this node with that dir, or allow an unclean election, or delete the topic"
+            )
+        path = self._log_manager.vanished.get(key)
+        if path is None:
+            return ""
+        return (
+            f"{path} is gone, but held flushed records, and this is its only in-sync replica: bring that directory back"
+            " and start this node again, or delete the topic"
+        )
 
     def _host(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
         """A partition over the log that is there, or over a new one; raises what the log manager raises."""
@@ -246,6 +270,9 @@ class ReplicaManager:
         """See lost_replicas.py for when a damaged log may be given up."""
         lost, assignment = self.lost.get(key), self._assignments.get(key)
         if lost is None or assignment is None:
+            return
+        if gone := self._log_gone(key, assignment.state):
+            self._say(key, gone)
             return
         verdict = self.lost.verdict(key, assignment.state)
         if verdict is Verdict.WAIT:

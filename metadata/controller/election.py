@@ -5,8 +5,9 @@ The rules, in this order:
    because only it is known to hold every acked record (KIP-966: those records were fsynced before their ack).
 2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round.
 3. Otherwise the first active ISR member in replica order leads.
-4. Otherwise, only where the topic allows it, the first active replica leads alone. That is an unclean election: acked
-   records may be lost, so it is reported as such and counted.
+   Where the last member's log is lost (a log dir that the operator gave up), it leads as little as if it were gone.
+4. Otherwise, only where the topic allows it, the first active replica leads alone; one whose log is lost comes last.
+   That is an unclean election: acked records may be lost, so it is reported as such and counted.
 5. Otherwise nobody leads, until an ISR member comes back (Jepsen 2013: offline is the right default).
 """
 
@@ -49,11 +50,12 @@ def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Ele
     incumbent = partition.leader_id
     if incumbent in isr and incumbent not in circumstances.leaving and circumstances.is_unfenced(incumbent):
         return Election(isr, incumbent)
-    for replica in partition.replicas:
-        if replica in isr and may_lead(replica):
-            return Election(isr, replica)
-    if circumstances.unclean_allowed:
+    if not partition.log_lost:
         for replica in partition.replicas:
+            if replica in isr and may_lead(replica):
+                return Election(isr, replica)
+    if circumstances.unclean_allowed:
+        for replica in sorted(partition.replicas, key=lambda replica: replica in isr):
             if may_lead(replica):
                 return Election((replica,), replica, unclean=True)
     return Election(isr, NO_LEADER)
@@ -65,7 +67,8 @@ def change_record(partition: PartitionRegistration, outcome: Election) -> Partit
     leader_id = None if outcome.leader_id == partition.leader_id else outcome.leader_id
     if isr is None and leader_id is None:
         return None
-    return PartitionChangeRecord(partition.topic_id, partition.partition, isr=isr, leader_id=leader_id)
+    log_lost = False if partition.log_lost and leader_id is not None else None
+    return PartitionChangeRecord(partition.topic_id, partition.partition, isr, leader_id, log_lost)
 
 
 def _remaining_isr(isr: tuple[int, ...], leaving: tuple[int, ...]) -> tuple[int, ...]:

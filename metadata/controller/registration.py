@@ -4,7 +4,7 @@ A process is known by its incarnation id, a registration by its broker epoch: th
 never be given twice. Whatever a new process of a known broker brings, it leaves every ISR that has another member: it
 starts fenced, and no fenced broker is in an ISR (I11). So a replica that lost its unsynced tail cannot count as in
 sync by being quick (Redpanda, "why fsync"; KIP-966). Where it is the last member it stays, because only it may hold the
-acked records; unless it comes with other disks, when it surely does not hold them and is refused.
+acked records. What it means that its log dirs are other ones is log_dirs.py's.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from typing import Final
 
 from metadata.controller.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext, changes_when_leaving
+from metadata.controller.log_dirs import changes_of_last_copies, check_replica_count, log_dirs_after
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
-from penstock.errors import DuplicateBrokerRegistrationError, InvalidRequestError, ResourceExhaustedError
+from penstock.errors import (
+    DuplicateBrokerRegistrationError,
+    InvalidRequestError,
+    ResourceExhaustedError,
+)
 
 MAX_TEXT_LENGTH: Final = 255
 """Of a host name (RFC 1035), and of the ids and the rack beside it."""
@@ -34,6 +39,7 @@ def register_broker(context: DecisionContext, request: RegisterBrokerRequest, no
     """Registers the process; `next_offset` is where the first record of the result will stand in the log."""
     context.check_cluster_id(request.cluster_id)
     _check_request(request)
+    check_replica_count(context, request)
     _check_log_dirs_are_its_own(context, request)
     existing = context.state.brokers.get(request.broker_id)
     if existing is None:
@@ -58,30 +64,27 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
             f"broker {request.broker_id} cannot join: {context.config.max_brokers} brokers are registered, the most"
             " that are allowed"
         )
-    return _result((), _record(request, next_offset))
+    return _result((), _record(request, request.log_dirs, next_offset))
 
 
 def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int) -> Result:
     """The same process asks again: its answer was lost, or its endpoint has changed. It keeps what it was granted."""
-    same = _record(
-        request, existing.broker_epoch, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
-    )
+    log_dirs = log_dirs_after(existing, request)
+    standing = {"fenced": existing.fenced, "in_controlled_shutdown": existing.in_controlled_shutdown}
+    same = _record(request, log_dirs, existing.broker_epoch, **standing)
     if same == existing.to_record():
         return ControllerResult((), RegisterBrokerResponse(existing.broker_epoch))
-    record = _record(
-        request, next_offset, fenced=existing.fenced, in_controlled_shutdown=existing.in_controlled_shutdown
-    )
-    return _result((), record)
+    return _result((), _record(request, log_dirs, next_offset, **standing))
 
 
 def _register_successor(
     context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int
 ) -> Result:
     """A new process of a known broker. Partitions change BEFORE the registration, so that I11 holds at every record."""
-    changes = changes_when_leaving(context, (request.broker_id,))
-    if request.log_dirs and existing.log_dirs and not set(request.log_dirs) & set(existing.log_dirs):
-        _check_not_the_last_copy(context, existing, request, changes)
-    return _result(changes, _record(request, next_offset + len(changes)))
+    log_dirs = log_dirs_after(existing, request)
+    leaving = changes_when_leaving(context, (request.broker_id,))
+    changes = changes_of_last_copies(context, existing, request, leaving)
+    return _result(changes, _record(request, log_dirs, next_offset + len(changes)))
 
 
 def _check_predecessor_is_gone(
@@ -101,24 +104,6 @@ def _check_predecessor_is_gone(
         )
 
 
-def _check_not_the_last_copy(
-    context: DecisionContext,
-    existing: BrokerRegistration,
-    request: RegisterBrokerRequest,
-    changes: Sequence[PartitionChangeRecord],
-) -> None:
-    saved = {(change.topic_id, change.partition) for change in changes if change.isr is not None}
-    partitions = context.state.partitions_with_isr_member(request.broker_id)
-    lost = [partition for partition in partitions if partition.key not in saved]
-    if lost:
-        topic = context.state.topics[lost[0].topic_id].name
-        raise InvalidRequestError(
-            f"broker {request.broker_id} comes back without any of its log dirs ({', '.join(existing.log_dirs)}), but"
-            f" is the last in-sync replica of {len(lost)} partitions, the first of them {topic}-{lost[0].partition}."
-            " Start it with its old log dirs, or delete those topics first"
-        )
-
-
 def _check_request(request: RegisterBrokerRequest) -> None:
     """The fields as such."""
     if not 0 <= request.broker_id <= _INT32_MAX:
@@ -134,7 +119,8 @@ def _check_request(request: RegisterBrokerRequest) -> None:
             raise InvalidRequestError(
                 f"broker {request.broker_id}: {what} must have from 1 to {MAX_TEXT_LENGTH} printable characters"
             )
-    if len(request.log_dirs) > MAX_LOG_DIRS or len(set(request.log_dirs)) < len(request.log_dirs):
+    too_many = max(len(request.log_dirs), len(request.lost_log_dirs), request.failed_log_dirs) > MAX_LOG_DIRS
+    if too_many or len(set(request.log_dirs)) < len(request.log_dirs) or request.failed_log_dirs < 0:
         raise InvalidRequestError(
             f"broker {request.broker_id} must have at most {MAX_LOG_DIRS} log dirs, each with an id of its own"
         )
@@ -166,7 +152,12 @@ def _check_log_dirs_are_its_own(context: DecisionContext, request: RegisterBroke
 
 
 def _record(
-    request: RegisterBrokerRequest, broker_epoch: int, *, fenced: bool = True, in_controlled_shutdown: bool = False
+    request: RegisterBrokerRequest,
+    log_dirs: tuple[str, ...],
+    broker_epoch: int,
+    *,
+    fenced: bool = True,
+    in_controlled_shutdown: bool = False,
 ) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
@@ -177,7 +168,7 @@ def _record(
         rack=request.rack,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
-        log_dirs=request.log_dirs,
+        log_dirs=log_dirs,
         inter_broker_host=request.inter_broker_host,
         inter_broker_port=request.inter_broker_port,
     )

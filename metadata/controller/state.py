@@ -177,7 +177,7 @@ class ControllerState:
     def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         if before.leader_id != after.leader_id and before.has_leader:
             self._lost_leadership_at[before.leader_id] = self._offset
-        if after.has_leader and after.leader_id not in before.isr:
+        if after.has_leader and (after.leader_id not in before.isr or before.log_lost):
             self.unclean_elections += 1
 
     def _unindex(self, partition: PartitionRegistration) -> None:

@@ -25,9 +25,19 @@ def format_node(
 
 
 @app.command()
-def start(config: ConfigFile) -> None:
+def start(
+    config: ConfigFile,
+    lost_log_dirs: Annotated[
+        str,
+        typer.Option(
+            metavar="ID,…",
+            help="Directory ids of log dirs that are gone for good, as the refusal of a start without them names them."
+            " Their replicas are fetched anew; partitions that had their only in-sync replica there stay offline.",
+        ),
+    ] = "",
+) -> None:
     """Run a node until SIGTERM or Ctrl-C."""
-    _become(node_command("start", "--config", config))
+    _become(node_command("start", "--config", config, *(["--lost-log-dirs", lost_log_dirs] if lost_log_dirs else [])))
 
 
 def _become(command: list[str]) -> None:

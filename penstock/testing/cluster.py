@@ -156,9 +156,10 @@ class Cluster:
         self._node(index).begin_stop()
         return self._node(index).wait_exit(timeout_s)
 
-    def start(self, index: int, *, wait: bool = True) -> None:
-        """Starts a node that was killed or stopped, on its old directory and ports."""
-        self._node(index).spawn()
+    def start(self, index: int, *options: str, wait: bool = True) -> None:
+        """Starts a node that was killed or stopped, on its old directory and ports; with more options of `node start`,
+        such as "--lost-log-dirs"."""
+        self._node(index).spawn(*options)
         if wait:
             self.wait_ready()
 

@@ -79,15 +79,15 @@ class NodeProcess:
         """Of the last process; None while it runs or when there was none. Negative: the signal that killed it."""
         return None if self._process is None else self._process.poll()
 
-    def spawn(self) -> None:
-        """Starts the process and returns at once; `wait_all_ready` waits."""
+    def spawn(self, *options: str) -> None:
+        """Starts the process, with more options of `node start`, and returns at once; `wait_all_ready` waits."""
         if self.is_running:
             raise NodeFailedError(f"{self.name} runs already; stop or kill it first")
         self._close_notifications()  # of a process that ended before it was ready
         self._notifications, address = _notification_socket()
         environ = {**os.environ, "NOTIFY_SOCKET": address, PARENT_VARIABLE: str(os.getpid())}
         environ.pop("WATCHDOG_USEC", None)  # meant for this process, if for anybody here
-        command = node_command("start", "--config", str(self.config_path), "--cluster-id", self._cluster_id)
+        command = node_command("start", "--config", str(self.config_path), "--cluster-id", self._cluster_id, *options)
         if not _spawner:
             _spawner.append(ThreadPoolExecutor(1, "penstock-spawner"))
         with self.log_path.open("ab") as log:

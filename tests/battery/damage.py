@@ -194,8 +194,8 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         manager = start(fs)
     except (MetaPropertiesError, KafkaStorageError, CorruptFileError):
         return Outcome.REFUSED
-    if manager.meta_properties[0].directory_id != of.directory_id:
-        raise Wrong(f"directory id {manager.meta_properties[0].directory_id}")
+    if next(iter(manager.meta_properties.values())).directory_id != of.directory_id:
+        raise Wrong(f"directory id {next(iter(manager.meta_properties.values())).directory_id}")
     if manager.previous_broker_epoch not in ({-1, BROKER_EPOCH} if of.clean else {-1}):
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}")
     outcomes = set()

@@ -157,7 +157,7 @@ def image(name: str, clean: bool) -> Image:
     points = _checkpointed(stopped, clean)
     logs = {log.topic_partition: _truth(manager, log, points) for log in manager.logs()}
     vote = quorum_state(fs).load() if name == "metadata" else None
-    directory_id = manager.meta_properties[0].directory_id
+    directory_id = next(iter(manager.meta_properties.values())).directory_id
     has_swap = any(path.endswith(SWAP_SUFFIX) for path in stopped.files())
     return Image(f"{name}, {'clean stop' if clean else 'crash'}", stopped, clean, logs, directory_id, has_swap, vote)
 

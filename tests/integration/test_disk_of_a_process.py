@@ -5,7 +5,7 @@
     a file edited under a running node      a flipped bit, and a cut
     the last log dir fails                  writes refused by prlimit (EFBIG): exit code and last words
     log dir read-only                       a tmpfs that is mounted so
-    a known dir gone                        at a start
+    a known dir gone, or replaced           at a start
     stray partition dirs                    set aside, reported, never deleted
 
 The other rows about directories are in test_startup_errors.py, the other ones about disks in test_disk_faults.py and
@@ -25,8 +25,11 @@ import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import CorruptMessageError, KafkaStorageError, PenstockError
+from penstock.node import EXIT_REFUSED
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster, NodeFailedError
+from storage.file_system import OsFileSystem
+from storage.meta_properties import format_directory, read_meta_properties
 from tests.integration.test_cluster import wait_until
 from tests.support import raw_broker
 from tests.support.small_disk import make_read_only, small_disk
@@ -182,6 +185,35 @@ def test_a_known_log_dir_that_is_gone_refuses_the_start_and_nothing_is_made_in_i
         aside.rename(second)
         cluster.start(0)
         assert read_all(cluster, "orders") == 3
+
+
+def test_a_replaced_log_dir_is_refused_until_given_up_and_then_never_leads_empty(tmp_path: Path) -> None:
+    with two_log_dirs(tmp_path) as (cluster, second):
+        lost = directory_id(second)
+        assert cluster.stop(0) == 0
+        aside = second.rename(tmp_path / "dead")
+        format_directory(OsFileSystem(), str(second), cluster.cluster_id, 0)
+        with pytest.raises(NodeFailedError, match=f"without log dir {lost}.*--lost-log-dirs {lost}.*{second}"):
+            cluster.start(0)
+        assert cluster.stop(0) == EXIT_REFUSED
+        for options in (("--lost-log-dirs", lost), ()):
+            cluster.start(0, *options)
+            assert read_all(cluster, "other") == 3 and not (second / "orders-0").exists()
+            with Admin(cluster.bootstrap) as admin:
+                (partition,) = admin.describe_topic("orders").partitions
+            assert (partition.leader_id, partition.isr) == (-1, (0,))
+            assert cluster.stop(0) == 0
+        between = directory_id(second)
+        shutil.rmtree(second)
+        aside.rename(second)
+        cluster.start(0, "--lost-log-dirs", between)
+        assert read_all(cluster, "orders") == 3
+
+
+def directory_id(log_dir: Path) -> str:
+    found = read_meta_properties(OsFileSystem(), str(log_dir))
+    assert found is not None
+    return found.directory_id
 
 
 def test_a_stray_partition_directory_is_set_aside_and_reported_and_kept(tmp_path: Path) -> None:

@@ -3,6 +3,10 @@
 The harness checks I10 and I11 and that both readers of a record agree; the walk adds I8 (the controller's state is the
 image of the log), I9 (a snapshot makes the same image), the rule of elections (no leader only if nobody may lead) and
 bounded answers: a decision raises nothing but errors of the wire table. Failovers of the controller come in between.
+
+Brokers have two disks each, and a disk may be replaced between two processes, with the operator's word or without. The
+walk knows which replicas went with a disk: none of them leads before it was in an ISR with somebody who had everything,
+but where the topic allows unclean elections.
 """
 
 from __future__ import annotations
@@ -15,14 +19,15 @@ import pytest
 
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
-from metadata.registrations import PartitionRegistration
-from metadata.requests import AlterPartitionData, IsrMember
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.requests import AlterPartitionData, HostedReplicas, IsrMember
 from penstock.errors import ApiError
 from tests.unit.metadata.harness import EPOCH, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 6)
 NAMES = ("a", "b", "c.d", "c_d")
 STEPS = 120
+DISKS = (0, 1)
 
 
 class Walk:
@@ -32,6 +37,10 @@ class Walk:
         self.rng = random.Random(seed)
         self.cluster = Cluster(seed=seed)
         self.outcomes: Counter[str] = Counter()
+        self.disks = {(broker_id, disk): 0 for broker_id in BROKERS for disk in DISKS}
+        """How often each was replaced."""
+        self.emptied: set[tuple[int, PartitionKey]] = set()
+        self.ever_unclean: set[str] = set()
         self.actions: tuple[tuple[int, Callable[[], object]], ...] = (
             (4, self.register),
             (10, self.heartbeat),
@@ -58,8 +67,42 @@ class Walk:
         broker_id = self.rng.choice(BROKERS)
         known = self.cluster.image.brokers.get(broker_id)
         previous = self.rng.choice([-1, 0, known.broker_epoch if known else 5])
-        dirs = self.rng.choice([(), (f"dir-{broker_id}",), (f"dir-{broker_id}-new",)])
-        self.cluster.register(broker_id, previous_broker_epoch=previous, rack=f"r{broker_id % 2}", log_dirs=dirs)
+        replaced = self.rng.choice([None, None, None, *DISKS])
+        dirs = {disk: self.directory_id(broker_id, disk) for disk in DISKS}
+        fields: dict[str, object] = {}
+        if replaced is not None and self.rng.random() < 0.5:
+            fields["lost_log_dirs"] = (dirs[replaced],)
+        if replaced is not None:
+            dirs[replaced] += "-new"
+        self.cluster.register(
+            broker_id,
+            previous_broker_epoch=previous,
+            rack=f"r{broker_id % 2}",
+            log_dirs=tuple(dirs.values()),
+            replicas=self.held(broker_id, without=replaced),
+            **fields,
+        )
+        if replaced is not None:
+            assert fields or known is None, (
+                "a broker came back without one of its log dirs, and nobody said that it is lost"
+            )
+            self.outcomes["disk replaced"] += 1
+            self.emptied |= {(broker_id, key) for key in self.replicas_of(broker_id) if disk_of(key) == replaced}
+            self.disks[broker_id, replaced] += 1
+
+    def directory_id(self, broker_id: int, disk: int) -> str:
+        return f"dir-{broker_id}-{disk}" + "-new" * self.disks[broker_id, disk]
+
+    def replicas_of(self, broker_id: int) -> list[PartitionKey]:
+        topics = self.cluster.image.topics_by_id.values()
+        return [p.key for topic in topics for p in topic.partitions.values() if broker_id in p.replicas]
+
+    def held(self, broker_id: int, without: int | None) -> tuple[HostedReplicas, ...]:
+        """What a broker finds on its disks; one of them may have been replaced."""
+        keys = [key for key in self.replicas_of(broker_id) if disk_of(key) != without]
+        return tuple(
+            HostedReplicas(key.topic_id, (key.partition,)) for key in keys if (broker_id, key) not in self.emptied
+        )
 
     def heartbeat(self) -> None:
         known = sorted(self.cluster.image.brokers)
@@ -109,6 +152,8 @@ class Walk:
         )
         requester = partition.leader_id if self.rng.random() < 0.9 else self.rng.choice(sorted(image.brokers))
         for result in self.cluster.alter(requester, data):
+            if result.error is None:
+                self.emptied -= {(member, partition.key) for member in chosen}
             self.outcomes["altered" if result.error is None else type(result.error).__name__] += 1
 
     def epoch_of(self, broker_id: int) -> int:
@@ -124,13 +169,22 @@ class Walk:
         assert statistics.partitions == len(partitions)
         assert statistics.leaderless_partitions == sum(not p.has_leader for p in partitions)
         for partition in partitions:
+            self.was_ever_unclean(partition)
             assert partition.has_leader or not self.somebody_may_lead(partition), f"nobody leads {partition}"
+            is_empty = (partition.leader_id, partition.key) in self.emptied
+            assert not is_empty or self.was_ever_unclean(partition), f"an emptied replica leads {partition}"
+
+    def was_ever_unclean(self, partition: PartitionRegistration) -> bool:
+        name = self.cluster.image.topics_by_id[partition.topic_id].name
+        if self.cluster.image.topic_config(name).get("unclean.leader.election.enable") == "true":
+            self.ever_unclean.add(partition.topic_id)
+        return partition.topic_id in self.ever_unclean
 
     def somebody_may_lead(self, partition: PartitionRegistration) -> bool:
         image = self.cluster.image
         name = image.topics_by_id[partition.topic_id].name
         unclean = image.topic_config(name).get("unclean.leader.election.enable") == "true"
-        candidates = partition.replicas if unclean else partition.isr
+        candidates = partition.replicas if unclean else () if partition.log_lost else partition.isr
         return any(image.brokers[candidate].is_active for candidate in candidates)
 
     def check_end(self) -> None:
@@ -143,6 +197,11 @@ class Walk:
             snapshot.replay(record)
         assert whole.apply(image.offset, EPOCH) == image
         assert snapshot.apply(image.offset, EPOCH) == image
+
+
+def disk_of(key: PartitionKey) -> int:
+    """On every broker the same one."""
+    return key.partition % len(DISKS)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -168,6 +227,8 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "delete",
         "fail_over",
         "DuplicateBrokerRegistrationError",
+        "InvalidRegistrationError",
+        "disk replaced",
         "FencedLeaderEpochError",
         "IneligibleReplicaError",
         "InvalidRequestError",

@@ -41,6 +41,8 @@ RECORDS: list[Record] = [
     PartitionRecord("id", 0, (1, 2, 3), (1, 2), 1, 7, 9),
     PartitionChangeRecord("id", 0, isr=(2,), leader_id=-1),
     PartitionChangeRecord("id", 0),
+    PartitionRecord("id", 0, (1, 2), (1,), -1, 7, 9, log_lost=True),
+    PartitionChangeRecord("id", 0, log_lost=False),
     RemoveTopicRecord("id"),
     ConfigRecord("topic", "orders", "retention.ms", "-1"),
     ConfigRecord("topic", "orders", "retention.ms"),
@@ -83,6 +85,20 @@ VERSION_0: list[tuple[bytes, Record]] = [
 def test_version_0_of_each_type_reads_as_ever_and_is_still_what_is_written(value: bytes, record: Record) -> None:
     assert decode_record(value) == record
     assert encode_record(record) == value
+
+
+def test_record_is_written_in_the_oldest_version_that_can_say_it() -> None:
+    def version(record: Record) -> object:
+        return json.loads(encode_record(record))["version"]
+
+    assert version(PartitionChangeRecord("id", 0, isr=(1,))) == 0
+    assert version(PartitionChangeRecord("id", 0, log_lost=True)) == 1
+
+
+def test_field_of_a_later_version_is_refused_in_a_record_of_an_earlier_one() -> None:
+    value = b'{"type":"PartitionChange","version":0,"topic_id":"id","partition":0,"log_lost":true}'
+    with pytest.raises(UnsupportedMetadataRecordError, match="log_lost"):
+        decode_record(value)
 
 
 def test_every_record_type_has_its_bytes_of_version_0_on_file() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,4 +246,104 @@ def test_the_only_replica_of_a_partition_costs_the_others_no_new_registration(tm
             damage(manager, partition)
             assert partition.offline is not None and lost == []
 
+    asyncio.run(scenario())
+
+
+# -- logs that are gone ------------------------------------------------------------------------------------------------
+
+ALONE = state(LEADER, LEADER_EPOCH + 2, 2, isr=(LEADER,))
+
+
+def loses_its_log(path: Path) -> None:
+    """A broker acks a record, stops in order, and then somebody removes the directory of the log."""
+
+    async def scenario() -> None:
+        async with leading_alone(path) as (_, partition, _):
+            partition.log.append_as_leader(batch(b"acked"), LEADER_EPOCH, 1_700_000_000_000)
+
+    asyncio.run(scenario())
+    shutil.rmtree(path / "data" / str(PARTITION))
+
+
+@asynccontextmanager
+async def started_again(path: Path) -> AsyncIterator[ReplicaManager]:
+    """The next process of the broker, registered."""
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), OsFileSystem(), ManualClock())
+    group_commit = GroupCommit(lambda log_dir, error: None)
+    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
+    registers_anew(manager)
+    yield manager
+    await group_commit.close()
+    log_manager.close(clean=True, broker_epoch=NEXT_EPOCH)
+
+
+def test_replica_whose_log_is_gone_does_not_lead_empty_after_any_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        caplog.clear()
+        async with started_again(tmp_path) as manager:
+            apply(manager, ALONE)
+            manager.revive_lost()
+            assert manager.find(PARTITION) is None and manager.hosts(PARTITION)
+            assert manager.statistics().offline == 1
+        said = [line for line in caplog.messages if "t-0 is gone" in line and "only in-sync replica" in line]
+        assert len(said) == 1 and "bring that directory back" in said[0]
+
+    loses_its_log(tmp_path)
+    asyncio.run(scenario())
+    asyncio.run(scenario())
+
+
+def test_replica_whose_log_is_gone_follows_with_a_new_one_where_another_leads(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started_again(tmp_path) as manager:
+            apply(manager, ALONE)
+            apply(manager, led_by_2(3))
+            assert manager.get(PARTITION).log.log_end_offset == 0 and not len(manager.lost)
+        async with started_again(tmp_path) as manager:
+            apply(manager, ALONE)
+            assert manager.get(PARTITION).leading is not None, "it has had a log of its own since"
+
+    loses_its_log(tmp_path)
+    asyncio.run(scenario())
+
+
+def test_log_that_was_never_made_may_be_made_by_the_last_isr_member(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, _, _):
+            other = TopicPartition("other", 0)
+            manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
+            assert manager.get(other).leading is not None
+
+    asyncio.run(scenario())
+
+
+def test_replica_that_the_metadata_calls_lost_gets_a_log_only_by_an_unclean_election(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = TopicPartition("other", 0)
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, _, _):
+            lost = replace(ALONE, leader_id=-1, log_lost=True)
+            manager.apply(other, "other-id", lost, SETTINGS, NOBODY)
+            assert manager.find(other) is None and manager.statistics().offline == 1
+            assert [line for line in caplog.messages if "--lost-log-dirs" in line and "unclean election" in line]
+            manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
+            assert manager.get(other).leading is not None
+
+    asyncio.run(scenario())
+
+
+def test_gone_log_of_a_deleted_topic_is_waited_for_no_longer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started_again(tmp_path) as manager:
+            apply(manager, ALONE)
+            manager.remove(PARTITION, TOPIC_ID)
+            assert not manager.hosts(PARTITION)
+            manager.apply(PARTITION, "made-anew", replace(ALONE, partition_epoch=0), SETTINGS, NOBODY)
+            assert manager.get(PARTITION).leading is not None
+
+    loses_its_log(tmp_path)
     asyncio.run(scenario())

@@ -160,27 +160,6 @@ def test_last_isr_member_stays_and_leads_again_when_it_is_back() -> None:
     assert (partition.leader_id, partition.leader_epoch) == (last, epoch + 1)
 
 
-def test_last_isr_member_without_its_old_disk_is_refused() -> None:
-    cluster = Cluster()
-    cluster.start(1, log_dirs=("old",))
-    cluster.create("t")
-    cluster.let_die(1)
-    error = raised_by(lambda: cluster.register(1, log_dirs=("new",)))
-    assert is_error(error, InvalidRequestError, "old", "1 partitions", "t-0", "delete those topics")
-    cluster.delete("t")
-    cluster.start(1, log_dirs=("new",))
-
-
-def test_new_disk_is_welcome_where_other_replicas_hold_the_data() -> None:
-    cluster = Cluster(brokers=1)
-    cluster.start(2, log_dirs=("old",))
-    cluster.create("t", replication_factor=2)
-    cluster.now_ms = SESSION_TIMEOUT_MS
-    cluster.heartbeat(1)
-    cluster.register(2, log_dirs=("new",))
-    assert cluster.partition("t").isr == (1,)
-
-
 def test_copied_log_dir_is_refused() -> None:
     cluster = Cluster()
     cluster.start(1, log_dirs=("a", "b"))
