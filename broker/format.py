@@ -29,11 +29,19 @@ def main(config_path: str, cluster_id: str) -> int:
 
 
 def format_if_empty(config_path: str, cluster_id: str) -> None:
-    """For a start that may be the first: formats when no dir is formatted yet, otherwise leaves all to the start."""
+    """For a start that may be the first: formats when no dir is formatted yet. Those that are must be of the cluster;
+    all else is left to the start."""
     config = load_config(config_path)
     fs = OsFileSystem()
-    if not any(_formatted(config, fs).values()):
+    formatted = [(path, found) for path, found in _formatted(config, fs).items() if found is not None]
+    if not formatted:
         format_node(config, cluster_id, fs)
+    for directory, properties in formatted:
+        if properties.cluster_id != cluster_id:
+            raise MetaPropertiesError(
+                f"{directory} is formatted for cluster {properties.cluster_id}, but this start is for {cluster_id}:"
+                " leave --cluster-id out, or give a directory of that cluster"
+            )
 
 
 def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[list[str], str]:

@@ -13,6 +13,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 from broker.broker_parts import BrokerParts
+from broker.cluster_guard import ClusterGuard
 from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.controller_driver import ControllerDriver
@@ -105,7 +106,7 @@ class Node:
             ),
             raft_log,
             quorum_state,
-            self._peers,
+            ClusterGuard(self._peers, config.node_id, self.cluster_id, config.voters, self._on_fatal),
             self._clock,
             random.Random(),
             self._executor,

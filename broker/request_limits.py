@@ -71,7 +71,11 @@ API_LIMITS: dict[str, ApiLimits] = {
     "BeginQuorumEpoch": ApiLimits(4 * KIB),
     "EndQuorumEpoch": ApiLimits(4 * KIB, {"preferred_successors": 100}, "a quorum has at most 9 voters"),
     "FetchMetadata": ApiLimits(4 * KIB),
-    "RegisterBroker": ApiLimits(256 * KIB, {"log_dirs": 1_000}),
+    "RegisterBroker": ApiLimits(
+        8 * MIB,
+        {"log_dirs": 1_000, "lost_log_dirs": 1_000, "replicas": 200_000, "replicas.partitions": 200_000},
+        "a broker that starts names every replica that its log dirs hold",
+    ),
     "BrokerHeartbeat": ApiLimits(4 * KIB),
     "AlterPartition": ApiLimits(
         4 * MIB, {"partitions": PARTITIONS_MAX, "partitions.new_isr": 200_000}, "a broker sends 1,000 at a time"

@@ -150,6 +150,15 @@ def test_another_nodes_directory_is_refused(node: Layout) -> None:
     assert_refused(node, "node.id")
 
 
+def test_start_for_another_cluster_than_the_directories_are_of_is_refused(node: Layout) -> None:
+    format_node(node)
+    assert_refused(
+        node,
+        "is formatted for cluster cluster-of-the-tests, but this start is for another-cluster",
+        *("start", "--config", str(node.config_path(0)), "--cluster-id", "another-cluster"),
+    )
+
+
 def test_directories_of_two_clusters_are_refused(node: Layout) -> None:
     format_node(node)
     one, two = node.data_directory(0), node.directory / "two"
@@ -187,6 +196,23 @@ def running(node: Layout) -> Iterator[Layout]:
         yield node
     finally:
         process.kill()
+
+
+def test_node_that_is_pointed_at_another_cluster_ends_with_one_line(running: Layout) -> None:
+    stranger = Layout(running.directory / "stranger", "another-cluster", free_ports(1))
+    stranger.directory.mkdir()
+    its_own = {
+        "node.id": 7,
+        "process.roles": ["broker"],
+        "listeners": [f"BROKER://127.0.0.1:{stranger.ports[0].broker}"],
+    }
+    voters = running.node_config(0)["controller.quorum.voters"]
+    stranger.write([{**its_own, "controller.quorum.voters": voters}])
+    format_node(stranger)
+    code, lines = run("start", "--config", str(stranger.config_path(0)))
+    assert code == EXIT_REFUSED and not [line for line in lines if "Traceback" in line]
+    assert lines[-1].startswith("penstock: ") and "controller.quorum.voters" in lines[-1]
+    assert "are of cluster another-cluster" in lines[-1] and f"this is cluster {running.cluster_id}" in lines[-1]
 
 
 def test_a_directory_in_use_is_refused(running: Layout) -> None:

@@ -20,6 +20,7 @@ from metadata.requests import (
     RegisterBrokerResponse,
 )
 from penstock.errors import ApiError, RequestTimedOutError
+from tests.support.virtual_time import run_virtual
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster
 
 
@@ -137,7 +138,7 @@ class RealController(ControllerChannel):
 
 
 def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tuple[RealController, BrokerLifecycle]:
-    """A broker in service, in whose name a stranger speaks to the controller; how it stands a hundred turns later."""
+    """A broker in service, in whose name a stranger speaks to the controller; how it stands a second later."""
 
     async def main() -> tuple[RealController, BrokerLifecycle]:
         controller = RealController()
@@ -155,13 +156,11 @@ def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tupl
         if stops:
             await lifecycle.controlled_shutdown()
         forge(controller.cluster)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(1)  # of virtual time: a thousand heartbeats
         await lifecycle.stop()
         return controller, lifecycle
 
-    return asyncio.run(main())
+    return run_virtual(main())
 
 
 @pytest.mark.parametrize(
