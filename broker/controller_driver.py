@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from broker.leader_change_log import say_leader_changes
 from broker.metadata_loader import MetadataLoader
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller
@@ -61,6 +62,8 @@ class ControllerDriver:
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._last_proposal: asyncio.Future[int] | None = None
+        self.unclean_elections = 0
+        """By this node as the active controller, since its start."""
 
     @property
     def is_active(self) -> bool:
@@ -139,11 +142,14 @@ class ControllerDriver:
             self._on_fatal(error)  # proposed, but the state does not have it: nothing may be decided on that
             raise
         self._last_proposal = committed
+        changes = controller.take_leader_changes()
         last_offset = await asyncio.shield(committed)
         if last_offset != base_offset + len(result.records) - 1:
             violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
             self._on_fatal(violation)
             raise violation
+        self.unclean_elections += sum(change.is_unclean for change in changes)
+        say_leader_changes(changes, controller.is_active)
         return last_offset
 
     # -- time --------------------------------------------------------------------------------------------------------

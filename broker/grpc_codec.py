@@ -350,6 +350,7 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
                 partition_epoch=p.partition_epoch,
                 replicas=p.replicas,
                 isr=p.isr,
+                error=error_to_pb(p.error) if p.error is not None else None,
             )
             for p in topic.partitions
         ],

@@ -5,12 +5,15 @@ Reads `statistics()` only; what a part does not have on this node (a controller 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.door_readings import door_readings
 from broker.metrics import Reading
 from broker.storage_readings import storage_readings
+from metadata.image import MetadataImage
+from metadata.offline import OfflineReason, offline_reason
 
 if TYPE_CHECKING:
     from broker.node import Node
@@ -49,12 +52,31 @@ def _quorum(node: Node) -> Iterator[Reading]:
     )
     fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
     yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
-    leaderless = sum(
-        not partition.has_leader
-        for topic in node.loader.image.topics_by_id.values()
+    yield from _offline_partitions(node.loader.image)
+    if node.controller is not None:
+        yield Reading(
+            "penstock_unclean_leader_elections",
+            "Leaders that this node elected from outside the ISR: acked records may be lost.",
+            node.controller.unclean_elections,
+            True,
+        )
+
+
+def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
+    reasons = Counter(
+        offline_reason(partition, image.is_active)
+        for topic in image.topics_by_id.values()
         for partition in topic.partitions.values()
+        if not partition.has_leader
     )
-    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", leaderless)
+    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", reasons.total())
+    for reason in OfflineReason:
+        yield Reading(
+            "penstock_leaderless_partitions",
+            "Partitions of the cluster without a leader, by the reason.",
+            reasons[reason],
+            labels=(("reason", reason.value),),
+        )
 
 
 def _request_path(node: Node) -> Iterator[Reading]:

@@ -179,6 +179,7 @@ class PartitionView:
     partition_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    error: ApiError | None = None  # without a leader: why, and what can be done
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,11 @@ class MetadataImage:
         """What the topic overrides, as text; `topic_config.effective_topic_config` gives the typed whole."""
         return self.configs.get(ConfigResource(TOPIC_RESOURCE, name), _EMPTY_CONFIG)
 
+    def is_active(self, broker_id: int) -> bool:
+        """Whether the broker is registered, and neither fenced nor shutting down."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
     def active_brokers(self) -> list[BrokerRegistration]:
         """The brokers that are neither fenced nor shutting down, by id."""
         return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if self.brokers[broker_id].is_active]

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from broker.network.request_channel import Request
 from broker.requests import MetadataRequest, MetadataResponse, NodeView, PartitionView, TopicView
 from metadata.image import MetadataImage, TopicImage
-from metadata.registrations import BrokerRegistration
-from penstock.errors import InvalidTopicError, UnknownTopicOrPartitionError
+from metadata.offline import offline_reason, offline_text
+from metadata.registrations import BrokerRegistration, PartitionRegistration
+from penstock.errors import InvalidTopicError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 
 
 class MetadataApi:
@@ -46,10 +47,15 @@ def node_view(broker: BrokerRegistration) -> NodeView:
 
 def topic_view(image: MetadataImage, topic: TopicImage) -> TopicView:
     partitions = tuple(
-        PartitionView(number, p.leader_id, p.leader_epoch, p.partition_epoch, p.replicas, p.isr)
+        PartitionView(number, p.leader_id, p.leader_epoch, p.partition_epoch, p.replicas, p.isr, _why_offline(image, p))
         for number, p in sorted(topic.partitions.items())
     )
     return TopicView(topic.name, topic.topic_id, None, partitions, image.topic_config(topic.name))
+
+
+def _why_offline(image: MetadataImage, partition: PartitionRegistration) -> LeaderNotAvailableError | None:
+    reason = offline_reason(partition, image.is_active)
+    return None if reason is None else LeaderNotAvailableError(offline_text(partition, reason))
 
 
 def _named(image: MetadataImage, name: str) -> TopicView:

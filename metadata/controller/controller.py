@@ -17,7 +17,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.controller.sessions import BrokerSessions
-from metadata.controller.state import ControllerState
+from metadata.controller.state import ControllerState, LeaderChange
 from metadata.image import MetadataImage
 from metadata.records import Record
 from metadata.requests import (
@@ -68,6 +68,15 @@ class Controller:
     def replay(self, record: Record, offset: int) -> None:
         """Takes one record of a result into the state; `offset` is its place in the metadata log."""
         self._state.replay(record, offset)
+
+    def take_leader_changes(self) -> list[LeaderChange]:
+        """Those of the records that were replayed since the last call."""
+        taken, self._state.leader_changes = self._state.leader_changes, []
+        return taken
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether replicas of this broker may join an ISR or be elected."""
+        return self._state.is_active(broker_id)
 
     def register_broker(
         self, request: RegisterBrokerRequest, now_ms: int, next_offset: int

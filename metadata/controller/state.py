@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from metadata.controller.topic_names import collision_key
 from metadata.image import MetadataImage, TopicImage, image_records
@@ -16,6 +17,19 @@ from metadata.records import TOPIC_RESOURCE, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, ConfigResource, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from penstock.errors import InvariantViolation
+
+
+class LeaderChange(NamedTuple):
+    """A partition got another leader, or none."""
+
+    topic: str
+    before: PartitionRegistration
+    after: PartitionRegistration
+
+    @property
+    def is_unclean(self) -> bool:
+        """The leader was not in sync, or its log is lost: acked records may be lost."""
+        return self.after.has_leader and (self.after.leader_id not in self.before.isr or self.before.log_lost)
 
 
 @dataclass(slots=True)
@@ -40,6 +54,8 @@ class ControllerState:
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.partition_count = 0
         self.unclean_elections = 0
+        self.leader_changes: list[LeaderChange] = []
+        """Since somebody took them."""
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
@@ -177,8 +193,10 @@ class ControllerState:
     def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         if before.leader_id != after.leader_id and before.has_leader:
             self._lost_leadership_at[before.leader_id] = self._offset
-        if after.has_leader and (after.leader_id not in before.isr or before.log_lost):
-            self.unclean_elections += 1
+        if before.leader_id != after.leader_id:
+            change = LeaderChange(self.topics[after.topic_id].name, before, after)
+            self.leader_changes.append(change)
+            self.unclean_elections += change.is_unclean
 
     def _unindex(self, partition: PartitionRegistration) -> None:
         for member in partition.isr:

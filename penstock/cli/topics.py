@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
-from penstock.cli.output import print_fields, print_json, print_table
+from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.cli.records import delete_records, offsets
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def describe(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json:
         for p in topic.partitions
     ]
     print_table(["partition", "leader", "epoch", "replicas", "isr"], rows)
+    for partition in topic.partitions:
+        if partition.error is not None:
+            note(f"partition {partition.partition}: {partition.error}")
 
 
 @app.command()
@@ -118,6 +121,7 @@ def _topic_json(topic: TopicDescription) -> dict[str, Any]:
                 "leader_epoch": p.leader_epoch,
                 "replicas": list(p.replicas),
                 "isr": list(p.isr),
+                "error": None if p.error is None else str(p.error),
             }
             for p in topic.partitions
         ],

@@ -40,6 +40,8 @@ class PartitionInfo:
     partition_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    error: ApiError | None = None
+    """Without a leader: why, and what can be done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,15 @@ def _broker(node: common_pb2.Node) -> BrokerInfo:
 
 def _topic(topic: pb.TopicMetadata) -> TopicInfo:
     partitions = tuple(
-        PartitionInfo(p.partition, p.leader_id, p.leader_epoch, p.partition_epoch, tuple(p.replicas), tuple(p.isr))
+        PartitionInfo(
+            p.partition,
+            p.leader_id,
+            p.leader_epoch,
+            p.partition_epoch,
+            tuple(p.replicas),
+            tuple(p.isr),
+            decode_error(p.error),
+        )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )
     return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), decode_error(topic.error))

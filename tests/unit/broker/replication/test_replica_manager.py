@@ -300,10 +300,10 @@ def test_replica_whose_log_is_gone_follows_with_a_new_one_where_another_leads(tm
         async with started_again(tmp_path) as manager:
             apply(manager, ALONE)
             apply(manager, led_by_2(3))
-            assert manager.get(PARTITION).log.log_end_offset == 0 and not len(manager.lost)
+            assert manager.get(PARTITION, TOPIC_ID).log.log_end_offset == 0 and not len(manager.lost)
         async with started_again(tmp_path) as manager:
             apply(manager, ALONE)
-            assert manager.get(PARTITION).leading is not None, "it has had a log of its own since"
+            assert manager.get(PARTITION, TOPIC_ID).leading is not None, "it has had a log of its own since"
 
     loses_its_log(tmp_path)
     asyncio.run(scenario())
@@ -314,7 +314,7 @@ def test_log_that_was_never_made_may_be_made_by_the_last_isr_member(tmp_path: Pa
         async with leading_alone(tmp_path) as (manager, _, _):
             other = TopicPartition("other", 0)
             manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
-            assert manager.get(other).leading is not None
+            assert manager.get(other, "other-id").leading is not None
 
     asyncio.run(scenario())
 
@@ -331,7 +331,7 @@ def test_replica_that_the_metadata_calls_lost_gets_a_log_only_by_an_unclean_elec
             assert manager.find(other) is None and manager.statistics().offline == 1
             assert [line for line in caplog.messages if "--lost-log-dirs" in line and "unclean election" in line]
             manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
-            assert manager.get(other).leading is not None
+            assert manager.get(other, "other-id").leading is not None
 
     asyncio.run(scenario())
 
@@ -343,7 +343,7 @@ def test_gone_log_of_a_deleted_topic_is_waited_for_no_longer(tmp_path: Path) -> 
             manager.remove(PARTITION, TOPIC_ID)
             assert not manager.hosts(PARTITION)
             manager.apply(PARTITION, "made-anew", replace(ALONE, partition_epoch=0), SETTINGS, NOBODY)
-            assert manager.get(PARTITION).leading is not None
+            assert manager.get(PARTITION, "made-anew").leading is not None
 
     loses_its_log(tmp_path)
     asyncio.run(scenario())

@@ -1,0 +1,97 @@
+"""A partition without a leader says why and what can be done, in the log, in the metadata answer, and by a label."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from broker.apis.metadata import MetadataApi
+from broker.grpc_codec import metadata_to_pb
+from broker.leader_change_log import NAMED_MAX, say_leader_changes
+from broker.network.request_channel import Request
+from broker.requests import MetadataRequest, MetadataResponse
+from metadata.offline import OfflineReason, offline_reason
+from metadata.requests import HostedReplicas
+from penstock.client.wire import decode_metadata
+from penstock.errors import LeaderNotAvailableError
+from tests.unit.metadata.harness import Cluster
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def alone(partitions: int = 1) -> Cluster:
+    """Broker 1 with one log dir leads every partition of a topic with one replica."""
+    cluster = Cluster()
+    cluster.start(1, log_dirs=("a",))
+    cluster.create("t", partitions=partitions)
+    cluster.controller.take_leader_changes()
+    return cluster
+
+
+def said(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    say_leader_changes(cluster.controller.take_leader_changes(), cluster.controller.is_active)
+    return caplog.messages
+
+
+def reason(cluster: Cluster) -> OfflineReason | None:
+    return offline_reason(cluster.partition("t"), cluster.image.is_active)
+
+
+def loses_its_log(cluster: Cluster) -> None:
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=("new",), lost_log_dirs=("a",), replicas=(HostedReplicas("other", (0,)),))
+
+
+def test_partition_whose_broker_is_down_names_the_broker_to_start(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = alone()
+    assert reason(cluster) is None
+    cluster.let_die(1)
+    assert reason(cluster) is OfflineReason.ISR_OUT_OF_SERVICE
+    (line,) = said(cluster, caplog)
+    assert "t-0 has no leader: no broker with an in-sync replica (1) is in service. Start one" in line
+    cluster.start(1, log_dirs=("a",))
+    assert reason(cluster) is None and said(cluster, caplog) == []
+
+
+def test_partition_whose_log_is_lost_says_what_can_be_done(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = alone()
+    loses_its_log(cluster)
+    assert reason(cluster) is OfflineReason.LOG_LOST
+    for remedy in ("Start that broker with that log dir", "unclean.leader.election.enable=true", "delete the topic"):
+        assert remedy in str(metadata_answer(cluster).topics[0].partitions[0].error)
+
+
+def test_unclean_election_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = alone()
+    loses_its_log(cluster)
+    said(cluster, caplog)
+    cluster.configure("t", {"unclean.leader.election.enable": "true"})
+    (line,) = said(cluster, caplog)
+    assert line.startswith("unclean election: t-0 is led by broker 1") and caplog.records[0].levelname == "ERROR"
+
+
+def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = alone(partitions=NAMED_MAX + 7)
+    cluster.let_die(1)
+    lines = said(cluster, caplog)
+    assert len(lines) == NAMED_MAX + 1 and lines[-1] == "and 7 more partitions without a leader"
+
+
+def metadata_answer(cluster: Cluster) -> Any:
+    """As a client reads it."""
+    request = Request("Metadata", body := MetadataRequest(None), Sink(), "test")
+    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1).handle(request, body)
+    return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response)))
+
+
+def test_metadata_answer_carries_the_reason_to_the_client() -> None:
+    cluster = alone()
+    assert metadata_answer(cluster).topics[0].partitions[0].error is None
+    cluster.let_die(1)
+    error = metadata_answer(cluster).topics[0].partitions[0].error
+    assert isinstance(error, LeaderNotAvailableError) and "Start one of them" in str(error)
