@@ -43,6 +43,19 @@ def test_a_run_cleans_until_nothing_is_left_to_clean(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_nothing_above_the_high_watermark_is_cleaned(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, COMPACT) as made:
+            made.write(5, keys=2)
+            made.partition.min_insync_replicas = 2  # this broker is alone: what follows is not committed
+            made.write(6, keys=2)
+            assert made.partition.high_watermark == 5
+            await made.cleaner.run()
+            assert offsets(made) == [2, 3, 4, 5, 6, 7, 8, 9, 10]  # segments of two: 0 and 1 have newer values below 5
+
+    asyncio.run(scenario())
+
+
 def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with stage(tmp_path, LogConfig(segment_bytes=1_000)) as made:
