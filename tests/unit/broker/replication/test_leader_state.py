@@ -63,6 +63,15 @@ def test_the_high_watermark_stands_still_below_min_isr() -> None:
     assert state.committed_offset(10, min_insync_replicas=2) is None
 
 
+def test_a_member_that_is_only_proposed_does_not_lift_the_isr_to_min_isr() -> None:
+    state = leader(isr=(1,))
+    state.note_fetch(2, 100, 10, 10, now_ms=1)
+    assert state.propose_expand(2, high_watermark=10, own_epoch=50, eligible=True) is not None
+    assert state.committed_offset(10, min_insync_replicas=2) is None
+    state.commit_isr((1, 2), 8)
+    assert state.committed_offset(10, min_insync_replicas=2) == 10
+
+
 def test_a_follower_that_had_everything_gets_the_whole_lag_time_after_the_next_append() -> None:
     state = leader()
     for follower in (2, 3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,27 @@ class Proposals:
 
     def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
         self.asked.append(proposed.ids)
+
+
+class Fetchers:
+    """Remembers how much of the log was flushed when fetching began; the first fetch acknowledges all of it."""
+
+    def __init__(self) -> None:
+        self.began_at: list[tuple[int, int]] = []
+        self.began = asyncio.Event()
+
+    def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
+        self.began_at.append((partition.log.flushed_offset, partition.log.log_end_offset))
+        self.began.set()
+
+    def follows(self, partition: TopicPartition, leader_id: int) -> bool:
+        return bool(self.began_at)
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """There is nothing to stop."""
+
+    def bytes_in(self) -> int:
+        return 0
 
 
 @asynccontextmanager
@@ -93,6 +114,20 @@ def test_a_follower_of_an_earlier_registration_does_not_join(tmp_path: Path) -> 
             fetches_everything(partition, 2)
             manager.brokers_changed({**EPOCHS, 2: 200}, frozenset({1, 2}))
             assert proposals.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            fetchers = Fetchers()
+            manager.fetchers = fetchers  # type: ignore[assignment]
+            partition.append_as_leader(batch(b"not flushed"), 1, 1, 1_700_000_000_000)
+            assert partition.log.flushed_offset == 0
+            manager.apply(PARTITION, TOPIC_ID, state(2, LEADER_EPOCH + 1, 1, isr=(1, 2)), SETTINGS, NOBODY)
+            await asyncio.wait_for(fetchers.began.wait(), 10)
+            assert fetchers.began_at == [(1, 1)]
 
     asyncio.run(scenario())
 

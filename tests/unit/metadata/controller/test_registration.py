@@ -122,6 +122,15 @@ def test_clean_marker_of_the_stored_epoch_proves_that_the_predecessor_ended() ->
     assert cluster.controller.statistics().unclean_registrations == 0
 
 
+@pytest.mark.parametrize("step", [1, 1_000])
+def test_clean_marker_of_another_epoch_does_not_evict_a_live_broker(step: int) -> None:
+    cluster = Cluster(brokers=1)
+    stored = cluster.image.brokers[1].broker_epoch
+    error = raised_by(lambda: cluster.register(1, previous_broker_epoch=stored + step))
+    assert is_error(error, DuplicateBrokerRegistrationError, "host-1:9192")
+    assert cluster.image.brokers[1].broker_epoch == stored
+
+
 def test_broker_that_was_let_go_may_come_back_at_once() -> None:
     cluster = Cluster(brokers=1)
     assert cluster.heartbeat(1, stop=True).should_shut_down
