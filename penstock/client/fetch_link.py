@@ -119,6 +119,7 @@ class FetchLink:
             self._failures = 0
             self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
             self._owner.on_answer(answer)
+            del answer  # its megabytes are freed before the next ones come
 
     async def _exchange(self, stream: FetchStream, call: FetchCall) -> FetchAnswer:
         """The answer; a broker that is silent for too long is treated as gone."""

@@ -97,6 +97,8 @@ class Fetcher:
         self._do(effects)
         errors = [(TopicPartition(r.topic, r.partition), r.error) for r in answer.results if r.error is not None]
         followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
+        if not all(followed):  # a hint that tells nothing new, or speaks of a deleted topic
+            self._cluster.refresh_soon()
         if errors:
             self.last_error = errors[-1][1]
         if any(followed):

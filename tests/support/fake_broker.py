@@ -2,8 +2,8 @@
 
 Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
 `fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once), `silence` lets a node
-swallow requests, `break_streams` ends its open streams, `move_leader` moves a partition, `truncate` loses records. It
-checks nothing that a real broker checks.
+swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition, `truncate`
+loses records. It checks nothing that a real broker checks.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ class FakeCluster:
         self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._delete_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._silent: set[int] = set()
+        self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
         self._contexts: dict[int, set[Any]] = defaultdict(set)
         self._servers: dict[int, Any] = {}
         self._loop = uvloop.new_event_loop()
@@ -197,6 +198,11 @@ class FakeCluster:
                 task.cancel()
 
         self.run(break_all())
+
+    def end_streams(self, node_id: int) -> None:
+        """Every open fetch stream of the node ends in order, without an answer to its request, as when a node stops."""
+        self.ended[node_id] += 1
+        self._loop.call_soon_threadsafe(self.grow)
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
         """A new leader in a new epoch."""
@@ -353,6 +359,7 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
 
     async def _fetch(self, requests: Any) -> AsyncIterator[Any]:
         session: dict[TopicPartition, pb.FetchPartition] = {}
+        ended = self._cluster.ended[self._node_id]
         async for request in requests:
             if self._cluster.keep_requests:
                 self._cluster.fetches.append((self._node_id, request))
@@ -363,6 +370,8 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
             loop = asyncio.get_running_loop()
             until = loop.time() + request.max_wait_ms / 1000
             while True:
+                if self._cluster.ended[self._node_id] != ended:
+                    return
                 results = [r for tp, part in session.items() if (r := self._read(tp, part, request)) is not None]
                 left = until - loop.time()
                 if results or left <= 0:

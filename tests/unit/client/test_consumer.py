@@ -11,6 +11,7 @@ from penstock.errors import (
     ClientClosedError,
     LogTruncationError,
     OffsetOutOfRangeError,
+    TopicRecreatedError,
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
 )
@@ -315,6 +316,69 @@ def test_a_topic_deleted_under_its_reader_is_told(cluster: FakeCluster, monkeypa
         cluster.grow()
         with pytest.raises(UnknownTopicOrPartitionError, match="was the topic deleted"):
             read(consumer, 1)
+
+
+def made_anew(cluster: FakeCluster, count: int) -> None:
+    """The topic is deleted and created again, and has records at once."""
+    cluster.delete_topic("t")
+    cluster.create_topic("t", 2)
+    fill(cluster, 0, count)
+    cluster.grow()
+
+
+def test_a_topic_made_anew_is_read_from_where_the_policy_says(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 20)
+    with Consumer(cluster.bootstrap, auto_offset_reset="earliest", retry_backoff_ms=1) as consumer:
+        consumer.assign([T0])
+        read(consumer, 20)
+        made_anew(cluster, 50)  # offset 20 exists in the new topic, too
+        assert [record.offset for record in read(consumer, 50)] == list(range(50))
+        assert consumer.statistics().fetch.resets == 1
+
+
+def test_without_a_policy_a_topic_made_anew_is_an_error_until_a_seek(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 20)
+    with Consumer(cluster.bootstrap, auto_offset_reset="none", retry_backoff_ms=1) as consumer:
+        consumer.assign([T0])
+        consumer.seek(T0, 0)
+        read(consumer, 20)
+        made_anew(cluster, 50)
+        with pytest.raises(TopicRecreatedError, match="its id is id-2-of-t, not id-1-of-t"):
+            read(consumer, 1)
+        assert consumer.position(T0) == 20
+        consumer.seek(T0, 7)
+        assert read(consumer, 1)[0].offset == 7
+
+
+def test_a_raw_range_reads_no_other_topic_of_that_name(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 50)
+    found: list[int] = []
+    with Consumer(cluster.bootstrap, max_partition_fetch_bytes=1, retry_backoff_ms=1) as consumer:
+        with pytest.raises(TopicRecreatedError):
+            for buffer in consumer.fetch_raw("t", 0, 0, 1_000):
+                found.append(buffer.next_offset)
+                if buffer.next_offset == 50:
+                    made_anew(cluster, 200)
+        assert found == [10, 20, 30, 40, 50]
+        with pytest.raises(TopicRecreatedError):
+            list(consumer.fetch_raw("t", 0, 0, 10, "id-1-of-t"))
+        assert [buffer.next_offset for buffer in consumer.fetch_raw("t", 0, 0, 10, "id-2-of-t")] == [10]
+
+
+def test_a_stream_that_ends_in_order_is_as_ordinary_as_one_that_breaks(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 100)
+    options = {"max_partition_fetch_bytes": 1, "retry_backoff_ms": 1}
+    with Consumer(cluster.bootstrap, auto_offset_reset="earliest", **options) as consumer:
+        consumer.assign([T0])
+        found: list[int] = []
+        for buffer in consumer.fetch_raw("t", 0, 0, 100):
+            found += [r.offset for r in read_records(buffer.records, from_offset=buffer.from_offset)]
+            cluster.end_streams(1)
+        polled = [record.offset for record in read(consumer, 1, max_records=10)]
+        while len(polled) < 100:
+            cluster.end_streams(1)
+            polled += [record.offset for record in read(consumer, 1, max_records=10)]
+    assert found == polled == list(range(100))
 
 
 def test_a_closed_consumer_says_so(cluster: FakeCluster) -> None:
