@@ -170,7 +170,7 @@ REQUESTS = (
 )
 
 TOPICS = (
-    _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 100_000),
+    _int("num.partitions", 1, "Partitions of a topic that is created without a number.", 1, 10_000),
     _int("default.replication.factor", 1, "Replicas of a topic that is created without a number.", 1, 32_767),
     _int("min.insync.replicas", 1, "Replicas that must be in sync for a write with acks=all.", 1, 32_767),
     _bytes("message.max.bytes", 1_048_588, "Largest record batch.", 0),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from broker.metadata_log import METADATA_BATCH_BYTES_MAX
+from metadata.codec import encode_record
 from metadata.controller.config import ControllerConfig
-from metadata.requests import NewTopic, ReplicaAssignment
+from metadata.requests import CreateTopicsRequest, NewTopic, ReplicaAssignment
+from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -120,6 +123,17 @@ def test_request_that_needs_too_many_records_makes_what_fits() -> None:
     results = cluster.create_all(NewTopic("a", 4, 1), NewTopic("b", 4, 1))
     assert results[0].error is None
     assert is_error(results[1].error, PolicyViolationError, "10 records", "6")
+
+
+def test_largest_topic_can_be_made_with_any_of_its_configs() -> None:
+    cluster = Cluster(brokers=3)
+    largest = cluster.config.max_partitions_per_topic
+    request = CreateTopicsRequest((NewTopic("t", largest, 3, {"retention.ms": "1", "min.insync.replicas": "2"}),))
+    result = cluster.controller.create_topics(request, 0)
+    assert result.response.topics[0].error is None
+    assert len(result.records) == 1 + 2 + largest
+    assert 1 + len(TOPIC_CONFIGS) + largest <= cluster.config.max_records_per_decision
+    assert sum(map(len, map(encode_record, result.records))) < METADATA_BATCH_BYTES_MAX / 4
 
 
 @pytest.mark.parametrize("factor", [0, -2, 3, 10**9])
