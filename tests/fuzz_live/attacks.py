@@ -296,7 +296,7 @@ def _draw_call(stage: Stage) -> Call:
 
 
 def _port(stage: Stage, method: Method) -> int:
-    return stage.source.choice(stage.brokers if method.service == "Broker" else stage.others)
+    return stage.source.choice(stage.others if method.is_between_nodes else stage.brokers)
 
 
 def _repeated_fields(method: Method) -> list[int]:

@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from penstock.record.builder import build_batch
-from tests.fuzz_live.surface import NODE_SERVICES, Method
+from tests.fuzz_live.surface import Method
 from tests.support.mutation import mutated
 
 HONEST_TOPIC = "honest"
@@ -89,9 +89,7 @@ def draw_batch(source: Random) -> bytes:
 
 def tamed(message: Message, method: Method) -> None:
     """Changes what would be an order that the cluster has to obey, or a forgery that it cannot tell from a node."""
-    if method.service in NODE_SERVICES:
-        _break_identity(message)
-    if method.name == "Fetch" and getattr(message, "replica_id", -1) >= 0:
+    if method.is_between_nodes or getattr(message, "replica_id", -1) >= 0:
         _break_identity(message)
     if method.name not in READS:
         _spare_the_honest(message)

@@ -12,8 +12,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 import penstock.pb
 
-NODE_SERVICES = ("Controller", "Quorum")
-"""What nodes ask of each other. A stranger's forgery that is right in every part is beyond what can be refused."""
+CLIENT_SERVICE = "Broker"
+"""Every other service is between nodes, where a forgery that is right in every part cannot be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,10 @@ class Method:
     response: Descriptor
     takes_stream: bool
     gives_stream: bool
+
+    @property
+    def is_between_nodes(self) -> bool:
+        return self.service != CLIENT_SERVICE
 
     def new_request(self) -> Message:
         """An empty one."""

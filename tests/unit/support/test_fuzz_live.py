@@ -15,7 +15,7 @@ from tests.fuzz_live import attacks
 from tests.fuzz_live.attacks import ATTACKS, Stage, draw_attacks
 from tests.fuzz_live.driver import Answers, Call, Driver, error_codes
 from tests.fuzz_live.hostile import HONEST_TOPIC, NODE_IDS, READS, TOPICS, Known, draw_request, tamed
-from tests.fuzz_live.surface import NODE_SERVICES, Method, all_methods
+from tests.fuzz_live.surface import Method, all_methods
 
 KNOWN = Known("the-cluster", {HONEST_TOPIC: "honest-id", **{name: f"{name}-id" for name in TOPICS}})
 METHODS = {str(method): method for method in all_methods()}
@@ -75,7 +75,7 @@ def test_no_order_names_the_honest_topic(name: str) -> None:
         assert f'"{HONEST_TOPIC}"' not in str(message)
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.service in NODE_SERVICES])
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.is_between_nodes])
 def test_no_message_between_nodes_bears_a_nodes_name(name: str) -> None:
     for data in draws(METHODS[name]):
         message = METHODS[name].new_request()
