@@ -167,7 +167,7 @@ def _text(source: Random, name: str, known: Known) -> str:
     if name == "topic_id":
         return source.choice((*known.topic_ids.values(), "", "AAAAAAAAAAAAAAAAAAAAAA", "no id", "i" * 300))
     if name == "topic_ids":  # what is to be deleted
-        others = [topic_id for topic, topic_id in known.topic_ids.items() if topic != HONEST_TOPIC]
+        others = [known.topic_ids[topic] for topic in TOPICS if topic in known.topic_ids]
         return source.choice((*others, "", "AAAAAAAAAAAAAAAAAAAAAA", "no id", "i" * 300))
     if name in ("topic", "name", "topics", "resource_name"):
         return source.choice((*TOPICS, *TOPICS, HONEST_TOPIC, *NAMES))
