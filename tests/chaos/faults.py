@@ -1,8 +1,8 @@
 """What a chaos run does to its cluster: a list of faults that follows from the seed alone.
 
-Pure. Performing them is operator.py's. Never more copies are damaged than the promise covers: a directory is wiped on
-one node at a time, while the others stand in every ISR or hold everything that was acked, and never the directory of
-the metadata log, because a voter that has lost it must not come back under its id.
+Pure. Performing them is operator.py's. Never more copies are damaged than the promise covers: a directory is lost on
+one node at a time, while the others stand in every ISR, and never the directory of the metadata log, because a voter
+that has lost it must not come back under its id.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Kind(StrEnum):
     HANG = "hang"
     """SIGSTOP to one or two nodes, and SIGCONT."""
     WIPE = "wipe"
-    """One log dir of a stopped node is emptied; the start is refused, the operator formats it, the node starts."""
+    """A log dir of a stopped node is a new, empty one; refused until it is formatted and the old one is given up."""
     WIPE_LAST = "wipe-last"
-    """The same on the node that stopped last, which is the whole ISR; the two others come back with it."""
+    """The same on the node that stopped last, which is the whole ISR: refused, until it has its old dir again."""
     SWAP = "swap"
     """Two stopped nodes find each other's directories; both starts are refused; they get back their own."""
     FULL = "full"

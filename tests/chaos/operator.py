@@ -18,6 +18,8 @@ from penstock import Admin
 from penstock.errors import PenstockError, UnknownTopicOrPartitionError
 from penstock.node import node_command
 from penstock.testing import Cluster
+from storage.file_system import OsFileSystem
+from storage.meta_properties import read_meta_properties
 from tests.chaos.faults import NODES, Fault, Kind
 from tests.chaos.history import History
 from tests.chaos.ledger import Ledger
@@ -25,8 +27,9 @@ from tests.support.small_disk import fill
 
 WHOLE_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 60.0
-REFUSED_TIMEOUT_S = 20.0
+REFUSED_TIMEOUT_S = 30.0
 RETRY_S = 0.1
+ASIDE = "-aside"
 
 
 class StuckError(Exception):
@@ -104,23 +107,32 @@ class Operator:
             self.cluster.resume(node)
 
     def _wipe(self, fault: Fault) -> None:
+        """A new disk: refused until it is formatted, and then until the operator gives the old one up."""
         self.wait_whole()
         (node,) = fault.nodes
         self._stop(node, by_kill=fault.by_kill)
-        self._wipe_dir(node, fault.log_dir)
+        lost = self._replace_dir(node, fault.log_dir)
+        self._must_refuse(node, f"a new and empty d{fault.log_dir}")
         self._pause.wait(fault.lasts_s)
-        self._start([node])
+        self._start([node], "--lost-log-dirs", lost)
         self.wait_whole()
 
     def _wipe_last(self, fault: Fault) -> None:
-        """The last one to stop is alone in every ISR; the others hold all that was acked, which took two."""
+        """The last one to stop is alone in every ISR: it must not lead with a new disk, and does with its old one."""
         self.wait_whole()
         *others, last = fault.nodes
         for node in others:
             self._stop(node, by_kill=False)  # in order: two of three voters cannot shrink an ISR any more
         self._stop(last, by_kill=fault.by_kill)
-        self._wipe_dir(last, fault.log_dir)
-        self._start(fault.nodes)
+        directory = self.log_dirs[last][fault.log_dir]
+        aside = directory.with_name(directory.name + ASIDE)
+        shutil.copytree(directory, aside)
+        self._replace_dir(last, fault.log_dir)
+        self._start(others, wait=False)
+        self._must_refuse(last, f"a new and empty d{fault.log_dir}, the last in-sync replica of its partitions")
+        shutil.rmtree(directory)
+        aside.rename(directory)
+        self._start([last])
         self.wait_whole()
 
     def _swap(self, fault: Fault) -> None:
@@ -130,7 +142,7 @@ class Operator:
             self._stop(node, by_kill=fault.by_kill)
         _exchange(one, two)
         for node in fault.nodes:
-            self._must_refuse(node, f"dir {fault.log_dir} of another node")
+            self._must_refuse(node, f"another node's d{fault.log_dir}")
         _exchange(one, two)
         self._start(fault.nodes)
 
@@ -151,7 +163,7 @@ class Operator:
         """
         for node in fault.nodes:
             self._stop(node, by_kill=True) if fault.by_kill else self.cluster.pause(node)
-        comeback = threading.Timer(fault.lasts_s, self._bring_back, [fault])
+        comeback = threading.Timer(fault.lasts_s if fault.nodes else 0, self._bring_back, [fault])
         comeback.start()
         try:
             self.remake()
@@ -176,26 +188,32 @@ class Operator:
         if code not in (0, None):
             self.ledger.report("bad-stop", f"node {node} was stopped in order and ended with {code}")
 
-    def _start(self, nodes: Sequence[int]) -> None:
+    def _start(self, nodes: Sequence[int], *options: str, wait: bool = True) -> None:
         for node in nodes:
-            self.cluster.start(node, wait=False)
+            self.cluster.start(node, *options, wait=False)
             self.down.discard(node)
+        if not wait:
+            return
         try:
             self.cluster.wait_ready(START_TIMEOUT_S)
         except PenstockError as error:
             raise StuckError(f"the start of {nodes}: {error}") from error
 
-    def _wipe_dir(self, node: int, number: int) -> None:
-        """Empties one dir, sees the start refused, and formats it as an operator would."""
+    def _replace_dir(self, node: int, number: int) -> str:
+        """Empties one dir of a stopped node, sees the start refused, and formats it; the directory id that is lost."""
         directory = self.log_dirs[node][number]
+        lost = read_meta_properties(OsFileSystem(), str(directory))
+        if lost is None:
+            raise StuckError(f"{directory} has no meta.properties")
         for entry in directory.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        self._must_refuse(node, f"an empty {directory.name}")
+        self._must_refuse(node, f"an unformatted d{number}")
         command = node_command("format", "--config", str(self.cluster.config_path(node)))
         command += ["--cluster-id", self.cluster.cluster_id]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise StuckError(f"node {node} cannot be formatted: {done.stderr.strip()}")
+        return lost.directory_id
 
     def _must_refuse(self, node: int, what: str) -> None:
         """A node that finds this must end by itself; whether it gets ready depends on others and says nothing."""
@@ -235,7 +253,7 @@ def delete_until_gone(admin: Admin, topic: str, history: History) -> None:
 
 
 def _exchange(one: Path, two: Path) -> None:
-    aside = one.with_name(one.name + "-aside")
+    aside = one.with_name(one.name + ASIDE)
     one.rename(aside)
     two.rename(one)
     aside.rename(two)
