@@ -75,7 +75,7 @@ class ControllerChannel:
                 return of_repetition(answer) if is_repetition else answer
             except (NotControllerError, NetworkError) as error:
                 last = error
-                is_repetition = is_repetition or isinstance(error, NetworkError)
+                is_repetition = True  # NOT_CONTROLLER, too, may come after the records were proposed
             await asyncio.sleep(RETRY_MS / 1000)
 
     async def _once(self, request: Any, timeout_ms: int) -> Any:

@@ -244,7 +244,7 @@ class BrokerDoor:
                     self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
                     if converting is not None:
                         await converting
-                    await processor.submit(kind.api, body, session, lease)
+                    await processor.submit(kind.api, body, session, lease, began_ns)
                 except BaseException:
                     lease.release()
                     raise

@@ -111,19 +111,22 @@ class MissingDependencyError(PenstockError):
 class ApiError(PenstockError):
     """An error that has a wire code. Subclasses are the wire error table; do not raise this class itself.
 
-    Attributes: `code` and `retriable` of the class; `leader` where another node would have answered; `log_start_offset`
-    and `log_end_offset` (the readable bound) where a position was out of range, -1 otherwise.
+    Attributes: `code`, `retriable` and `nothing_written` of the class; `leader` where another node would have answered;
+    `log_start_offset` and `log_end_offset` (the readable bound) where a position was out of range, -1 otherwise.
     """
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
+    nothing_written: ClassVar[bool] = False
+    """A produce request that is answered so wrote nothing of the partition's records. Without this guarantee the
+    outcome is unknown: the records may be in the log, and sending them again may make duplicates."""
     kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
 
-    def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False) -> None:
+    def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:
         super().__init_subclass__()
         if code in ERRORS:
             raise InvariantViolation(f"error code {code} is defined twice")
-        cls.code, cls.kafka_name, cls.retriable = code, name, retriable
+        cls.code, cls.kafka_name, cls.retriable, cls.nothing_written = code, name, retriable, nothing_written
         ERRORS[code] = cls
 
     def __init__(
@@ -156,11 +159,13 @@ class OffsetOutOfRangeError(ApiError, code=1, name="OFFSET_OUT_OF_RANGE"):
     """The requested offset is below the log start or above the readable end."""
 
 
-class CorruptMessageError(ApiError, code=2, name="CORRUPT_MESSAGE", retriable=True):
+class CorruptMessageError(ApiError, code=2, name="CORRUPT_MESSAGE", retriable=True, nothing_written=True):
     """A record batch failed its checksum, size or count check."""
 
 
-class UnknownTopicOrPartitionError(ApiError, code=3, name="UNKNOWN_TOPIC_OR_PARTITION", retriable=True):
+class UnknownTopicOrPartitionError(
+    ApiError, code=3, name="UNKNOWN_TOPIC_OR_PARTITION", retriable=True, nothing_written=True
+):
     """This node does not know the topic or partition."""
 
 
@@ -168,11 +173,11 @@ class InvalidFetchSizeError(ApiError, code=4, name="INVALID_FETCH_SIZE"):
     """The requested fetch size is not acceptable."""
 
 
-class LeaderNotAvailableError(ApiError, code=5, name="LEADER_NOT_AVAILABLE", retriable=True):
+class LeaderNotAvailableError(ApiError, code=5, name="LEADER_NOT_AVAILABLE", retriable=True, nothing_written=True):
     """The partition has no leader now."""
 
 
-class NotLeaderOrFollowerError(ApiError, code=6, name="NOT_LEADER_OR_FOLLOWER", retriable=True):
+class NotLeaderOrFollowerError(ApiError, code=6, name="NOT_LEADER_OR_FOLLOWER", retriable=True, nothing_written=True):
     """This node does not lead (or, for a fetch, follow) the partition."""
 
 
@@ -184,7 +189,7 @@ class ReplicaNotAvailableError(ApiError, code=9, name="REPLICA_NOT_AVAILABLE", r
     """The replica is not available on this node."""
 
 
-class MessageTooLargeError(ApiError, code=10, name="MESSAGE_TOO_LARGE"):
+class MessageTooLargeError(ApiError, code=10, name="MESSAGE_TOO_LARGE", nothing_written=True):
     """A record or batch is larger than max.message.bytes."""
 
 
@@ -192,35 +197,35 @@ class NetworkError(ApiError, code=13, name="NETWORK_EXCEPTION", retriable=True):
     """The connection broke before an answer came."""
 
 
-class InvalidTopicError(ApiError, code=17, name="INVALID_TOPIC_EXCEPTION"):
+class InvalidTopicError(ApiError, code=17, name="INVALID_TOPIC_EXCEPTION", nothing_written=True):
     """The topic name is not allowed."""
 
 
-class RecordListTooLargeError(ApiError, code=18, name="RECORD_LIST_TOO_LARGE"):
+class RecordListTooLargeError(ApiError, code=18, name="RECORD_LIST_TOO_LARGE", nothing_written=True):
     """The batch is larger than the segment it would go into."""
 
 
-class NotEnoughReplicasError(ApiError, code=19, name="NOT_ENOUGH_REPLICAS", retriable=True):
+class NotEnoughReplicasError(ApiError, code=19, name="NOT_ENOUGH_REPLICAS", retriable=True, nothing_written=True):
     """Fewer replicas are in sync than min.insync.replicas; nothing was written."""
 
 
 class NotEnoughReplicasAfterAppendError(ApiError, code=20, name="NOT_ENOUGH_REPLICAS_AFTER_APPEND", retriable=True):
-    """The records were written, but fewer replicas are in sync than min.insync.replicas."""
+    """The records were written, but not acked: too few replicas are in sync, or the leader has changed."""
 
 
-class InvalidRequiredAcksError(ApiError, code=21, name="INVALID_REQUIRED_ACKS"):
+class InvalidRequiredAcksError(ApiError, code=21, name="INVALID_REQUIRED_ACKS", nothing_written=True):
     """acks must be 0, 1 or -1 (all)."""
 
 
-class ClusterAuthorizationFailedError(ApiError, code=31, name="CLUSTER_AUTHORIZATION_FAILED"):
+class ClusterAuthorizationFailedError(ApiError, code=31, name="CLUSTER_AUTHORIZATION_FAILED", nothing_written=True):
     """Only a registered broker may send this request."""
 
 
-class InvalidTimestampError(ApiError, code=32, name="INVALID_TIMESTAMP"):
+class InvalidTimestampError(ApiError, code=32, name="INVALID_TIMESTAMP", nothing_written=True):
     """The timestamp of a record is out of the accepted range."""
 
 
-class UnsupportedVersionError(ApiError, code=35, name="UNSUPPORTED_VERSION"):
+class UnsupportedVersionError(ApiError, code=35, name="UNSUPPORTED_VERSION", nothing_written=True):
     """The version of the request or record format is not supported."""
 
 
@@ -248,11 +253,11 @@ class NotControllerError(ApiError, code=41, name="NOT_CONTROLLER", retriable=Tru
     """This node is not the active controller."""
 
 
-class InvalidRequestError(ApiError, code=42, name="INVALID_REQUEST"):
+class InvalidRequestError(ApiError, code=42, name="INVALID_REQUEST", nothing_written=True):
     """The request contradicts itself or lacks a field."""
 
 
-class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION"):
+class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION", nothing_written=True):
     """The request breaks a policy of the cluster."""
 
 
@@ -260,15 +265,15 @@ class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable
     """The disk under the partition failed on this node."""
 
 
-class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True):
+class FencedLeaderEpochError(ApiError, code=74, name="FENCED_LEADER_EPOCH", retriable=True, nothing_written=True):
     """The leader epoch of the request is older than this node's."""
 
 
-class UnknownLeaderEpochError(ApiError, code=75, name="UNKNOWN_LEADER_EPOCH", retriable=True):
+class UnknownLeaderEpochError(ApiError, code=75, name="UNKNOWN_LEADER_EPOCH", retriable=True, nothing_written=True):
     """The leader epoch of the request is newer than this node's."""
 
 
-class UnsupportedCompressionTypeError(ApiError, code=76, name="UNSUPPORTED_COMPRESSION_TYPE"):
+class UnsupportedCompressionTypeError(ApiError, code=76, name="UNSUPPORTED_COMPRESSION_TYPE", nothing_written=True):
     """The compression codec is not known."""
 
 
@@ -280,15 +285,15 @@ class OffsetNotAvailableError(ApiError, code=78, name="OFFSET_NOT_AVAILABLE", re
     """A new leader does not know its high watermark yet."""
 
 
-class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD"):
+class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD", nothing_written=True):
     """A record breaks a rule of the topic or of the format."""
 
 
-class ResourceExhaustedError(ApiError, code=89, name="THROTTLING_QUOTA_EXCEEDED", retriable=True):
+class ResourceExhaustedError(ApiError, code=89, name="THROTTLING_QUOTA_EXCEEDED", retriable=True, nothing_written=True):
     """The node is at one of its limits; try again later."""
 
 
-class UnknownTopicIdError(ApiError, code=100, name="UNKNOWN_TOPIC_ID", retriable=True):
+class UnknownTopicIdError(ApiError, code=100, name="UNKNOWN_TOPIC_ID", retriable=True, nothing_written=True):
     """This node does not know the topic id."""
 
 

@@ -4,6 +4,10 @@ acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the
 which is after the flush on every in-sync replica. With flush.policy=os a write counts as flushed at once. A partition
 that fails does not stop the others of the request. Waiting is a `DelayedOperation` in the purgatory of the partitions;
 the handler goes on.
+
+A request that its client has given up is not appended: the client may have sent the records again, and what came later
+would stand first. It is given up when its stream is gone, or when its time-out passed while it was queued. That leaves
+a window, because bytes may have waited in the connection before they were read.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from penstock.errors import (
     ApiError,
     InvalidRequestError,
     InvalidRequiredAcksError,
+    NetworkError,
     RequestTimedOutError,
 )
 
@@ -37,6 +42,7 @@ class ProduceApi:
             raise InvalidRequiredAcksError(f"acks is {body.acks}; it must be 0, 1 or -1 (all)")
         if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
+        left_ms = _check_is_wanted(request, body)
         results: list[PartitionProduceResult] = []
         response = ProduceResponse(body.correlation_id, results if body.acks else [])
         timer: asyncio.TimerHandle | None = None
@@ -65,7 +71,7 @@ class ProduceApi:
                 result.error = error
         body.partitions = []  # the records are in the log: do not hold them until the ack
         if delayed.all_expected():
-            timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
+            timer = asyncio.get_running_loop().call_later(left_ms / 1000, delayed.expire)
 
     def _append(
         self,
@@ -93,3 +99,15 @@ class ProduceApi:
 
             (partition.acks_all if acks == ACKS_ALL else partition.acks_one).add(info.last_offset + 1, done)
         self._replicas.request_flush(partition)
+
+
+def _check_is_wanted(request: Request, body: ProduceRequest) -> float:
+    """How much of its time-out is left. With acks=0 nobody waits: its client goes as soon as it has sent."""
+    waited_ms = max(request.dequeued_ns - request.received_ns, 0) / 1e6
+    if body.acks and request.is_abandoned:
+        raise NetworkError("the client's stream ended before the request's turn; it was not appended")
+    if body.acks and 0 < body.timeout_ms < waited_ms:
+        raise RequestTimedOutError(
+            f"the request was queued for {waited_ms:.0f} ms, its timeout_ms is {body.timeout_ms}; it was not appended"
+        )
+    return max(body.timeout_ms - waited_ms, 0)

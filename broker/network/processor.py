@@ -29,11 +29,16 @@ class Processor:
         self._input_ended = False
         channel.connections += 1
 
-    async def submit(self, api: str, body: object, context: object = None, lease: Lease | None = None) -> None:
-        """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body."""
+    async def submit(
+        self, api: str, body: object, context: object = None, lease: Lease | None = None, received_ns: int | None = None
+    ) -> None:
+        """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body.
+        `received_ns`: when it came, if that was before now."""
         await self._room.wait()
         request = Request(api, body, self, self.client_address, context)
         request.body_lease = lease
+        if received_ns is not None:
+            request.received_ns = received_ns
         self._open.append(request)
         if len(self._open) >= self._pipelined_max:
             self._room.clear()
@@ -69,7 +74,7 @@ class Processor:
         self._channel.connections -= 1
         self._channel.response_queue_size -= sum(request.is_complete for request in self._open)
         for request in self._open:
-            request.sink = _NOWHERE
+            request.sink, request.is_abandoned = _NOWHERE, True
             request.dropped()
         self._open.clear()
 

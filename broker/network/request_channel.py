@@ -45,6 +45,7 @@ class Request:
         "dequeued_ns",
         "error",
         "handled_ns",
+        "is_abandoned",
         "received_ns",
         "response",
         "response_lease",
@@ -61,6 +62,8 @@ class Request:
         self.response: object = None
         self.response_lease: Lease | None = None
         self.error: ApiError | None = None
+        self.is_abandoned = False
+        """The connection ended before the answer: the client has given the request up, or is gone."""
         self.received_ns = time.monotonic_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
 

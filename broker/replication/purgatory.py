@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from penstock.errors import ApiError
+from penstock.errors import ApiError, NotEnoughReplicasAfterAppendError
 
 Waiter = Callable[[ApiError | None], None]
 
@@ -32,6 +32,11 @@ class OffsetWaiters:
             waiting.popleft()[1](None)
 
     def fail_all(self, error: ApiError) -> None:
+        """All of them have appended: none is told that nothing was written, because it would not count what its retry
+        writes a second time."""
+        if error.nothing_written:
+            why = f"the records were appended, but not acked before this: {error}"
+            error = NotEnoughReplicasAfterAppendError(why, leader=error.leader)
         waiting, self._waiting = self._waiting, deque()
         for _, waiter in waiting:
             waiter(error)

@@ -21,7 +21,6 @@ from penstock.client.delete_records import delete_records
 from penstock.client.messages import ClusterInfo, NewTopic, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.client.offsets import list_offsets
 from penstock.client.options import parse_bootstrap
-from penstock.client.retry import outcome_unknown
 from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     ApiError,
@@ -124,7 +123,7 @@ class AsyncAdmin:
         return topic
 
     async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
-        maybe_deleted = False  # an attempt ended with its outcome unknown
+        maybe_deleted = False  # an attempt failed, and its outcome may be unknown
 
         async def delete(connection: Any, timeout_ms: int) -> bool:
             nonlocal maybe_deleted
@@ -132,8 +131,8 @@ class AsyncAdmin:
                 await _first(connection.delete_topics((topic_id,), timeout_ms))
             except UnknownTopicIdError:
                 return maybe_deleted  # the controller's own word: trying again would not change it
-            except ApiError as error:
-                maybe_deleted = maybe_deleted or outcome_unknown(error)
+            except ApiError:
+                maybe_deleted = True
                 raise
             return True
 

@@ -44,13 +44,13 @@ class ProducerBatch:
         "keys",
         "last_error",
         "log_append_time_ms",
-        "maybe_written",
         "next_future",
         "record_count",
         "room",
         "timestamp_ms",
         "timestamps_ms",
         "topic_partition",
+        "unknown_attempts",
         "values",
     )
 
@@ -68,7 +68,7 @@ class ProducerBatch:
         self.encoded: bytes | None = None
         self.attempts = 0
         self.last_error: PenstockError | None = None
-        self.maybe_written = False  # an attempt ended with its outcome unknown: another may duplicate
+        self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
         self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into
         self.done = False
         self.error: PenstockError | None = None
@@ -166,7 +166,7 @@ class ProducerBatch:
         values = columns.values[low:high]
         part.set_encoded(build_batch(values, keys=keys, headers=headers, timestamps_ms=times, codec=codec), len(values))
         part.timestamps_ms = times
-        part.maybe_written = self.maybe_written
+        part.unknown_attempts = self.unknown_attempts
         return part
 
     def _on_half(self) -> None:

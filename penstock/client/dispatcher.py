@@ -176,7 +176,7 @@ class Dispatcher:
 
     def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
         if result.error is not None:
-            return self._on_failure(queue, batch, result.error, now_ms)
+            return self._on_failure(queue, batch, result.error, now_ms, is_unknown=outcome_unknown(result.error))
         queue.in_flight = None
         queue.not_before_ms = 0
         return Acked(batch, result.base_offset, result.log_append_time_ms)
@@ -189,8 +189,19 @@ class Dispatcher:
         return [Acked(batch, -1, -1) for _, batch in pending]
 
     def on_error(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
-        """The request as a whole failed: refused, timed out, or its connection broke."""
-        return [self._on_failure(queue, batch, error, now_ms) for queue, batch in self.pending(request)]
+        """The broker's answer to the request as a whole is an error."""
+        return self._all_failed(request, error, now_ms, is_unknown=outcome_unknown(error))
+
+    def on_broken(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
+        """The connection broke, or was given up, by an error that may be about another request: this one may have been
+        carried out."""
+        return self._all_failed(request, error, now_ms, is_unknown=True)
+
+    def _all_failed(self, request: OutboundRequest, error: ApiError, now_ms: int, *, is_unknown: bool) -> list[Outcome]:
+        return [
+            self._on_failure(queue, batch, error, now_ms, is_unknown=is_unknown)
+            for queue, batch in self.pending(request)
+        ]
 
     def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
         """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""
@@ -199,13 +210,16 @@ class Dispatcher:
             leader = self._cache.leader(queue.topic_partition)
             if leader is not None and leader.node_id != request.node_id:
                 told = f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
-                outcomes.append(self._on_failure(queue, batch, RequestTimedOutError(told), now_ms))
+                error = RequestTimedOutError(told)
+                outcomes.append(self._on_failure(queue, batch, error, now_ms, is_unknown=True))
         return outcomes
 
-    def _on_failure(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int) -> Outcome:
+    def _on_failure(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, *, is_unknown: bool
+    ) -> Outcome:
         queue.in_flight = None
         batch.last_error = error
-        batch.maybe_written = batch.maybe_written or outcome_unknown(error)
+        batch.unknown_attempts += is_unknown
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
             return Again(batch, error)
@@ -225,7 +239,7 @@ class Dispatcher:
 
     def _too_late(self, batch: ProducerBatch) -> TimedOutError:
         last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
-        outcome = "may be written" if batch.maybe_written else "was not written"
+        outcome = "may be written" if batch.unknown_attempts else "was not written"
         limit_ms = self._limits.delivery_timeout_ms
         return TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
@@ -248,8 +262,9 @@ class Dispatcher:
     def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:
         """Fails what is with a broker: the producer closes before its answer."""
         pending = self.pending(request)
-        for queue, _ in pending:
+        for queue, batch in pending:
             queue.in_flight = None
+            batch.unknown_attempts += 1
         return [Failed(batch, error) for _, batch in pending]
 
     def abandon(self, error: PenstockError) -> list[Outcome]:

@@ -15,7 +15,6 @@ from penstock.errors import (
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
-    RequestTimedOutError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -29,11 +28,10 @@ LEADERSHIP_ERRORS = (
     UnknownTopicIdError,
     KafkaStorageError,
     NetworkError,
+    NotEnoughReplicasAfterAppendError,
 )
-"""Errors after which the client's picture of who leads may be wrong: a leader whose disk failed is one no more."""
-UNKNOWN_OUTCOME_ERRORS = (NetworkError, RequestTimedOutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
-"""Errors after which a write may stand in the log all the same: trying again may make a duplicate. Where the leader's
-fsync failed, its followers have the records."""
+"""Errors after which the client's picture of who leads may be wrong. A leader whose disk failed is one no more;
+one that stopped leading after an append can only say that the append is not acked."""
 MAX_DOUBLINGS = 20
 
 
@@ -56,5 +54,5 @@ def needs_metadata(error: ApiError) -> bool:
 
 
 def outcome_unknown(error: ApiError) -> bool:
-    """Whether a write that failed so may have happened."""
-    return isinstance(error, UNKNOWN_OUTCOME_ERRORS)
+    """Whether a write that failed so may stand in the log all the same; penstock/errors.py says which guarantee not."""
+    return not error.nothing_written

@@ -31,7 +31,11 @@ ASK_AROUND_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ProducerStatistics:
-    """Counts since the producer was made. `possible_duplicates`: acked records that an earlier attempt may double."""
+    """Counts since the producer was made.
+
+    `possible_duplicates`: how often a record may be in the log beyond its first time. Each attempt whose outcome is
+    unknown counts, because it may have written the records; the log never holds more duplicates than this.
+    """
 
     records_acked: int = 0
     records_failed: int = 0
@@ -199,7 +203,7 @@ class Sender:
     def _on_broken(self, requests: list[OutboundRequest], error: ApiError) -> None:
         now_ms = self._cluster.clock.now_ms()
         for request in requests:
-            self._apply(self._dispatcher.on_error(request, error, now_ms))
+            self._apply(self._dispatcher.on_broken(request, error, now_ms))
         self.wake()
 
     def _apply(self, outcomes: list[Outcome]) -> None:
@@ -215,10 +219,11 @@ class Sender:
             if isinstance(outcome, Acked):
                 counts["batches_acked"] += 1
                 counts["records_acked"] += records
-                counts["possible_duplicates"] += records if batch.maybe_written else 0
+                counts["possible_duplicates"] += records * batch.unknown_attempts
                 batch.finish(outcome.base_offset, outcome.log_append_time_ms)
             elif isinstance(outcome, Failed):
                 counts["records_failed"] += records
+                counts["possible_duplicates"] += records * max(batch.unknown_attempts - 1, 0)
                 batch.fail(outcome.error)
 
     async def close(self, error: PenstockError) -> None:

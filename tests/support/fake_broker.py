@@ -1,9 +1,10 @@
 """A fake cluster for client tests: real gRPC, real record batches, logs in memory, and errors on demand.
 
 Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
-`fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once), `silence` lets a node
-swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition, `truncate`
-loses records. It checks nothing that a real broker checks.
+`fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once; a produce error that
+does not say "nothing was written" comes after the append), `silence` lets a node swallow requests, `break_streams` and
+`end_streams` end its open streams, `move_leader` moves a partition, `truncate` loses records. It checks nothing that a
+real broker checks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import grpc.aio
 import uvloop
 
 from penstock.epochs import diverging_epoch
-from penstock.errors import ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
+from penstock.errors import ERRORS, ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc, common_pb2, configs_pb2
 from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
@@ -349,8 +350,8 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
         if error is not None:
             result.error.CopyFrom(error)
-            return result
-        result.base_offset = self._cluster.logs[tp].append(part.records)
+        if error is None or not ERRORS[error.code].nothing_written:
+            result.base_offset = self._cluster.logs[tp].append(part.records)
         return result
 
     async def Fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:

@@ -26,6 +26,7 @@ from penstock.errors import (
     NotLeaderOrFollowerError,
     RecordListTooLargeError,
     RequestTimedOutError,
+    ResourceExhaustedError,
     TimedOutError,
     UnknownServerError,
 )
@@ -113,7 +114,7 @@ def test_a_retried_batch_goes_before_the_ones_behind_it_and_after_its_back_off()
     assert bench.dispatcher.next_ms is not None and bench.dispatcher.next_ms > NOW_MS
     (retry,) = bench.drain(bench.dispatcher.next_ms)
     assert retry.entries[0][1] is again.batch
-    assert not again.batch.maybe_written
+    assert again.batch.unknown_attempts == 0
 
 
 def test_a_leader_hint_is_followed_at_once() -> None:
@@ -180,13 +181,15 @@ def test_an_error_that_no_retry_mends_fails_its_batch_alone() -> None:
     assert isinstance(acked, Acked)
 
 
-@pytest.mark.parametrize("error", [NetworkError("broken"), RequestTimedOutError("slow")])
+@pytest.mark.parametrize(
+    "error", [NetworkError("broken"), RequestTimedOutError("slow"), ResourceExhaustedError("full")]
+)
 def test_a_broken_connection_retries_and_counts_as_maybe_written(error: ApiError) -> None:
     bench = Bench()
     bench.add(0)
     (request,) = bench.drain()
-    (again,) = bench.dispatcher.on_error(request, error, NOW_MS)
-    assert isinstance(again, Again) and again.batch.maybe_written
+    (again,) = bench.dispatcher.on_broken(request, error, NOW_MS)
+    assert isinstance(again, Again) and again.batch.unknown_attempts == 1
 
 
 def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -10,12 +11,18 @@ import pytest
 from penstock import Producer
 from penstock.client.dispatcher import OutboundRequest
 from penstock.errors import (
+    ApiError,
     BufferExhaustedError,
     ClientClosedError,
     InvalidRecordError,
+    KafkaStorageError,
     MessageTooLargeError,
+    NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
+    RecordListTooLargeError,
+    RequestTimedOutError,
     TimedOutError,
+    UnknownServerError,
     UnknownTopicOrPartitionError,
 )
 from penstock.record.reader import read_records
@@ -78,6 +85,55 @@ def test_order_is_kept_under_retries(cluster: FakeCluster) -> None:
         statistics = producer.statistics()
     assert stored(cluster) == [b"%04d" % n for n in range(500)]
     assert statistics.batches_retried == 4 and statistics.possible_duplicates == 0
+
+
+AFTER, REFUSED = NotEnoughReplicasAfterAppendError, NotEnoughReplicasError
+
+
+@pytest.mark.parametrize(
+    ("errors", "duplicates"),
+    [
+        ((REFUSED,) * 3, 0),
+        ((AFTER,), 1),
+        ((AFTER, REFUSED, RequestTimedOutError), 2),
+        ((AFTER, AFTER, InvalidRecordError), 1),
+        ((AFTER, InvalidRecordError), 0),
+        ((AFTER, UnknownServerError), 1),
+        ((AFTER, RecordListTooLargeError, AFTER, KafkaStorageError), 3),
+    ],
+)
+def test_the_count_of_possible_duplicates_is_what_is_in_the_log(
+    cluster: FakeCluster, errors: tuple[type[ApiError], ...], duplicates: int
+) -> None:
+    """Of records acked and failed alike: one that failed, and stands in the log once, is no duplicate."""
+    cluster.fail_produce("t", 0, *[error() for error in errors])
+    with Producer(cluster.bootstrap, linger_ms=50, retry_backoff_ms=1) as producer:
+        for value in (b"one", b"two"):
+            producer.send("t", value, partition=0)
+        producer.flush(20)
+        counted = producer.statistics().possible_duplicates
+    found = Counter(stored(cluster))
+    in_the_log = sum(times - 1 for times in found.values())
+    assert in_the_log <= counted
+    if RecordListTooLargeError not in errors:
+        assert in_the_log == counted == 2 * duplicates
+
+
+def test_a_batch_in_flight_when_the_producer_closes_may_be_written_once_more(cluster: FakeCluster) -> None:
+    cluster.fail_produce("t", 0, AFTER())
+    producer = Producer(cluster.bootstrap, linger_ms=0, retry_backoff_ms=1)
+    sent_again = threading.Event()
+
+    def on_produce(node_id: int, request: object) -> None:
+        if len(cluster.produced) > 1:
+            cluster.silence(node_id)
+            sent_again.set()
+
+    cluster.on_produce = on_produce
+    producer.send("t", b"v", partition=0)
+    assert sent_again.wait(10)
+    producer.close(timeout=0)
+    assert producer.statistics().records_failed == 1 and producer.statistics().possible_duplicates == 1
 
 
 def test_a_leader_hint_is_followed_without_asking_for_metadata(cluster: FakeCluster) -> None:

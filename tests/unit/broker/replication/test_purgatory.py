@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker.replication.purgatory import DelayedOperation, LowWatermarkWaiters, OffsetWaiters
-from penstock.errors import ApiError, NotLeaderOrFollowerError
+from penstock.errors import ERRORS, ApiError, KafkaStorageError, NotLeaderOrFollowerError
+from penstock.types import LeaderHint
 
 
 def test_waiters_are_called_once_in_order_when_their_offset_is_reached() -> None:
@@ -18,11 +19,21 @@ def test_waiters_are_called_once_in_order_when_their_offset_is_reached() -> None
 
 def test_failing_tells_every_waiter_and_forgets_them() -> None:
     waiters, called = OffsetWaiters(), []
-    error = NotLeaderOrFollowerError("gone")
+    error = KafkaStorageError("gone")
     waiters.add(3, called.append)
     waiters.fail_all(error)
     waiters.reached(10)
     assert called == [error]
+
+
+def test_no_waiter_is_told_that_nothing_was_written() -> None:
+    hint = LeaderHint(2, 6)
+    for error in ERRORS.values():
+        waiters, called = OffsetWaiters(), []
+        waiters.add(3, called.append)
+        waiters.fail_all(error("why", leader=hint))
+        assert not called[0].nothing_written and called[0].retriable >= error.retriable
+        assert called[0].leader is hint and "why" in str(called[0])
 
 
 def test_a_waiter_may_add_another_while_it_is_told() -> None:

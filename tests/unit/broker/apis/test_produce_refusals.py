@@ -1,0 +1,163 @@
+"""Promises of every produce error: it says that nothing was written only where that is so; the client counts by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.apis.produce import ProduceApi
+from broker.network.request_channel import Request
+from broker.replication.assignment import TopicSettings
+from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest
+from penstock.errors import ERRORS, ApiError, NetworkError, RequestTimedOutError
+from penstock.types import TopicPartition
+from storage.log_config import LogConfig
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
+from tests.support.upkeep_stage import ME, Stage, stage
+
+BOTH = (ME, 2)
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.answered = asyncio.Event()
+
+    def response_ready(self, request: Request) -> None:
+        self.answered.set()
+
+
+def asked(
+    acks: int, timeout_ms: int = 60_000, key: TopicPartition = PARTITION, id_: str = TOPIC_ID, records: bytes = b""
+) -> Request:
+    body = ProduceRequest(1, acks, timeout_ms, [PartitionRecords(key, id_, records or batch())])
+    return Request("Produce", body, Sink(), "test")
+
+
+def handle(at: Stage, request: Request) -> None:
+    body: Any = request.body
+    ProduceApi(at.replicas).handle(request, body)
+
+
+async def error_of(request: Request) -> ApiError:
+    sink: Any = request.sink
+    await asyncio.wait_for(sink.answered.wait(), 10)
+    response: Any = request.response
+    (result,) = response.partitions
+    assert isinstance(result, PartitionProduceResult) and result.error is not None
+    return result.error
+
+
+def lead(at: Stage, isr: tuple[int, ...], min_isr: int = 1, epoch: int = 1) -> None:
+    settings = TopicSettings(LogConfig(), min_isr)
+    at.replicas.apply(PARTITION, TOPIC_ID, state(ME, 5, epoch, isr, BOTH), settings, NOBODY)
+
+
+def follow(at: Stage) -> None:
+    at.replicas.apply(PARTITION, TOPIC_ID, state(2, 6, 2, BOTH, BOTH), TopicSettings(LogConfig(), 1), NOBODY)
+
+
+ENDINGS: dict[str, tuple[Callable[[Stage], object], tuple[int, ...]]] = {
+    "another leads": (follow, (1, -1)),
+    "the topic is deleted": (lambda at: at.replicas.remove(PARTITION, TOPIC_ID), (1, -1)),
+    "the disk fails": (lambda at: at.replicas.partition_failed(at.partition, OSError(5, "EIO")), (1, -1)),
+    "the log dir fails": (
+        lambda at: at.replicas.directory_failed(at.partition.log.log_dir, OSError(5, "EIO")),
+        (1, -1),
+    ),
+    "the isr is too small": (lambda at: lead(at, (ME,), 2, 2), (-1,)),
+    "the time is up": (lambda at: None, (1, -1)),
+}
+
+
+@pytest.mark.parametrize("row", ENDINGS)
+def test_records_that_were_appended_are_never_said_not_to_be_written(row: str, tmp_path: Path) -> None:
+    end, acks_values = ENDINGS[row]
+
+    async def main(acks: int) -> None:
+        async with stage(tmp_path / str(acks), LogConfig()) as at:
+            lead(at, BOTH, 2)
+            at.replicas.request_flush = lambda partition: None  # type: ignore[method-assign]
+            request = asked(acks, 1 if row == "the time is up" else 60_000)
+            handle(at, request)
+            assert at.partition.log.log_end_offset == 1 and not request.is_complete
+            end(at)
+            error = await error_of(request)
+            assert not error.nothing_written and error.retriable, error
+
+    for acks in acks_values:
+        asyncio.run(main(acks))
+
+
+REFUSALS: dict[str, tuple[Callable[[Stage], object], Request]] = {
+    "no leader": (follow, asked(-1)),
+    "another topic": (lambda at: None, asked(-1, id_="another")),
+    "no such partition": (lambda at: None, asked(-1, key=TopicPartition("t", 7))),
+    "the isr is too small": (lambda at: lead(at, (ME,), 2, 2), asked(-1)),
+    "a bad batch": (lambda at: None, asked(-1, records=batch()[:-1] + b"?")),
+}
+
+
+@pytest.mark.parametrize("row", REFUSALS)
+def test_a_refusal_says_that_nothing_was_written(row: str, tmp_path: Path) -> None:
+    begin, request = REFUSALS[row]
+
+    async def main() -> None:
+        async with stage(tmp_path, LogConfig()) as at:
+            lead(at, BOTH, 2)
+            begin(at)
+            request.sink = Sink()
+            handle(at, request)
+            assert (await error_of(request)).nothing_written
+            assert at.partition.log.log_end_offset == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("acks", "appended"), [(0, 1), (1, 0), (-1, 0)])
+def test_a_request_that_its_client_has_given_up_is_not_appended(acks: int, appended: int, tmp_path: Path) -> None:
+    """With acks=0 the client goes as soon as it has sent: that is no giving up."""
+
+    async def main() -> None:
+        async with stage(tmp_path, LogConfig()) as at:
+            late, left = asked(acks, timeout_ms=1_000), asked(acks, timeout_ms=1_000)
+            late.dequeued_ns = late.received_ns + 1_001 * 1_000_000
+            left.is_abandoned = True
+            for request, error in ((late, RequestTimedOutError), (left, NetworkError)):
+                if appended:
+                    handle(at, request)
+                else:
+                    with pytest.raises(error, match="was not appended"):
+                        handle(at, request)
+            assert at.partition.log.log_end_offset == 2 * appended
+
+    asyncio.run(main())
+
+
+def test_an_error_says_nothing_was_written_only_by_this_list() -> None:
+    """A new error leaves the outcome open until somebody has made sure that it does not."""
+    assert {error.kafka_name for error in ERRORS.values() if error.nothing_written} == {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "CORRUPT_MESSAGE",
+        "FENCED_LEADER_EPOCH",
+        "INVALID_RECORD",
+        "INVALID_REQUEST",
+        "INVALID_REQUIRED_ACKS",
+        "INVALID_TIMESTAMP",
+        "INVALID_TOPIC_EXCEPTION",
+        "LEADER_NOT_AVAILABLE",
+        "MESSAGE_TOO_LARGE",
+        "NOT_ENOUGH_REPLICAS",
+        "NOT_LEADER_OR_FOLLOWER",
+        "POLICY_VIOLATION",
+        "RECORD_LIST_TOO_LARGE",
+        "THROTTLING_QUOTA_EXCEEDED",
+        "UNKNOWN_LEADER_EPOCH",
+        "UNKNOWN_TOPIC_ID",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_VERSION",
+    }
