@@ -31,13 +31,16 @@ from metadata.requests import (
     RegisterBrokerRequest,
 )
 from penstock.clock import Clock
-from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError
+from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
 from penstock.types import LeaderHint
 from raft.driver import RaftDriver
 
 log = logging.getLogger(__name__)
 
 TICK_MS_MAX = 500
+NO_ROOM_ANSWER_MS = 5_000
+"""After so long, whoever waits for a commit is told of the full disk. Before, another voter may lead."""
+NO_ROOM_LOOK_S = 0.5
 
 
 class ControllerDriver:
@@ -132,7 +135,7 @@ class ControllerDriver:
         on a majority."""
         if not result.records:
             # The decision may have read records that are not committed yet: its answer waits for them too.
-            return await asyncio.shield(self._last_proposal) if self._last_proposal is not None else -1
+            return await self._wait_committed(self._last_proposal) if self._last_proposal is not None else -1
         base_offset = self._raft.next_offset
         committed = self._raft.propose([encode_record(record) for record in result.records])
         try:
@@ -143,7 +146,7 @@ class ControllerDriver:
             raise
         self._last_proposal = committed
         changes = controller.take_leader_changes()
-        last_offset = await asyncio.shield(committed)
+        last_offset = await self._wait_committed(committed)
         if last_offset != base_offset + len(result.records) - 1:
             violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
             self._on_fatal(violation)
@@ -151,6 +154,17 @@ class ControllerDriver:
         self.unclean_elections += sum(change.is_unclean for change in changes)
         say_leader_changes(changes, controller.is_active)
         return last_offset
+
+    async def _wait_committed(self, committed: asyncio.Future[int]) -> int:
+        """The last offset. RequestTimedOutError when it waits for room on the disk, and so the outcome is unknown."""
+        full_since_ms: int | None = None
+        while not committed.done():
+            await asyncio.wait((committed,), timeout=NO_ROOM_LOOK_S)
+            no_room, now_ms = self._raft.no_room, self._clock.now_ms()
+            full_since_ms = None if no_room is None else now_ms if full_since_ms is None else full_since_ms
+            if full_since_ms is not None and now_ms - full_since_ms >= NO_ROOM_ANSWER_MS and not committed.done():
+                raise RequestTimedOutError(f"the metadata log waits for room, the outcome is unknown: {no_room}")
+        return committed.result()
 
     # -- time --------------------------------------------------------------------------------------------------------
 

@@ -14,14 +14,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
 from penstock.clock import Clock
-from penstock.errors import InvariantViolation, NetworkError, NotControllerError, ResourceExhaustedError
+from penstock.errors import (
+    InvariantViolation,
+    KafkaStorageError,
+    NetworkError,
+    NotControllerError,
+    ResourceExhaustedError,
+)
 from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, LeaderHint
 from raft.applier import Applier
@@ -39,6 +45,7 @@ from raft.notices import Notices
 from raft.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Transport
 from raft.quorum_state import ElectionState, Forgotten
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready
+from raft.room import Room
 from raft.sender import Sender
 from raft.statistics import DriverStatistics, QuorumDescription
 
@@ -50,9 +57,6 @@ FAREWELL_MS = 1_000
 """How long a leader that stops waits for the voters to take note."""
 SLEEP_MIN_MS = 1
 """A bound on how often the loop can turn without work, were a deadline ever wrong."""
-
-ROOM_RETRY_MS = 500
-"""How often a full disk is asked for room."""
 
 T = TypeVar("T")
 
@@ -89,6 +93,7 @@ class RaftDriver:
         self._led_epoch = NO_LEADER
         self._active_epoch = NO_LEADER
         self._notices = Notices(config.node_id, clock)
+        self._room = Room(config.node_id, lambda: self._stopping)
         self._committed_offset = log.log_start_offset  # of the last performed Ready: what may be delivered
         self._sender = Sender(config, transport, self._on_answer)
         self._flushes = 0
@@ -157,11 +162,14 @@ class RaftDriver:
         """Append `values` as one atomic batch; they get the offsets from `next_offset` on, in this very call.
 
         The future gives the last offset once it is committed and every listener has seen it. NotControllerError: raised
-        here, nothing was written; in the future, leadership was lost and the outcome is unknown.
+        here, nothing was written; in the future, leadership was lost and the outcome is unknown. KafkaStorageError:
+        the disk is full, and nothing was written.
         """
         core = self._running_core()
         if core is None or not self.is_leader:
             raise NotControllerError(f"node {self.config.node_id} is not the active controller", leader=self._hint())
+        if self._room.error is not None:
+            raise KafkaStorageError(f"the metadata log takes nothing now, nothing was written: {self._room.error}")
         last_offset = core.propose(values)
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         future.add_done_callback(_note_seen)
@@ -203,6 +211,11 @@ class RaftDriver:
     @property
     def epoch_jumps_refused(self) -> int:
         return self._core.statistics().epoch_jumps_refused if self._core is not None else 0
+
+    @property
+    def no_room(self) -> NoRoomError | None:
+        """What a full disk under the quorum said last; None while nothing waits for it."""
+        return self._room.error
 
     @property
     def failure(self) -> BaseException | None:
@@ -269,16 +282,16 @@ class RaftDriver:
     async def _perform(self, core: RaftCore, ready: Ready) -> None:
         """The order is that of the fields of Ready, and for their reasons."""
         if ready.election_state is not None:
-            await self._until_there_is_room(self._blocking, self._store.save, ready.election_state)
+            await self._room.until_taken(self._blocking, self._store.save, ready.election_state)
             self._saves += 1
         if ready.truncate_to is not None:
-            await self._until_there_is_room(self._inline, self._log.truncate_to, ready.truncate_to)
+            await self._room.until_taken(self._inline, self._log.truncate_to, ready.truncate_to)
         for append in ready.append:
-            await self._until_there_is_room(self._inline, self._append, append)
+            await self._room.until_taken(self._inline, self._append, append)
         for fetch_reply in ready.fetch_replies:
             self._reply_fetch(fetch_reply)
         if ready.changes_log:
-            await self._until_there_is_room(self._blocking, self._log.flush)
+            await self._room.until_taken(self._blocking, self._log.flush)
             self._flushes += 1
         for message in ready.messages:
             self._sender.start(message)
@@ -369,20 +382,6 @@ class RaftDriver:
     def _hint(self) -> LeaderHint | None:
         leader_id, epoch = self.leader_and_epoch
         return None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
-
-    async def _until_there_is_room(self, how: Callable[..., Awaitable[T]], call: Callable[..., T], *args: object) -> T:
-        """Do it, and again until the disk has room for it or the node stops."""
-        said = False
-        while True:
-            try:
-                return await how(call, *args)
-            except NoRoomError as error:
-                if self._stopping:
-                    raise
-                if not said:
-                    _log.error("the quorum's part of node %d waits for room: %s", self.config.node_id, error)
-                said = True
-                await asyncio.sleep(ROOM_RETRY_MS / 1000)
 
     async def _inline(self, call: Callable[..., T], *args: object) -> T:
         return call(*args)

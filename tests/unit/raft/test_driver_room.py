@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from broker.metadata_log import MetadataLog
+from penstock.errors import KafkaStorageError
 from raft.protocols import NoRoomError
 from storage.log_config import LogConfig
 from tests.support.faulty_fs import FaultyFileSystem
@@ -68,6 +69,23 @@ def test_a_proposal_waits_until_the_only_voters_disk_has_room(calls: tuple[str, 
         assert leader.recorder.own_values == [b"a", b"b"]
 
     with_disks(1, scenario, *calls)
+
+
+def test_a_proposal_is_refused_with_the_reason_while_another_waits_for_room() -> None:
+    async def scenario(cluster: Cluster, disks: dict[int, Disk]) -> None:
+        leader = await cluster.wait_leader()
+        disks[1].is_full = True
+        waiting = leader.driver.propose([b"a"])
+        await asyncio.sleep(1)
+        with pytest.raises(KafkaStorageError, match="nothing was written: append_as_leader: full"):
+            leader.driver.propose([b"b"])
+        disks[1].is_full = False
+        await waiting
+        assert leader.driver.no_room is None
+        await leader.driver.propose([b"c"])
+        assert leader.recorder.own_values == [b"a", b"c"]
+
+    with_disks(1, scenario)
 
 
 def test_a_leader_on_a_full_disk_is_replaced_and_follows_once_there_is_room() -> None:
