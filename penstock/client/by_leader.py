@@ -123,7 +123,7 @@ async def _ask_once(
     for tp, what in missing.items():
         leader = cluster.cache.leader(tp)
         if leader is None:
-            failure = failure or LeaderNotAvailableError(f"{tp} has no leader now")
+            failure = failure or LeaderNotAvailableError(f"{tp} has no leader now{cluster.cache.why_offline(tp)}")
             continue
         by_node.setdefault(leader.node_id, []).append(
             Question(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)

@@ -243,7 +243,7 @@ class Dispatcher:
         limit_ms = self._limits.delivery_timeout_ms
         return TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
-            f" ({batch.attempts} attempts; the batch {outcome}){last}"
+            f" ({batch.attempts} attempts; the batch {outcome}){last}{self._cache.why_offline(batch.topic_partition)}"
         )
 
     def expire(self, now_ms: int) -> list[Outcome]:

@@ -133,6 +133,11 @@ class MetadataCache:
             return None
         return topic.partitions[tp.partition]
 
+    def why_offline(self, tp: TopicPartition) -> str:
+        """What the cluster says of a partition without a leader, to be added to an error; "" when it says nothing."""
+        info = self.partition(tp)
+        return f"; {info.error}" if info is not None and info.error is not None else ""
+
     def led_partitions(self, topic: str) -> tuple[int, ...]:
         """The partitions that have a leader; all of them when none has."""
         info = self._topics.get(topic)

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
-from penstock.errors import CorruptMessageError, KafkaStorageError, PenstockError
+from penstock.errors import KafkaStorageError, PenstockError, UndecodableBatchError
 from penstock.node import EXIT_REFUSED
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster, NodeFailedError
@@ -119,7 +119,7 @@ def test_a_bit_that_somebody_flips_reaches_no_consumer(tmp_path: Path) -> None:
         with path.open("r+b") as file:
             file.seek(5_000)
             file.write(bytes([content[5_000] ^ 1]))
-        with pytest.raises(CorruptMessageError):
+        with pytest.raises(UndecodableBatchError):
             read_all(cluster, "orders")
         assert write(cluster, "orders") is None and read_all(cluster, "other") == 3
 

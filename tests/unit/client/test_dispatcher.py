@@ -20,6 +20,7 @@ from penstock.client.metadata_cache import MetadataCache
 from penstock.client.retry import Backoff
 from penstock.errors import (
     ApiError,
+    LeaderNotAvailableError,
     MessageTooLargeError,
     NetworkError,
     NotEnoughReplicasError,
@@ -42,7 +43,11 @@ class Bench:
     def __init__(self, delivery_timeout_ms: int = 10_000, retries: int = 1_000) -> None:
         self.cache = MetadataCache()
         leaders = (1, 2, 1, -1)
-        partitions = tuple(PartitionInfo(p, leader, 0, 0, (leader,), ()) for p, leader in enumerate(leaders))
+        offline = LeaderNotAvailableError("no leader: start broker 7")
+        partitions = tuple(
+            PartitionInfo(p, leader, 0, 0, (leader,), (), offline if leader < 0 else None)
+            for p, leader in enumerate(leaders)
+        )
         brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
         self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
         self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 30))
@@ -216,6 +221,7 @@ def test_what_waits_too_long_without_a_leader_fails() -> None:
     assert bench.dispatcher.expire(NOW_MS + 999) == []
     (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
     assert isinstance(failed, Failed) and "was not written" in str(failed.error)
+    assert "start broker 7" in str(failed.error)
 
 
 @pytest.mark.parametrize("error", [MessageTooLargeError("of the topic"), RecordListTooLargeError("of a segment")])
