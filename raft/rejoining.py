@@ -19,6 +19,7 @@ given up. Pure, like the rest of the core; the states are in quorum_state.py.
 from __future__ import annotations
 
 from penstock.errors import FencedLeaderEpochError, UnknownLeaderEpochError
+from penstock.types import NO_LEADER
 from raft.messages import NO_ERROR, FetchRequest, FetchResponse, VoteRequest, VoteResponse
 from raft.quorum_state import Forgotten
 from raft.shared import NEVER_MS, Shared
@@ -62,7 +63,8 @@ class Rejoining:
 
     def on_response(self, voter: int, response: VoteResponse, now_ms: int) -> None:
         """A voter's answer; its epoch, if it is a newer one, has been taken over BEFORE."""
-        if response.error_code in _TELLS_EPOCH:
+        is_empty = response.leader_epoch == 0 and response.leader_id != NO_LEADER  # epoch 0 has no leader, ever
+        if response.error_code in _TELLS_EPOCH and not is_empty:
             self._in_flight.discard(voter)
             self._ask_at_ms.pop(voter, None)
         else:

@@ -14,7 +14,7 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.types import NO_EPOCH
-from raft.config import RaftConfig
+from raft.config import VOTERS_MAX, RaftConfig
 from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -73,7 +73,8 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             return meant and 0 < request.leader_epoch < EPOCH_MAX
         case EndQuorumEpochRequest():
             meant = _from_voter_to_me(request.leader_id, config.node_id, config)
-            return meant and 0 < request.leader_epoch < EPOCH_MAX
+            successors = len(request.preferred_successors) <= VOTERS_MAX
+            return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchRequest():
             position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
             return position and request.replica_id >= 0 and request.replica_id != config.node_id

@@ -91,6 +91,9 @@ def test_refusal_of_an_old_epoch_tells_the_epoch_and_other_errors_do_not() -> No
     first, second = bench.take_sent()
     bench.answer(first, VoteResponse(-1, 0, error_code=InconsistentClusterIdError.code))
     bench.answer(second, VoteResponse(-1, 0, error_code=InvalidRequestError.code))
+    bench.advance(1_000)
+    for message in bench.take_sent():
+        bench.answer(message, VoteResponse(0, 0))  # an answer without any field
     assert bench.core.unheard_voters == {2, 3}
     bench.advance(1_000)
     for message in bench.take_sent():

@@ -59,6 +59,7 @@ ROWS: list[tuple[Request, dict[str, Any], int]] = [
     (END, {"leader_epoch": -3}, 42),
     (END, {"leader_epoch": 4}, 74),
     (END, {"leader_id": 0}, 42),
+    (END, {"preferred_successors": (1,) * 1_000}, 42),
     (FETCH, {"replica_id": -1}, 42),
     (FETCH, {"replica_id": 1}, 42),
     (FETCH, {"fetch_offset": -1}, 42),
