@@ -16,6 +16,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import bytes_fields
+from penstock.errors import UndecodableBatchError
 
 if TYPE_CHECKING:
     from penstock import Consumer
@@ -35,6 +36,10 @@ def consume(
     null_marker: Annotated[
         str, typer.Option(metavar="TEXT", help="What is printed for a null key or value; JSON has a null of its own.")
     ] = "",
+    skip_undecodable: Annotated[
+        bool,
+        typer.Option("--skip-undecodable", help="Name a batch that cannot be decoded on stderr, and go on after it."),
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -51,16 +56,18 @@ def consume(
         else:
             consumer.seek_to_end()
         ends = consumer.end_offsets(partitions) if exit_at_end else None
-        for records in _polls(consumer, ends, count):
+        for records in _polls(consumer, ends, count, skip_undecodable):
             sys.stdout.buffer.write(_lines(records, marker, print_key=print_key, as_json=as_json))
             sys.stdout.buffer.flush()
 
 
-def _polls(consumer: Consumer, ends: dict[Any, int] | None, count: int) -> Iterator[Sequence[Any]]:
+def _polls(
+    consumer: Consumer, ends: dict[Any, int] | None, count: int, skip_undecodable: bool
+) -> Iterator[Sequence[Any]]:
     """Lists of records until `count` of them, or until every partition has reached its end."""
     left = count
     while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
-        records = consumer.poll(timeout_ms=POLL_MS)
+        records: Sequence[Any] = _poll(consumer, skip_undecodable)
         if ends is not None:
             records = [record for record in records if record.offset < ends[record.topic, record.partition]]
         if count:
@@ -70,6 +77,18 @@ def _polls(consumer: Consumer, ends: dict[Any, int] | None, count: int) -> Itera
             yield records
         if count and left == 0:
             return
+
+
+def _poll(consumer: Consumer, skip_undecodable: bool) -> Sequence[Any]:
+    try:
+        return consumer.poll(timeout_ms=POLL_MS)
+    except UndecodableBatchError as error:
+        bounds = (error.offset, error.next_offset)
+        if not skip_undecodable:
+            raise UndecodableBatchError(error.topic_partition, bounds, error.why, "add --skip-undecodable") from error
+        print(f"{error.topic_partition}: offsets [{bounds[0]}, {bounds[1]}) are skipped: {error.why}", file=sys.stderr)
+        consumer.seek(error.topic_partition, error.next_offset)
+        return ()
 
 
 def _lines(records: Sequence[Any], null_marker: bytes, *, print_key: bool, as_json: bool) -> bytes:

@@ -52,12 +52,6 @@ class FetchBuffer:
             self._items.appendleft(item)
             self._used += _size(item)
 
-    def clear(self) -> None:
-        with self._lock:
-            self._items.clear()
-            self._used = 0
-        self.on_room()
-
     @property
     def is_full(self) -> bool:
         """Whether there is too little room to ask for more."""

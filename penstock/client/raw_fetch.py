@@ -23,7 +23,7 @@ from penstock.client.reader import Reader
 from penstock.errors import ClientClosedError, TimedOutError
 from penstock.types import TopicPartition
 
-PIECES_AHEAD = 4
+PIECES_AHEAD = 2
 """So many answers may wait for the caller: enough to keep the broker busy, little memory for each of many ranges."""
 
 
@@ -41,6 +41,7 @@ class RawFetch:
 
     def __init__(self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: set[RawFetch]) -> None:
         self._span = span
+        self._offset = span.from_offset
         self._time_out_ms = config.request_timeout_ms
         self._under_way = under_way
         self._positions = Positions("none", cluster.backoff)
@@ -58,26 +59,25 @@ class RawFetch:
         self._under_way.add(self)
         try:
             await self._fetcher.assign_range(tp, (offset, end), topic_id)
-            while offset < end:
-                piece = await self._wait_piece(offset)
-                yield RawBuffer(piece.records, piece.from_offset, piece.next_offset)
-                offset = piece.next_offset
+            while self._offset < end:
+                yield await self._wait_buffer()
         finally:
             await self.close()
 
-    async def _wait_piece(self, offset: int) -> Deliver:
-        """The next piece. Only the time that the caller waits counts, for every piece anew."""
+    async def _wait_buffer(self) -> RawBuffer:
+        """The next buffer. Only the time that the caller waits counts, for every buffer anew."""
         try:
             async with asyncio.timeout(self._time_out_ms / 1000):
                 while (piece := self._take()) is None:
                     self._ready.clear()
                     await self._ready.wait()
-                return piece
         except TimeoutError:
             raise TimedOutError(
-                f"{self._span.topic_partition}: no records from offset {offset} on within {self._time_out_ms} ms"
+                f"{self._span.topic_partition}: no records from offset {self._offset} on within {self._time_out_ms} ms"
                 f" (request_timeout_ms); the last error: {self._fetcher.last_error or 'none'}"
             ) from None
+        self._offset = piece.next_offset
+        return RawBuffer(piece.records, piece.from_offset, piece.next_offset)
 
     def _take(self) -> Deliver | None:
         if self._closed:

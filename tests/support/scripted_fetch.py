@@ -24,7 +24,6 @@ from penstock.client.messages import (
 from penstock.client.metadata_cache import MetadataCache
 from penstock.client.raw_fetch import RawFetch, RawRange
 from penstock.client.retry import Backoff
-from penstock.clock import SystemClock
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition
 
@@ -49,6 +48,13 @@ def answer_of(call: FetchCall, records: bytes, fetch_offset: int) -> FetchAnswer
     topic_id = call.changed[0].topic_id
     result = FetchResult(*TP, topic_id, None, 1 << 40, 0, records, None, fetch_offset)
     return FetchAnswer(call.correlation_id, (result,), None)
+
+
+class LoopClock:
+    """The running loop's time, which is virtual in tests."""
+
+    def now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1_000)
 
 
 class ScriptedStream:
@@ -90,7 +96,7 @@ class ScriptedCluster:
         self.refreshes = 0
         self.besides: set[Endpoint] = set()  # whom not to ask
         self.on_refresh: Callable[[], None] = lambda: None
-        self.clock, self.backoff, self.cache = SystemClock(), Backoff(1, 1), MetadataCache()
+        self.clock, self.backoff, self.cache = LoopClock(), Backoff(1, 1), MetadataCache()
         self.config = SimpleNamespace(request_timeout_ms=5_000)
         self._counts = {"write": 0, "read": 0}
         self._listeners: list[Callable[[], None]] = []

@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
-from penstock.client import by_leader
 from penstock.client.by_leader import Answer, Question, ask_leaders
 from penstock.errors import RequestTimedOutError
 from penstock.types import Endpoint
 from tests.support.scripted_fetch import TP, ScriptedCluster
+from tests.support.virtual_time import run_virtual
 
 
-def test_a_silent_leader_is_left_as_soon_as_another_one_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_leader, "SILENCE_MS", 5)
+def test_a_silent_leader_is_left_as_soon_as_another_one_is_known() -> None:
     cluster: Any = ScriptedCluster()
     cluster.on_refresh = lambda: cluster.learn(leader=2, epoch=1)
     asked = []
@@ -27,13 +24,12 @@ def test_a_silent_leader_is_left_as_soon_as_another_one_is_known(monkeypatch: py
             await asyncio.Event().wait()
         return [Answer(q.partition, None, "found") for q in questions]
 
-    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+    assert run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
     assert asked == [("host-1", 0), ("host-2", 1)]
     assert cluster.besides == {Endpoint("host-1", 1)}
 
 
-def test_a_leader_that_is_only_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_leader, "SILENCE_MS", 1)
+def test_a_leader_that_is_only_slow_is_waited_for() -> None:
     cluster: Any = ScriptedCluster()
     go_on = asyncio.Event()
 
@@ -47,7 +43,7 @@ def test_a_leader_that_is_only_slow_is_waited_for(monkeypatch: pytest.MonkeyPatc
         await go_on.wait()
         return [Answer(q.partition, None, "found") for q in questions]
 
-    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+    assert run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
 
 
 def test_an_error_of_the_call_is_what_it_was() -> None:
@@ -59,4 +55,4 @@ def test_an_error_of_the_call_is_what_it_was() -> None:
             raise failures.pop()
         return [Answer(q.partition, None, "found") for q in questions]
 
-    assert asyncio.run(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+    assert run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}

@@ -12,6 +12,7 @@ from penstock.cli import consume
 from penstock.client.messages import FetchResult
 from penstock.client.positions import Deliver, Positions
 from penstock.client.retry import Backoff
+from penstock.errors import UndecodableBatchError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
@@ -150,6 +151,23 @@ def test_consume_exits_at_an_end_that_is_an_empty_batch(
     expected = fill(cluster)
     consume.consume("t", from_beginning=True, exit_at_end=True, bootstrap=cluster.bootstrap)
     assert capfdbinary.readouterr().out == b"".join(b"%d\n" % offset for offset in expected)
+
+
+def test_consume_ends_at_a_bad_batch_unless_it_may_skip_it(
+    cluster: FakeCluster, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    compacted(cluster, [1, 2])
+    damaged = bytearray(build_batch([b"x", b"y"], timestamps_ms=TIME_MS))
+    damaged[-3] ^= 1
+    cluster.append("t", 0, bytes(damaged))
+    compacted(cluster, [0])
+    with pytest.raises(UndecodableBatchError, match=r"t-0: the batch at offset 10 .* add --skip-undecodable"):
+        consume.consume("t", from_beginning=True, exit_at_end=True, bootstrap=cluster.bootstrap)
+    assert capfdbinary.readouterr().out == b"1\n2\n"
+    consume.consume("t", from_beginning=True, exit_at_end=True, skip_undecodable=True, bootstrap=cluster.bootstrap)
+    out, err = capfdbinary.readouterr()
+    assert out == b"1\n2\n12\n"
+    assert b"t-0: offsets [10, 12) are skipped" in err
 
 
 def test_consume_exits_at_once_where_nothing_is_left(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from penstock.client import fetch_link
-from penstock.types import Endpoint
-from tests.support.scripted_fetch import HANGS, ScriptedCluster, raw_fetch
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_link, "SILENCE_MS", 5)
+from penstock.client.messages import FetchAnswer, FetchCall
+from penstock.errors import NotLeaderOrFollowerError
+from penstock.types import Endpoint, LeaderHint
+from tests.support.scripted_fetch import HANGS, ScriptedCluster, raw_fetch, whole_log
+from tests.support.virtual_time import run_virtual
 
 
 async def read(cluster: ScriptedCluster, end: int = 30) -> list[int]:
@@ -29,7 +24,7 @@ def test_on_silence_others_are_asked_and_the_new_leader_is_read() -> None:
             cluster.learn(leader=2, epoch=1)
 
     cluster.on_refresh = on_refresh
-    assert asyncio.run(read(cluster)) == [10, 20, 30]
+    assert run_virtual(read(cluster)) == [10, 20, 30]
     assert {node for node, _ in cluster.calls} == {2}, "the hung node has swallowed its request"
     assert cluster.besides == {Endpoint("host-1", 1)}
     assert 1 in cluster.cancelled, "the request to the hung node was left"
@@ -40,11 +35,28 @@ def test_a_newer_epoch_ends_the_request_under_way_though_the_node_is_the_same(wh
     cluster = ScriptedCluster(faults={(what, 2): HANGS})
     cluster.on_refresh = lambda: cluster.learn(leader=1, epoch=7)
 
-    assert asyncio.run(read(cluster)) == [10, 20, 30]
+    assert run_virtual(read(cluster)) == [10, 20, 30]
     assert cluster.calls[-1][1].changed[0].current_leader_epoch == 7
+
+
+def test_a_hint_that_tells_nothing_new_is_not_all_that_is_asked() -> None:
+    cluster = ScriptedCluster(refusing)
+    cluster.on_refresh = lambda: cluster.learn(leader=2, epoch=1)
+    assert run_virtual(read(cluster)) == [10, 20, 30]
+    assert [node for node, _ in cluster.calls][:2] == [1, 2]
+
+
+def refusing(call: FetchCall) -> FetchAnswer:
+    """The leader of epoch 0 does not lead, and names itself."""
+    answer = whole_log(call)
+    if call.changed[0].current_leader_epoch > 0:
+        return answer
+    hint = LeaderHint(1, 0, Endpoint("host-1", 1), "id-1")
+    refused = answer.results[0]._replace(error=NotLeaderOrFollowerError("ask the leader", leader=hint), records=b"")
+    return answer._replace(results=(refused,))
 
 
 def test_an_answer_in_time_asks_nobody() -> None:
     cluster = ScriptedCluster()
-    asyncio.run(read(cluster))
+    run_virtual(read(cluster))
     assert cluster.refreshes == 0
