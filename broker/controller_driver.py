@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from broker.leader_change_log import say_leader_changes
+from broker.leader_change_log import leader_change_lines
 from broker.metadata_loader import MetadataLoader
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller
@@ -146,13 +146,15 @@ class ControllerDriver:
             raise
         self._last_proposal = committed
         changes = controller.take_leader_changes()
+        lines = leader_change_lines(changes, controller.is_active)
         last_offset = await self._wait_committed(committed)
         if last_offset != base_offset + len(result.records) - 1:
             violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
             self._on_fatal(violation)
             raise violation
         self.unclean_elections += sum(change.is_unclean for change in changes)
-        say_leader_changes(changes, controller.is_active)
+        for line in lines:
+            log.log(line.level, line.text)
         return last_offset
 
     async def _wait_committed(self, committed: asyncio.Future[int]) -> int:

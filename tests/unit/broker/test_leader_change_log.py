@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, cast
-
-import pytest
 
 from broker.apis.metadata import MetadataApi
 from broker.grpc_codec import metadata_to_pb
-from broker.leader_change_log import NAMED_MAX, say_leader_changes
+from broker.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.network.request_channel import Request
 from broker.requests import MetadataRequest, MetadataResponse
 from metadata.offline import OfflineReason, offline_reason
@@ -32,10 +31,8 @@ def alone(partitions: int = 1) -> Cluster:
     return cluster
 
 
-def said(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> list[str]:
-    caplog.clear()
-    say_leader_changes(cluster.controller.take_leader_changes(), cluster.controller.is_active)
-    return caplog.messages
+def said(cluster: Cluster) -> list[Line]:
+    return leader_change_lines(cluster.controller.take_leader_changes(), cluster.controller.is_active)
 
 
 def reason(cluster: Cluster) -> OfflineReason | None:
@@ -47,18 +44,18 @@ def loses_its_log(cluster: Cluster) -> None:
     cluster.start(1, log_dirs=("new",), lost_log_dirs=("a",), replicas=(HostedReplicas("other", (0,)),))
 
 
-def test_partition_whose_broker_is_down_names_the_broker_to_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_partition_whose_broker_is_down_names_the_broker_to_start() -> None:
     cluster = alone()
     assert reason(cluster) is None
     cluster.let_die(1)
     assert reason(cluster) is OfflineReason.ISR_OUT_OF_SERVICE
-    (line,) = said(cluster, caplog)
-    assert "t-0 has no leader: no broker with an in-sync replica (1) is in service. Start one" in line
+    (line,) = said(cluster)
+    assert "t-0 has no leader: no broker with an in-sync replica (1) is in service. Start one" in line.text
     cluster.start(1, log_dirs=("a",))
-    assert reason(cluster) is None and said(cluster, caplog) == []
+    assert reason(cluster) is None and said(cluster) == []
 
 
-def test_partition_whose_log_is_lost_says_what_can_be_done(caplog: pytest.LogCaptureFixture) -> None:
+def test_partition_whose_log_is_lost_says_what_can_be_done() -> None:
     cluster = alone()
     loses_its_log(cluster)
     assert reason(cluster) is OfflineReason.LOG_LOST
@@ -66,20 +63,20 @@ def test_partition_whose_log_is_lost_says_what_can_be_done(caplog: pytest.LogCap
         assert remedy in str(metadata_answer(cluster).topics[0].partitions[0].error)
 
 
-def test_unclean_election_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_unclean_election_is_an_error_in_the_log() -> None:
     cluster = alone()
     loses_its_log(cluster)
-    said(cluster, caplog)
+    said(cluster)
     cluster.configure("t", {"unclean.leader.election.enable": "true"})
-    (line,) = said(cluster, caplog)
-    assert line.startswith("unclean election: t-0 is led by broker 1") and caplog.records[0].levelname == "ERROR"
+    (line,) = said(cluster)
+    assert line.text.startswith("unclean election: t-0 is led by broker 1") and line.level == logging.ERROR
 
 
-def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
     cluster = alone(partitions=NAMED_MAX + 7)
     cluster.let_die(1)
-    lines = said(cluster, caplog)
-    assert len(lines) == NAMED_MAX + 1 and lines[-1] == "and 7 more partitions without a leader"
+    lines = said(cluster)
+    assert len(lines) == NAMED_MAX + 1 and lines[-1].text == "and 7 more partitions without a leader"
 
 
 def metadata_answer(cluster: Cluster) -> Any:
