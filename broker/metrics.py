@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.process_collector import ProcessCollector
 
 from broker.network.request_channel import Request
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, UnknownServerError
 from penstock.types import Endpoint
 
 log = logging.getLogger(__name__)
@@ -68,8 +68,12 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         )
-        self._requests = Counter(
-            "penstock_requests", "Requests by API and error code (0: none).", ["api", "error"], registry=self.registry
+        self._requests = Counter("penstock_requests", "Answered requests by API.", ["api"], registry=self.registry)
+        self._errors = Counter(
+            "penstock_request_errors",
+            "Errors answered, by API and name: one for a whole request, or one for each partition that failed.",
+            ["api", "error"],
+            registry=self.registry,
         )
         self.flush_timed: Callable[[float], None] = Histogram(
             "penstock_log_flush_seconds",
@@ -78,7 +82,7 @@ class Metrics:
             buckets=BUCKETS,
         ).observe
         self._phases: dict[str, list[Histogram]] = {}
-        self._counts: dict[tuple[str, int], Counter] = {}
+        self._counts: dict[str, Counter] = {}
         self._stop: Callable[[], None] = lambda: None
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
@@ -86,17 +90,17 @@ class Metrics:
         phases = self._phases.get(request.api)
         if phases is None:
             phases = self._phases[request.api] = [self._seconds.labels(request.api, phase) for phase in PHASES]
+            self._counts[request.api] = self._requests.labels(request.api)
+            self._errors.labels(request.api, UnknownServerError.kafka_name)  # shown as 0 until there is one
         completed_ns = max(request.completed_ns, request.handled_ns)
         phases[0].observe((request.dequeued_ns - request.received_ns) / 1e9)
         phases[1].observe((request.handled_ns - request.dequeued_ns) / 1e9)
         phases[2].observe((completed_ns - request.handled_ns) / 1e9)
         phases[3].observe((sent_ns - completed_ns) / 1e9)
         phases[4].observe((sent_ns - request.received_ns) / 1e9)
-        key = (request.api, request.error.code if request.error is not None else 0)
-        counter = self._counts.get(key)
-        if counter is None:
-            counter = self._counts[key] = self._requests.labels(key[0], str(key[1]))
-        counter.inc()
+        self._counts[request.api].inc()
+        for error in request.failures:
+            self._errors.labels(request.api, error.kafka_name).inc()
 
     def serve(self, endpoint: Endpoint) -> None:
         """Answer scrapes in a thread of its own."""

@@ -59,7 +59,7 @@ class DeleteRecordsApi:
             if timer is not None:
                 timer.cancel()
             self._open_partitions -= len(deletions)
-            request.complete(results)
+            request.complete(results, results)
 
         def expired(index: int) -> None:
             late = deletions[index]

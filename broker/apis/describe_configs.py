@@ -51,7 +51,7 @@ class DescribeConfigsApi:
             raise InvalidRequestError(f"the request names {count} resources; from 1 to {RESOURCES_MAX} are allowed")
         image = self._image()
         results = tuple(self._one(image, asked) for asked in body.resources)
-        request.complete(DescribeConfigsResponse(results, image.offset))
+        request.complete(DescribeConfigsResponse(results, image.offset), results)
 
     def _one(self, image: MetadataImage, asked: DescribeConfigsResource) -> DescribeConfigsResult:
         try:

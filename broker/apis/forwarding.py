@@ -13,6 +13,13 @@ from typing import Any
 from broker.controller_channel import ControllerChannel
 from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
+from metadata.requests import (
+    AlterConfigsResponse,
+    AlterConfigsResult,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    TopicResult,
+)
 from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
 
 log = logging.getLogger(__name__)
@@ -45,7 +52,8 @@ class ForwardedRequests:
 
     async def _run(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
         try:
-            request.complete(await answer)
+            response = await answer
+            request.complete(response, _outcomes(response))
         except ApiError as error:
             request.fail(error)
         except Exception as error:
@@ -57,6 +65,12 @@ class ForwardedRequests:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _outcomes(response: object) -> tuple[TopicResult, ...] | tuple[AlterConfigsResult, ...]:
+    if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+        return response.topics
+    return response.resources if isinstance(response, AlterConfigsResponse) else ()
 
 
 def as_answered(response: Any) -> Any:

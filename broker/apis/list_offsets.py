@@ -27,7 +27,8 @@ class ListOffsetsApi:
         self._replicas = replicas
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
-        request.complete([self._one(asked) for asked in body.partitions])
+        results = [self._one(asked) for asked in body.partitions]
+        request.complete(results, results)
 
     def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
         try:

@@ -21,7 +21,8 @@ class OffsetForLeaderEpochApi:
         self._replicas = replicas
 
     def handle(self, request: Request, body: OffsetForLeaderEpochRequest) -> None:
-        request.complete([self._one(asked, body.replica_id >= 0) for asked in body.partitions])
+        results = [self._one(asked, body.replica_id >= 0) for asked in body.partitions]
+        request.complete(results, results)
 
     def _one(self, asked: EpochPartition, is_replica: bool) -> EpochPartitionResult:
         try:

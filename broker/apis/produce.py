@@ -50,7 +50,7 @@ class ProduceApi:
         def complete() -> None:
             if timer is not None:
                 timer.cancel()
-            request.complete(response)
+            request.complete(response, results)  # acks=0 has no results in its answer, but errors they are
 
         def expired(index: int) -> None:
             results[index].error = RequestTimedOutError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,13 @@ class ResponseSink(Protocol):
         ...
 
 
+class Outcome(Protocol):
+    """What became of one part of a request: a partition, a topic, a resource."""
+
+    @property
+    def error(self) -> ApiError | None: ...
+
+
 class Request:
     """One request of one connection: its body, its answer, and when it passed each station (ns, monotonic)."""
 
@@ -44,6 +51,7 @@ class Request:
         "context",
         "dequeued_ns",
         "error",
+        "failures",
         "handled_ns",
         "is_abandoned",
         "received_ns",
@@ -62,6 +70,8 @@ class Request:
         self.response: object = None
         self.response_lease: Lease | None = None
         self.error: ApiError | None = None
+        self.failures: tuple[ApiError, ...] = ()
+        """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""
         self.is_abandoned = False
         """The connection ended before the answer: the client has given the request up, or is gone."""
         self.received_ns = time.monotonic_ns()
@@ -71,10 +81,13 @@ class Request:
     def is_complete(self) -> bool:
         return self.completed_ns != 0
 
-    def complete(self, response: object) -> None:
-        """Answer with `response`; a second answer is ignored, because a time-out may have been first."""
+    def complete(self, response: object, outcomes: Iterable[Outcome] = ()) -> None:
+        """Answer with `response`; a second answer is ignored, because a time-out may have been first. `outcomes` are
+        those of its parts, for the figures."""
         if self.completed_ns == 0:
             self.response = response
+            if self.error is None:
+                self.failures = tuple(outcome.error for outcome in outcomes if outcome.error is not None)
             self.completed_ns = time.monotonic_ns()
             if self.body_lease is not None:
                 self.body_lease.release()
@@ -83,7 +96,7 @@ class Request:
     def fail(self, error: ApiError) -> None:
         """Answer with an error of the request as a whole."""
         if self.completed_ns == 0:
-            self.error = error
+            self.error, self.failures = error, (error,)
             self.complete(None)
 
     def handled(self) -> None:

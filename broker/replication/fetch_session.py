@@ -320,7 +320,7 @@ class FetchSession:
                 self._forget(result.partition)
         self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
         self._count_bytes(size, self.is_replica)
-        request.complete(FetchResponse(body.correlation_id, results))
+        request.complete(FetchResponse(body.correlation_id, results), results)
 
     def close(self) -> None:
         """The stream is gone."""
