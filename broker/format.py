@@ -2,7 +2,9 @@
 
 All or nothing is looked at before anything is written: a dir that holds something is never formatted. Where some dirs
 are this node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata
-log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records.
+log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With
+--rejoin it asks the other voters first (`voter_memory.py`); who formats a lost voter without it makes a new one, that
+votes at once.
 """
 
 from __future__ import annotations
@@ -11,20 +13,25 @@ import re
 import sys
 
 from broker.config import NodeConfig, load_config
+from broker.metadata_log import METADATA_PARTITION
+from broker.voter_memory import VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.types import new_uuid
+from storage.file_names import partition_directory
 from storage.file_system import FileSystem, OsFileSystem
 from storage.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
 _CLUSTER_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 
 
-def main(config_path: str, cluster_id: str) -> int:
+def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem())
+    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), rejoin)
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
+    if rejoin:
+        sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
     return 0
 
 
@@ -44,8 +51,14 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
             )
 
 
-def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[list[str], str]:
-    """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id."""
+def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: bool = False) -> tuple[list[str], str]:
+    """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
+
+    `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
+    interruption, it does what is missing.
+    """
+    if rejoin:
+        _require_rejoinable(config, fs)
     if cluster_id and not _CLUSTER_ID.match(cluster_id):
         raise ConfigError(
             f"--cluster-id {cluster_id!r}: must be 1 to 64 letters, digits, '-' or '_'; leave it out for a new one"
@@ -58,20 +71,32 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem) -> tuple[li
         require_empty(fs, directory)
     for directory, properties in known.items():
         _require_ours(config, directory, properties, chosen)
-    if not new:
+    if not new and not rejoin:
         raise MetaPropertiesError(
             f"{', '.join(known)}: formatted already, for node {config.node_id} of cluster {chosen}; start the node"
         )
-    if known and config.metadata_log_dir in new:
+    if known and config.metadata_log_dir in new and not rejoin:
         raise MetaPropertiesError(
             f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
-            "or empty all log dirs and start with a new node.id"
+            "or, where other voters are a majority, format it with --rejoin"
         )
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
     for directory in new:
         format_directory(fs, directory, chosen, config.node_id)
+    if rejoin:
+        memory = VoterMemory(config.metadata_log_dir, fs)
+        memory.note_voted()
+        memory.note_records()
     return new, chosen
+
+
+def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
+    if not config.is_controller or len(config.voters) == 1:
+        raise ConfigError("--rejoin is for one of several voters: nobody else knows what this node has promised")
+    directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
+    if fs.exists(directory):
+        raise MetaPropertiesError(f"{directory} is there: --rejoin is for a voter that has lost it; start the node")
 
 
 def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:

@@ -89,7 +89,7 @@ class Node:
         if config.is_controller:
             memory = VoterMemory(config.metadata_log_dir, fs)
             quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
-            memory.recall(quorum_state, metadata_log, len(config.voters))
+            memory.recall(quorum_state, metadata_log, len(config.voters), gave_up_dirs=bool(config.lost_log_dirs))
             raft_log = MetadataLog(metadata_log, memory.note_records)
         else:
             quorum_state = QuorumStateFile(metadata_log.directory, fs)

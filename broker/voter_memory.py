@@ -63,12 +63,16 @@ class VoterMemory:
         """The metadata log has durable records."""
         self._note(replace(self._promised, has_records=True))
 
-    def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int) -> None:
+    def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int, *, gave_up_dirs: bool = False) -> None:
         """Compare with what is on disk; a loss is written to the quorum-state file BEFORE this node says anything.
+
+        `gave_up_dirs`: the operator says that log dirs are lost, so a voter without a quorum state is no new one.
 
         CorruptFileError for the only voter of a quorum: there is nobody from whom it could learn.
         """
         state = quorum_state.load()
+        if gave_up_dirs and state is None:
+            self.note_voted()
         forgotten = forgotten_of(self._promised, state, log.log_end_offset)
         if forgotten is not Forgotten.NOTHING:
             lost = quorum_state.path if state is None else log.directory

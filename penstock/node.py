@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
+    parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument("--request", default="{}", help="log-…: what to look at, as `penstock log` asks for it")
     return parser
 
@@ -83,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
             importlib.import_module("broker.format").format_if_empty(options.config, options.cluster_id)
         lost = tuple(filter(None, map(str.strip, options.lost_log_dirs.split(","))))
         return int(importlib.import_module("broker.server").main(options.config, lost))
-    return int(importlib.import_module("broker.format").main(options.config, options.cluster_id))
+    return int(importlib.import_module("broker.format").main(options.config, options.cluster_id, options.rejoin))
 
 
 def _prepare_path() -> None:

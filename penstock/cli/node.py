@@ -19,9 +19,18 @@ ConfigFile = Annotated[str, typer.Option("--config", metavar="FILE", help="The n
 def format_node(
     config: ConfigFile,
     cluster_id: Annotated[str, typer.Option(help="The cluster to join; without it a new id is made and printed.")] = "",
+    rejoin: Annotated[
+        bool,
+        typer.Option(
+            "--rejoin",
+            help="This node was one of several voters and has lost its metadata log dir: it does not vote before the"
+            " others have told it what it may have promised.",
+        ),
+    ] = False,
 ) -> None:
     """Prepare the log dirs of a new node, once. Refuses directories that are not empty."""
-    _become(node_command("format", "--config", config, *(["--cluster-id", cluster_id] if cluster_id else [])))
+    options = [*(["--cluster-id", cluster_id] if cluster_id else []), *(["--rejoin"] if rejoin else [])]
+    _become(node_command("format", "--config", config, *options))
 
 
 @app.command()

@@ -15,7 +15,9 @@ from storage.meta_properties import read_meta_properties
 FS = OsFileSystem()
 
 
-def config_for(tmp_path: Path, *dirs: str, node_id: int = 1, metadata_log_dir: str = "") -> NodeConfig:
+def config_for(
+    tmp_path: Path, *dirs: str, node_id: int = 1, metadata_log_dir: str = "", voters: tuple[int, ...] = ()
+) -> NodeConfig:
     more = {"metadata.log.dir": str(tmp_path / metadata_log_dir)} if metadata_log_dir else {}
     return parse_config(
         {
@@ -23,7 +25,7 @@ def config_for(tmp_path: Path, *dirs: str, node_id: int = 1, metadata_log_dir: s
             "node.id": node_id,
             "process.roles": "broker,controller",
             "listeners": "BROKER://127.0.0.1:9192,INTERNAL://127.0.0.1:9194,CONTROLLER://127.0.0.1:9193",
-            "controller.quorum.voters": f"{node_id}@127.0.0.1:9193",
+            "controller.quorum.voters": [f"{voter}@127.0.0.1:{9192 + voter}" for voter in voters or (node_id,)],
             "log.dirs": [str(tmp_path / name) for name in dirs],
         }
     )
@@ -62,6 +64,31 @@ def test_nothing_is_formatted_when_one_dir_holds_something(tmp_path: Path) -> No
     with pytest.raises(MetaPropertiesError, match=r"b is not empty \(it holds thesis\.txt\)"):
         format_node(config_for(tmp_path, "a", "b"), "", FS)
     assert not (tmp_path / "a").exists() and (tmp_path / "b" / "thesis.txt").read_text() == "years of work"
+
+
+def test_voter_that_rejoins_is_formatted_as_one_that_has_promised_and_forgotten(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a", "b", voters=(1, 2, 3))
+    format_node(config_for(tmp_path, "b", voters=(1, 2, 3)), "north", FS)
+    with pytest.raises(MetaPropertiesError, match="format it with --rejoin"):
+        format_node(config, "", FS)
+    assert format_node(config, "", FS, rejoin=True) == ([str(tmp_path / "a")], "north")
+    assert '"hasVoted": true, "hasRecords": true' in (tmp_path / "a" / "quorum-voter").read_text()
+    assert not (tmp_path / "b" / "quorum-voter").exists()
+
+
+def test_rejoining_that_was_interrupted_is_finished_by_saying_it_again(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a", voters=(1, 2, 3))
+    format_node(config, "north", FS)
+    assert format_node(config, "", FS, rejoin=True) == ([], "north")
+    assert (tmp_path / "a" / "quorum-voter").exists()
+
+
+def test_rejoining_is_refused_to_the_only_voter_and_to_one_that_has_its_log(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one of several voters"):
+        format_node(config_for(tmp_path, "a"), "", FS, rejoin=True)
+    (tmp_path / "a" / "__cluster_metadata-0").mkdir(parents=True)
+    with pytest.raises(MetaPropertiesError, match="is there: --rejoin is for a voter that has lost it"):
+        format_node(config_for(tmp_path, "a", voters=(1, 2, 3)), "", FS, rejoin=True)
 
 
 def test_a_disk_that_was_added_is_formatted_for_the_same_cluster(tmp_path: Path) -> None:

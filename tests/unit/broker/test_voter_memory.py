@@ -96,6 +96,12 @@ def test_vanished_directory_of_a_voter_without_records_is_noticed(voter: Voter) 
     assert voter.start() == ElectionState(forgotten=Forgotten.VOTES)
 
 
+def test_voter_whose_log_dirs_were_given_up_is_no_new_one(voter: Voter) -> None:
+    assert voter.start() is None
+    voter.memory.recall(voter.quorum_state, voter.log, 3, gave_up_dirs=True)
+    assert voter.quorum_state.load() == ElectionState(forgotten=Forgotten.VOTES)
+
+
 def test_vanished_quorum_state_is_noticed(voter: Voter) -> None:
     voter.live()
     remove(voter.directory, "quorum-state")
