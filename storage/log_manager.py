@@ -49,20 +49,16 @@ class LogManager:
 
     def __init__(self, fs: FileSystem, config: LogManagerConfig, clock: Clock) -> None:
         self._fs, self._config, self._clock = fs, config, clock
-        self.meta_properties: dict[str, MetaProperties] = {}
-        """Of the log dirs that answered at start, by path."""
+        self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
         self.vanished: dict[TopicPartition, str] = {}
         """Logs that had flushed records and are not there: where they were. A new log of that name ends it."""
         self._directories: dict[str, LogDirectory] = {}
         self._logs: dict[TopicPartition, Log] = {}
-        self._log_counts: Counter[str] = Counter()
-        """By log dir."""
+        self._log_counts: Counter[str] = Counter()  # by log dir
         self.offline_logs: dict[TopicPartition, OfflineLog] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
-        self.strays: list[str] = []
-        """Directories that were set aside because nobody asked for them, now or by an earlier run."""
-        self.rotten: list[str] = []
-        """Directories that were set aside because they are damaged, now or by an earlier run."""
+        self.strays: list[str] = []  # directories set aside because nobody asked for them, now or by an earlier run
+        self.rotten: list[str] = []  # directories set aside because they are damaged, now or by an earlier run
         self._deleted = DeletedLogs(fs)
         self._aside = SetAside(fs)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
@@ -78,12 +74,11 @@ class LogManager:
         if not paths or len(set(paths)) != len(paths):
             raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and none twice")
         manager = cls(fs, config, clock)
-        properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
-        manager.meta_properties = properties
+        manager.meta_properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
         try:
             for path, error in failed.items():
                 manager.fail_log_dir(path, error)
-            manager._take(properties)
+            manager._take(manager.meta_properties)
             manager._load()
         except BaseException:
             manager.close(clean=False)

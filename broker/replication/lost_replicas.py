@@ -2,7 +2,8 @@
 
     damaged       its log has rotted. Set aside and fetched whole from the leader, once that can lose nothing
     out of use    its log dir failed, or somebody must look at it. Stays until the node is started again
-    without log   none could be created, for lack of room or descriptors. Tried again
+    without log   none could be created, for lack of room or descriptors, and it is tried again; or the log is gone, and
+                  an empty one must not take its place
 
 Pure. A replica that begins with nothing must not be taken for the one that had everything (KIP-903), so a damaged one
 is made anew only when all of this holds:
@@ -149,6 +150,27 @@ class LostReplicas:
 
     def __repr__(self) -> str:
         return f"LostReplicas({', '.join(f'{key}: {lost.loss.value}' for key, lost in self._lost.items()) or 'none'})"
+
+
+def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path: str | None) -> str:
+    """Why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is where a log of
+    its was, that held flushed records.
+
+    As the last ISR member it would lead with the empty log, or be counted as having everything.
+    """
+    if broker_id not in state.isr:
+        return ""
+    if state.log_lost:
+        return (
+            "its log went with a log dir that was given up (--lost-log-dirs), and this is its only in-sync replica:"
+            " start this node with that dir, or allow an unclean election, or delete the topic"
+        )
+    if vanished_path is not None:
+        return (
+            f"{vanished_path} is gone, but held flushed records, and this is its only in-sync replica: bring that"
+            " directory back and start this node again, or delete the topic"
+        )
+    return ""
 
 
 def _loss_of(why: BaseException | None) -> Loss:

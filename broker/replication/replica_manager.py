@@ -15,7 +15,7 @@ from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.isr_upkeep import IsrUpkeep
 from broker.replication.log_start_commit import LogStartCommit, Waiter
-from broker.replication.lost_replicas import LostReplicas, Verdict
+from broker.replication.lost_replicas import LostReplicas, Verdict, why_no_empty_log
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
 from metadata.registrations import PartitionRegistration
@@ -149,24 +149,10 @@ class ReplicaManager:
         self._take_role(partition, assignment)
 
     def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
-        """Why no empty log may take the place of one that held records; "" when one may.
-
-        As the last ISR member this replica would lead with it, or be counted as having everything.
-        """
-        if self.broker_id not in state.isr or self._log_manager.get(key) is not None:
+        """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
+        if self._log_manager.get(key) is not None:
             return ""
-        if state.log_lost:
-            return (
-                "its log went with a log dir that was given up (--lost-log-dirs), and this is its only in-sync replica:"
-                " start this node with that dir, or allow an unclean election, or delete the topic"
-            )
-        path = self._log_manager.vanished.get(key)
-        if path is None:
-            return ""
-        return (
-            f"{path} is gone, but held flushed records, and this is its only in-sync replica: bring that directory back"
-            " and start this node again, or delete the topic"
-        )
+        return why_no_empty_log(self.broker_id, state, self._log_manager.vanished.get(key))
 
     def _host(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
         """A partition over the log that is there, or over a new one; raises what the log manager raises."""
