@@ -15,6 +15,7 @@ from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from broker.replication.purgatory import DelayedOperation, Waiter
 from broker.replication.replica_manager import ReplicaManager
+from broker.request_limits import API_LIMITS
 from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.errors import (
     ApiError,
@@ -26,7 +27,7 @@ from penstock.errors import (
 from penstock.types import METADATA_TOPIC, TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000
-PARTITIONS_MAX: Final = 10_000
+PARTITIONS_MAX: Final = API_LIMITS["DeleteRecords"].elements["partitions"]
 """Of one request: what a handler does for each of them, it does before the next request gets its turn."""
 OPEN_PARTITIONS_MAX: Final = 100_000
 """Of all requests that wait; each holds a few hundred bytes."""

@@ -14,6 +14,7 @@ from typing import Final
 from broker.config import NodeConfig
 from broker.config_table import INT32_MAX, KEYS, REQUIRED, ConfigKey, Kind
 from broker.network.request_channel import Request
+from broker.request_limits import API_LIMITS
 from broker.requests import (
     ConfigEntryView,
     ConfigSource,
@@ -29,8 +30,7 @@ from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_d
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
 
 BROKER_RESOURCE: Final = "broker"
-RESOURCES_MAX: Final = 1_000
-"""Of one request: a topic's description is about 5 KiB, so this is an answer of 5 MiB."""
+RESOURCES_MAX: Final = API_LIMITS["DescribeConfigs"].elements["resources"]
 _SHOWN_CHARACTERS: Final = 64
 _TYPES: Final = {Kind.DOUBLE: "double", Kind.BOOL: "boolean", Kind.STRING: "string", Kind.LIST: "list"}
 

@@ -27,7 +27,7 @@ from penstock.errors import (
 )
 from penstock.types import EpochEndOffset, TopicPartition
 
-TURN_PARTITIONS_MAX = 10_000
+TURN_PARTITIONS_MAX = 2_000
 """What a leader takes in one request (request_limits.py); the others come with the next turn."""
 
 

@@ -59,7 +59,7 @@ from penstock.types import Endpoint
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
 """Above every fetch_max_bytes and request that a sane configuration makes; a limit, because gRPC buffers a message."""
 METADATA_TOPICS_MAX = 1_000
-LIST_OFFSETS_PARTITIONS_MAX = 10_000
+LIST_OFFSETS_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md)."""
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),

@@ -30,7 +30,7 @@ from penstock.errors import (
     UnknownServerError,
 )
 
-REQUEST_PARTITIONS_MAX = 10_000
+REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others come in the next."""
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """A request takes no further partition beyond this; far below what the channel lets through."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.client.messages import FetchPart
 from penstock.types import TopicPartition
 
-REQUEST_PARTITIONS_MAX = 10_000
+REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others are named in the next."""
 
 

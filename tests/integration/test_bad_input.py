@@ -242,5 +242,5 @@ def test_too_many_elements_are_refused_at_once_by_name_limit_and_count(cluster: 
         (raw_broker.produce, pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 500_000)),
         (raw_broker.fetch, pb.FetchRequest(partitions=[pb.FetchPartition()] * 500_000)),
     ):
-        with pytest.raises(grpc.RpcError, match="partitions has 10001 elements or more; at most 10000"):
+        with pytest.raises(grpc.RpcError, match="partitions has 2001 elements or more; at most 2000"):
             ask(node, message)  # type: ignore[arg-type]

@@ -69,8 +69,10 @@ def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(
 
 
 def test_streams_that_never_read_cost_their_share_and_are_cut_and_others_are_served(cluster: Cluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        topic_id = admin.describe_topic("t").topic_id
     wanted = pb.FetchPartition(
-        topic="t", partition=0, current_leader_epoch=-1, last_fetched_epoch=-1, max_bytes=50 << 20
+        topic="t", topic_id=topic_id, current_leader_epoch=-1, last_fetched_epoch=-1, max_bytes=50 << 20
     )
     request = pb.FetchRequest(replica_id=-1, broker_epoch=-1, max_bytes=50 << 20, partitions=[wanted])
     silent = threading.Event()

