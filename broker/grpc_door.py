@@ -229,6 +229,7 @@ class BrokerDoor:
         intake = requests.open(host_of(processor.client_address))
         try:
             while True:
+                await processor.wait_room()
                 await intake.wait_turn()
                 raw = await context.read()
                 if raw is grpc.aio.EOF:

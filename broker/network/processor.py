@@ -29,6 +29,10 @@ class Processor:
         self._input_ended = False
         channel.connections += 1
 
+    async def wait_room(self) -> None:
+        """Until fewer than `pipelined_max` requests are open: before that the next one is not read."""
+        await self._room.wait()
+
     async def submit(
         self, api: str, body: object, context: object = None, lease: Lease | None = None, received_ns: int | None = None
     ) -> None:

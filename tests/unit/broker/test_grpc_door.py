@@ -9,7 +9,7 @@ from typing import Any, cast
 import grpc
 import grpc.aio
 
-from broker.grpc_door import BrokerDoor, DoorLimits
+from broker.grpc_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.network.accepted_sockets import Peer
 from broker.network.connection_quotas import ConnectionQuotas
@@ -23,13 +23,13 @@ class Stream:
     """The far end of one produce stream: its messages, and how fast it reads the answers."""
 
     def __init__(self, *messages: pb.ProduceRequest) -> None:
-        self._messages = [message.SerializeToString() for message in messages]
+        self.messages = [message.SerializeToString() for message in messages]
         self.may_read = asyncio.Event()
         self.answers: list[pb.ProduceResponse] = []
         self.status: tuple[grpc.StatusCode, str] | None = None
 
     async def read(self) -> Any:
-        return self._messages.pop(0) if self._messages else grpc.aio.EOF
+        return self.messages.pop(0) if self.messages else grpc.aio.EOF
 
     async def write(self, raw: bytes) -> None:
         await self.may_read.wait()
@@ -46,8 +46,8 @@ class Stream:
 class Bench:
     """A door, with a handler that answers everything at once."""
 
-    def __init__(self) -> None:
-        self.channel = RequestChannel(10)
+    def __init__(self, queued_max: int = 10) -> None:
+        self.channel = RequestChannel(queued_max)
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), self.memory, self.memory)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")
@@ -115,3 +115,17 @@ def test_a_stream_that_breaks_while_its_request_waits_gives_the_bytes_back_when_
             await bench.handle_one()
 
     run(scenario)
+
+
+def test_a_stream_with_as_many_open_requests_as_it_may_have_is_not_read_and_holds_no_memory_for_the_next() -> None:
+    async def main() -> None:
+        bench = Bench(queued_max=100)
+        stream = Stream(*(pb.ProduceRequest(correlation_id=n) for n in range(30)))
+        served = bench.serve(stream)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(stream.messages) == 30 - PRODUCES_PIPELINED_MAX
+        served.cancel()
+        await asyncio.gather(served, return_exceptions=True)
+
+    asyncio.run(main())
