@@ -20,7 +20,11 @@ from broker.network.connection_guard import ConnectionGuard, ConnectionGuardStat
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.25
+GLANCE_SECONDS = 0.25
+"""How often descriptors are counted, which costs little."""
+GLANCES_PER_LOOK = 8
+NEWCOMERS = 16
+"""So many descriptors more than at the last look are worth another one at once."""
 BUSY_SHARE = 20
 """Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""
 
@@ -64,13 +68,18 @@ class ConnectionWatch:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        glances, expected = 0, 0
         while True:
             began_s = time.monotonic()
             try:
-                await self.look()
+                descriptors = self._sockets.descriptors()
+                glances += 1
+                if glances >= GLANCES_PER_LOOK or descriptors > expected:
+                    await self.look()
+                    glances, expected = 0, self._sockets.descriptors() + NEWCOMERS
             except OSError as error:  # no descriptor to look with: the next look may find one
                 log.warning("%s: connections could not be counted: %s", self._listener, error)
-            await asyncio.sleep(max(LOOK_SECONDS, BUSY_SHARE * (time.monotonic() - began_s)))
+            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (time.monotonic() - began_s)))
 
     async def look(self) -> None:
         """Look once."""
