@@ -1,7 +1,8 @@
 """`penstock produce TOPIC < lines`: every line a record, acks=all, exit 0 only when every line is acked.
 
 Standard input is read in bulk and sent in bulk; a line typed by hand goes at once. The number of chunks whose ack is
-still awaited is bounded, so a file larger than memory is no problem. At the first chunk that fails, reading stops.
+still awaited is bounded, so a file larger than memory is no problem. A chunk that fails is told on stderr at once, for
+whoever types lines may not end the input for hours; the next time that something is read, reading stops.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ApiError, ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32
+FAILURES_SHOWN_MAX = 10
+"""Of one run: what is in flight fails together, and the command ends with the first error anyway."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
 """A longer 'line' is no text file; without this limit it would be collected until memory ends."""
 
@@ -48,12 +51,13 @@ def produce(
 
     separator = key_separator.encode()
     marker = None if null_marker is None else os.fsencode(null_marker)
-    acked = 0
+    acked, failures = 0, FailureReport()
     pending: deque[BulkFuture] = deque()
     with Producer(bootstrap, acks="all", compression_type=compression) as producer:
         try:
             for lines in read_lines(sys.stdin.buffer):
                 pending.append(_send(producer, topic, lines, separator, marker))
+                failures.watch(pending[-1], len(lines))
                 while len(pending) > CHUNKS_IN_FLIGHT_MAX or (pending and pending[0].done()):
                     acked += pending.popleft().result()
             while pending:
@@ -65,6 +69,31 @@ def produce(
         print_json({"topic": topic, "records": acked})
     elif sys.stderr.isatty():
         note(f"{acked} records acked")
+
+
+class FailureReport:
+    """Tells which lines failed, as they fail. `watch` is called by the reading thread, the rest by the client's."""
+
+    def __init__(self) -> None:
+        self._lines = self._shown = 0
+
+    def watch(self, future: BulkFuture, line_count: int) -> None:
+        """The next lines of the input are what `future` stands for."""
+        first, last = self._lines + 1, self._lines + line_count
+        self._lines = last
+        future.add_done_callback(lambda done: self._done(done, first, last))
+
+    def _done(self, future: BulkFuture, first: int, last: int) -> None:
+        error = future.exception(0)
+        if error is None:
+            return
+        self._shown += 1
+        if self._shown <= FAILURES_SHOWN_MAX:
+            name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
+            lines = f"line {first}" if first == last else f"some of the lines {first} to {last}"
+            note(f"penstock: {lines} failed: {name}: {error}")
+        elif self._shown == FAILURES_SHOWN_MAX + 1:
+            note("penstock: more lines failed; only the first failures are shown")
 
 
 def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:

@@ -8,6 +8,7 @@ on the client's own thread and must not block. A BulkFuture stands for all batch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -108,6 +109,20 @@ class BulkFuture:
     def done(self) -> bool:
         """Whether every record was acked or has failed."""
         return all(batch.done for batch, _, _ in self._batches)
+
+    def add_done_callback(self, callback: Callable[[BulkFuture], object]) -> None:
+        """Calls back once, when every record was acked or has failed: on the client's thread, or at once."""
+        once = [callback]
+
+        def batch_done() -> None:
+            if self.done():
+                with contextlib.suppress(IndexError):  # two batches may be done at the same moment
+                    once.pop()(self)
+
+        for batch, _, _ in self._batches:
+            batch.add_callback(batch_done)
+        if not self._batches:
+            batch_done()
 
     @property
     def count(self) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from penstock.cli import produce
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, InvalidRecordError
+from tests.support.fake_broker import FakeCluster
 
 
 class Dripping(io.BytesIO):
@@ -65,3 +68,56 @@ def test_a_value_equal_to_the_marker_is_null(marker: bytes | None, values: list[
     produce._send(sent, "users", [b"a=1", b"b=NULL", b"c="], b"=", marker)  # type: ignore[arg-type]
     produce._send(sent, "users", [b"1", b"NULL", b""], b"", marker)  # type: ignore[arg-type]
     assert sent.calls == [(values, [b"a", b"b", b"c"]), (values, None)]
+
+
+class TypedByHand:
+    """Gives one line, and ends only when somebody has been told something."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+        self._reads = 0
+
+    def read1(self, _size: int) -> bytes:
+        self._reads += 1
+        if self._reads == 1:
+            return b"the line\n"
+        assert self.told.wait(10), "nobody was told while the input was open"
+        return b""
+
+    read = read1
+
+
+def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed, notes = TypedByHand(), []
+
+    def note(text: str) -> None:
+        notes.append(text)
+        typed.told.set()
+
+    monkeypatch.setattr(produce, "note", note)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=typed))
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        cluster.fail_produce("t", 0, InvalidRecordError("no key"))
+        with pytest.raises(InvalidRecordError):
+            produce.produce("t", bootstrap=cluster.bootstrap)
+    assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
+
+
+class Failed:
+    """A future of records that have failed."""
+
+    def add_done_callback(self, callback: Any) -> None:
+        callback(self)
+
+    def exception(self, _timeout: float) -> InvalidRecordError:
+        return InvalidRecordError("no key")
+
+
+def test_failures_are_told_by_their_lines_and_not_without_end(capsys: pytest.CaptureFixture[str]) -> None:
+    report = produce.FailureReport()
+    for _ in range(1_000):
+        report.watch(Failed(), 5)  # type: ignore[arg-type]
+    told = capsys.readouterr().err.splitlines()
+    assert told[1] == "penstock: some of the lines 6 to 10 failed: INVALID_RECORD: no key"
+    assert len(told) == produce.FAILURES_SHOWN_MAX + 1 and "more lines failed" in told[-1]
