@@ -146,6 +146,7 @@ class BrokerParts:
             loader,
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
+            self._hosted_replicas,
             self._registered,
             self._caught_up,
         )
@@ -197,7 +198,6 @@ class BrokerParts:
             tuple(properties.directory_id for properties in self.log_manager.meta_properties.values()),
             failed_log_dirs=len(self.config.log_dirs) - len(self.log_manager.meta_properties),
             lost_log_dirs=self.config.lost_log_dirs,
-            replicas=self._hosted_replicas(),
             inter_broker_host=inter_broker.host,
             inter_broker_port=inter_broker.port,
         )

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 from broker.controller_channel import ControllerChannel
 from broker.metadata_loader import MetadataLoader
-from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, RegisterBrokerRequest
+from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, HostedReplicas, RegisterBrokerRequest
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
@@ -37,7 +37,7 @@ from penstock.errors import (
     InvalidRegistrationError,
     StaleBrokerEpochError,
 )
-from penstock.types import NO_OFFSET, new_uuid
+from penstock.types import NO_EPOCH, NO_OFFSET, new_uuid
 
 log = logging.getLogger(__name__)
 
@@ -64,17 +64,19 @@ class BrokerLifecycle:
         loader: MetadataLoader,
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
+        hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
     ) -> None:
         self.unfenced = asyncio.Event()
-        self.broker_epoch = -1
+        self.broker_epoch = NO_EPOCH
         self._registration = registration
         self._channel = channel
         self._loader = loader
         self._heartbeat_interval_ms = heartbeat_interval_ms
         # A heartbeat that got lost must leave time for another one in the same session.
         self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
+        self._hosted_replicas = hosted_replicas
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._may_unfence = False
@@ -153,18 +155,21 @@ class BrokerLifecycle:
     async def _register(self) -> None:
         while True:
             try:
-                answer = await self._channel.call(self._registration)
+                answer = await self._channel.call(replace(self._registration, replicas=self._hosted_replicas()))
                 break
-            except (InconsistentClusterIdError, InvalidRegistrationError):
-                raise
+            except (InconsistentClusterIdError, InvalidRegistrationError) as error:
+                if self.broker_epoch == NO_EPOCH:
+                    raise  # this node, as it was started, is refused
+                log.error(
+                    "registration: %s; this process was registered before: somebody else spoke in its name", error
+                )
             except DuplicateBrokerRegistrationError as error:
                 log.warning("registration: %s; waiting for that session to end", error)
             except ApiError as error:
                 log.warning("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
-        # What the process found in its log dirs is said once: later it would be old.
-        self._registration = replace(self._registration, lost_log_dirs=(), replicas=())
+        self._registration = replace(self._registration, lost_log_dirs=())  # that is said once
         self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)

@@ -75,7 +75,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     "RegisterBroker": ApiLimits(
         8 * MIB,
         {"log_dirs": 1_000, "lost_log_dirs": 1_000, "replicas": 200_000, "replicas.partitions": 200_000},
-        "a broker that starts names every replica that its log dirs hold",
+        "a broker names every replica that its log dirs hold",
     ),
     "BrokerHeartbeat": ApiLimits(4 * KIB),
     "AlterPartition": ApiLimits(

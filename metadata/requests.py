@@ -41,7 +41,7 @@ class RegisterBrokerRequest:
     inter_broker_port: int = 0
     failed_log_dirs: int = 0  # how many more there are whose disk does not answer; their ids cannot be read
     lost_log_dirs: tuple[str, ...] = ()  # directory ids that the operator has given up
-    replicas: tuple[HostedReplicas, ...] = ()  # whose logs its dirs hold, when the process has just started
+    replicas: tuple[HostedReplicas, ...] = ()  # whose logs its dirs hold
 
 
 @dataclass(frozen=True, slots=True)

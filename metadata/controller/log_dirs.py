@@ -4,11 +4,11 @@
     a dir whose disk is dead        it stays registered; its replicas are offline there, and nothing takes their place
     a dir less, or another instead  refused, until the operator says that the dir is lost (`--lost-log-dirs`)
 
-The metadata does not say which dir holds which replica. So a broker tells, when its process starts, which replicas its
-dirs hold. When it has lost a dir, each partition in which it is the last ISR member, and which it does not name, is
+The metadata does not say which dir holds which replica. So a broker tells, when it registers, which replicas its dirs
+hold. When it has lost a dir, each partition in which it is the last ISR member, and which it does not name, is
 marked: `log_lost`. The member stays in the ISR, because no other replica is known to have every acked record, and it is
 never elected: an empty log would take the place of those records, without anybody noticing. The mark goes when the
-broker starts with that replica in one of its dirs, by an unclean election where the topic allows that, or with the
+broker registers with that replica in one of its dirs, by an unclean election where the topic allows that, or with the
 topic. The broker left all other ISRs when it registered, so it comes back into them as a new replica does.
 """
 

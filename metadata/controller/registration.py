@@ -21,6 +21,7 @@ from metadata.registrations import BrokerRegistration
 from metadata.requests import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.errors import (
     DuplicateBrokerRegistrationError,
+    InvalidRegistrationError,
     InvalidRequestError,
     ResourceExhaustedError,
 )
@@ -70,6 +71,11 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
 def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int) -> Result:
     """The same process asks again: its answer was lost, or its endpoint has changed. It keeps what it was granted."""
     log_dirs = log_dirs_after(existing, request)
+    if set(log_dirs) != set(existing.log_dirs):
+        known = ", ".join(existing.log_dirs) or "(none)"
+        raise InvalidRegistrationError(
+            f"broker {request.broker_id} runs with log dirs {known}, which change only with a new process"
+        )
     standing = {"fenced": existing.fenced, "in_controlled_shutdown": existing.in_controlled_shutdown}
     same = _record(request, log_dirs, existing.broker_epoch, **standing)
     if same == existing.to_record():

@@ -16,12 +16,13 @@ from metadata.image import MetadataImage
 from metadata.requests import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    HostedReplicas,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
 )
-from penstock.errors import ApiError, RequestTimedOutError
+from penstock.errors import ApiError, InvalidRegistrationError, RequestTimedOutError
 from tests.support.virtual_time import run_virtual
-from tests.unit.metadata.harness import CLUSTER_ID, Cluster
+from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 
 class FakeController:
@@ -80,6 +81,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
             cast(MetadataLoader, CaughtUp()),
             1,
             6,
+            lambda: (),
             registered,
             lambda: None,
         )
@@ -137,20 +139,26 @@ class RealController(ControllerChannel):
         assert self.image.offset >= offset
 
 
+def lifecycle_of(controller: RealController) -> BrokerLifecycle:
+    """Broker 1 with log dir "d", in which it has partition 0 of every topic."""
+    return BrokerLifecycle(
+        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",)),
+        controller,
+        cast(MetadataLoader, controller),
+        1,
+        6,
+        lambda: tuple(HostedReplicas(topic_id, (0,)) for topic_id in controller.image.topics_by_id),
+        lambda epoch: None,
+        lambda: None,
+    )
+
+
 def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tuple[RealController, BrokerLifecycle]:
     """A broker in service, in whose name a stranger speaks to the controller; how it stands a second later."""
 
     async def main() -> tuple[RealController, BrokerLifecycle]:
         controller = RealController()
-        lifecycle = BrokerLifecycle(
-            RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",)),
-            controller,
-            cast(MetadataLoader, controller),
-            1,
-            6,
-            lambda epoch: None,
-            lambda: None,
-        )
+        lifecycle = lifecycle_of(controller)
         lifecycle.start()
         await lifecycle.unfenced.wait()
         if stops:
@@ -178,6 +186,38 @@ def test_broker_in_whose_name_others_speak_is_in_service_again(forge: Callable[[
     broker = controller.cluster.image.brokers[1]
     assert broker.is_active and broker.host == "h" and broker.broker_epoch == lifecycle.broker_epoch
     assert not lifecycle.statistics().is_fenced
+
+
+def test_broker_whose_log_dirs_others_gave_up_says_what_it_has_and_leads_again() -> None:
+    def forge(cluster: Cluster) -> None:
+        cluster.create("t")
+        epoch = cluster.image.brokers[1].broker_epoch
+        cluster.register(1, previous_broker_epoch=epoch, lost_log_dirs=("d",))
+        assert cluster.partition("t").log_lost
+        cluster.now_ms += SESSION_TIMEOUT_MS
+
+    controller, lifecycle = outlives(forge)
+    assert controller.cluster.partition("t").leader_id == 1
+    assert controller.cluster.image.brokers[1].log_dirs == ("d",) and not lifecycle.statistics().is_fenced
+
+
+def test_refused_registration_ends_a_broker_at_its_start_and_no_later() -> None:
+    async def start() -> None:
+        controller = RealController()
+        controller.cluster.register(1, log_dirs=("before",))
+        controller.cluster.now_ms += SESSION_TIMEOUT_MS
+        await lifecycle_of(controller).start()
+
+    with pytest.raises(InvalidRegistrationError, match="without log dir before"):
+        run_virtual(start())
+
+    def forge(cluster: Cluster) -> None:
+        epoch = cluster.image.brokers[1].broker_epoch
+        cluster.register(1, previous_broker_epoch=epoch, log_dirs=("d", "invented"))
+        cluster.now_ms += SESSION_TIMEOUT_MS
+
+    _, lifecycle = outlives(forge)
+    assert lifecycle.statistics().registrations_anew == 1, "it goes on asking"
 
 
 def test_broker_that_others_told_to_stop_says_so_and_counts_it(caplog: pytest.LogCaptureFixture) -> None:

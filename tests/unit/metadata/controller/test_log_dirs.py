@@ -65,6 +65,13 @@ def test_same_process_cannot_drop_a_log_dir_either() -> None:
     )
 
 
+def test_same_process_cannot_gain_a_log_dir_that_its_broker_would_miss_at_its_next_start() -> None:
+    cluster = Cluster()
+    cluster.start(1, incarnation_id="p", log_dirs=OLD)
+    error = raised_by(lambda: cluster.register(1, incarnation_id="p", log_dirs=(*OLD, "invented")))
+    assert is_error(error, InvalidRegistrationError, "dir-a, dir-b", "new process")
+
+
 def test_another_log_dir_beside_the_old_ones_is_welcome() -> None:
     cluster = last_copy()
     cluster.start(1, log_dirs=(*OLD, "dir-c"))
