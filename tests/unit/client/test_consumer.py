@@ -270,6 +270,25 @@ def test_a_damaged_batch_is_an_error_unless_checks_are_off(cluster: FakeCluster)
         assert len(read(consumer, 1)) == 1
 
 
+def test_a_poll_that_would_end_empty_names_the_damage_again(cluster: FakeCluster) -> None:
+    damaged = bytearray(build_batch([b"abcdef"], timestamps_ms=TIME_MS))
+    damaged[-4] ^= 1
+    cluster.append("t", 0, bytes(damaged))
+    with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([T0, T1])
+        for timeout_ms in (5_000, 0, 0):
+            with pytest.raises(UndecodableBatchError, match=r"consumer.seek\(TopicPartition\('t', 0\), 1\)"):
+                consumer.poll(timeout_ms)
+        fill(cluster, 1, 5)
+        assert {record.partition for record in read(consumer, 5)} == {1}
+        with pytest.raises(UndecodableBatchError) as caught:
+            consumer.poll()
+        fill(cluster, 0, 5)
+        consumer.seek(T0, caught.value.next_offset)
+        assert [record.offset for record in read(consumer, 5)] == [1, 2, 3, 4, 5]
+        assert consumer.poll() == []
+
+
 def test_a_raw_range_is_read_across_a_leader_change(cluster: FakeCluster) -> None:
     fill(cluster, 0, 100)
     with Consumer(cluster.bootstrap, max_partition_fetch_bytes=200, fetch_max_bytes=200) as consumer:
