@@ -93,7 +93,9 @@ class ConsumerConfig(_Common):
     """Options of Consumer and AsyncConsumer."""
 
     auto_offset_reset: str = one_of(
-        "latest", ("earliest", "latest", "none"), doc="where to go when there is no position or it is out of range"
+        "latest",
+        ("earliest", "latest", "none"),
+        doc="where to go when there is no position, it is out of range, or its topic was deleted and made anew",
     )
     fetch_min_bytes: int = limited(1, 0, doc="the broker waits for this many bytes, at most fetch_max_wait_ms")
     fetch_max_wait_ms: int = limited(500, 0, doc="how long the broker waits for fetch_min_bytes")
