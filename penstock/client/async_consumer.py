@@ -86,7 +86,11 @@ class AsyncConsumer:
     # Reading
 
     async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """What there is, in order within each partition; waits at most `timeout_ms` for the first record."""
+        """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
+
+        The error of a partition is raised when there is nothing to return, and again by every poll that would end
+        empty: the position stays at it until a seek. The other partitions go on.
+        """
         return await self._wait(timeout_ms, lambda: self._core.take_records(max_records))
 
     async def poll_arrow(

@@ -400,6 +400,16 @@ def test_a_stream_that_ends_in_order_is_as_ordinary_as_one_that_breaks(cluster: 
     assert found == polled == list(range(100))
 
 
+def test_closing_a_consumer_ends_its_ranges(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 50)
+    with Consumer(cluster.bootstrap, max_partition_fetch_bytes=1) as consumer:
+        buffers = consumer.fetch_raw("t", 0, 0, 1_000)
+        assert next(buffers).next_offset == 10
+        consumer.close()
+        with pytest.raises(ClientClosedError):
+            list(buffers)
+
+
 def test_a_closed_consumer_says_so(cluster: FakeCluster) -> None:
     consumer = Consumer(cluster.bootstrap)
     consumer.close()
