@@ -188,7 +188,11 @@ class FlushTracker:
         return tuple(files)
 
     def _dirty(self) -> list[Segment]:
-        """Segments with bytes that are not durable, rolled ones included, oldest first."""
+        """Segments with bytes that are not durable, rolled ones included, oldest first.
+
+        The search ends at the recovery point, not at the first clean segment. Today both find the same: what is opened
+        is synced, and a flush takes every older segment along.
+        """
         found = []
         for segment in self._segments.newest_first():
             if segment.size_bytes > segment.synced_bytes:
