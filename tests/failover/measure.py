@@ -2,7 +2,8 @@
 
 Three nodes, three replicas, min.insync.replicas=2, a steady producer. Each round strikes the node that leads partition
 0, waits until everything that it led acks again, heals it, and waits until every ISR is whole. A round counts apart
-where that node was the active controller too: then the quorum has to elect first.
+where that node was the active controller too: then the quorum has to elect first. The nodes talk through network.py in
+every run, so that all figures have its cost in them, which is small.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock import Admin
 from penstock.testing import Cluster
 from penstock.testing.cluster import TEST_CONFIG
-from tests.failover.faults import HOWS
+from penstock.types import NO_LEADER
+from tests.failover.faults import Fault, fault_of
 from tests.failover.load import PARTITIONS, TOPIC, Load, read_topic
+from tests.failover.network import Network
 
 NODES = 3
 ROUND_TIMEOUT_S = 90.0
@@ -89,11 +93,10 @@ def _figures(name: str, gaps_ms: list[int]) -> dict[str, object]:
 def measure(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
     """All rounds, and the check of every ack."""
     began = time.monotonic()
-    defaults = {"num.io.threads": 4} if config.product_timeouts else TEST_CONFIG
-    with Cluster(NODES, directory=directory, defaults=defaults) as cluster, Admin(cluster.bootstrap) as admin:
+    with _networked_cluster(config, directory) as (cluster, network), Admin(cluster.bootstrap) as admin:
         admin.create_topic(TOPIC, PARTITIONS, replication_factor=NODES, config={"min.insync.replicas": 2})
         load = Load(cluster.bootstrap)
-        striker = _Striker(cluster, admin, load, config, say)
+        striker = _Striker(cluster, admin, load, fault_of(config.how, cluster, network), config, say)
         with load.running():
             rounds = [striker.play(number) for number in range(config.times)]
         log = read_topic(cluster.bootstrap)
@@ -110,14 +113,32 @@ def measure(config: Config, directory: Path, say: Callable[[str], None]) -> Outc
     )
 
 
+@contextmanager
+def _networked_cluster(config: Config, directory: Path) -> Iterator[tuple[Cluster, Network]]:
+    defaults = {"num.io.threads": 4} if config.product_timeouts else TEST_CONFIG
+    with Network(NODES) as network:
+        cluster = Cluster(NODES, directory=directory, node_configs=network.node_configs, defaults=defaults)
+        network.attach(cluster)
+        with cluster:
+            yield cluster, network
+
+
 class _Striker:
     """The rounds."""
 
-    def __init__(self, cluster: Cluster, admin: Admin, load: Load, config: Config, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        admin: Admin,
+        load: Load,
+        fault: Fault,
+        config: Config,
+        say: Callable[[str], None],
+    ) -> None:
         self._cluster = cluster
         self._admin = admin
         self._load = load
-        self._fault = HOWS[config.how]
+        self._fault = fault
         self._how = config.how
         self._say = say
         self._random = random.Random(config.seed)
@@ -130,21 +151,21 @@ class _Striker:
         led = {p.partition for p in partitions if p.leader_id == victim}
         was_controller = self._admin.describe_quorum().leader_id == victim
         self._load.gaps.begin(led)
-        self._fault.strike(self._cluster, victim)
+        self._fault.strike(victim)
         self._load.gaps.struck()
         gap_ms = round(1000 * self._load.gaps.wait(ROUND_TIMEOUT_S))
         self._say(f"{number + 1}. {self._how} node {victim}{', controller' * was_controller}: {gap_ms} ms")
-        self._fault.heal(self._cluster, victim)
+        self._fault.heal(victim)
         self._cluster.wait_ready()
-        self._wait_whole()
+        self._wait_whole(victim)
         return Round(gap_ms, was_controller)
 
-    def _wait_whole(self) -> None:
-        """Until every replica is in its ISR."""
+    def _wait_whole(self, victim: int) -> None:
+        """Until every replica is in its ISR, by the word of a node that knows that the victim leads no more."""
         deadline = time.monotonic() + ROUND_TIMEOUT_S
         while True:
             partitions = self._admin.describe_topic(TOPIC).partitions
-            short = {p.partition: p.isr for p in partitions if len(p.isr) < len(p.replicas)}
+            short = {p.partition: p.isr for p in partitions if len(p.isr) < NODES or p.leader_id in (victim, NO_LEADER)}
             if not short:
                 return
             if time.monotonic() > deadline:
