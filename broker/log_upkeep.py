@@ -9,17 +9,19 @@
     isr-check                    half of replica.lag.time.max.ms
     lost-replicas                every 5 s                                 replicas that can be served again
 
-What may take long runs in the scheduler's threads; logs change on the loop only. A disk that is full delays a job: what
-it could not do it does at its next turn. Not here: when a segment goes (`storage/retention.py`), the cleaner
-(cleaner_job.py), when a job runs (scheduler.py).
+Jobs that touch files run for each log dir apart (with several dirs their names say which), so that a dir that hangs
+holds up no other. What may take long runs in the scheduler's threads; logs change on the loop only. A disk that is full
+delays a job: what it could not do it does at its next turn. Not here: when a segment goes (`storage/retention.py`), the
+cleaner (cleaner_job.py), when a job runs (scheduler.py).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from broker.config import NodeConfig
 from broker.replication.partition import Partition
@@ -69,32 +71,38 @@ class LogUpkeep:
         self._guard = WallClockGuard(clock.wall_ms(), clock.boot_ms())
         self._segments_deleted: Counter[Reason] = Counter()
         self._bytes_deleted = 0
-        self._times_ms: dict[str, tuple[int, int]] = {}
+        self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
 
     def schedule(self, config: NodeConfig) -> None:
         """Add every job, with the node's intervals."""
+        log_dirs = self._log_manager.checkpoints.log_dirs
+        for log_dir in log_dirs:
+            self._schedule_for(log_dir, f" {log_dir}" if len(log_dirs) > 1 else "", config)
         add = self._scheduler.add
-        delay_ms = config.log_segment_delete_delay_ms
-        add("log-retention", config.log_retention_check_interval_ms, self.delete_expired_segments)
-        add("delete-logs", min(max(delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX), self.delete_files)
         add("log-flusher", config.log_flush_scheduler_interval_ms, self.flush_due)
-        add(
-            "recovery-point-checkpoint",
-            config.log_flush_offset_checkpoint_interval_ms,
-            self.checkpoint_recovery_points,
-        )
-        add(
-            "log-start-checkpoint",
-            config.log_flush_start_offset_checkpoint_interval_ms,
-            self.checkpoint_log_starts,
-        )
-        add(
-            "high-watermark-checkpoint",
-            config.replica_high_watermark_checkpoint_interval_ms,
-            self.checkpoint_high_watermarks,
-        )
         add("isr-check", config.replica_lag_time_max_ms // ISR_CHECKS_PER_LAG, self.check_isrs)
         add("lost-replicas", LOST_REPLICAS_MS, self.revive_lost)
+
+    def _schedule_for(self, log_dir: str, suffix: str, config: NodeConfig) -> None:
+        delay_ms = config.log_segment_delete_delay_ms
+        jobs: dict[str, tuple[int, Callable[[str], Awaitable[None]]]] = {
+            "log-retention": (config.log_retention_check_interval_ms, self.delete_expired_segments),
+            "delete-logs": (min(max(delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX), self.delete_files),
+            "recovery-point-checkpoint": (
+                config.log_flush_offset_checkpoint_interval_ms,
+                self.checkpoint_recovery_points,
+            ),
+            "log-start-checkpoint": (
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self.checkpoint_log_starts,
+            ),
+            "high-watermark-checkpoint": (
+                config.replica_high_watermark_checkpoint_interval_ms,
+                self.checkpoint_high_watermarks,
+            ),
+        }
+        for name, (interval_ms, run) in jobs.items():
+            self._scheduler.add(name + suffix, interval_ms, partial(run, log_dir))
 
     def believed_wall_ms(self) -> int | None:
         """The calendar, or None while it cannot be believed."""
@@ -102,11 +110,11 @@ class LogUpkeep:
 
     # -- retention ---------------------------------------------------------------------------------------------------
 
-    async def delete_expired_segments(self) -> None:
+    async def delete_expired_segments(self, log_dir: str) -> None:
         """The segments that retention lets go leave their logs; their files are renamed."""
         wall_ms = self.believed_wall_ms()
         looked_at: dict[str, tuple[int, int]] = {}
-        for partition in self._in_use():
+        for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)
             if partition.log.has_file_changes or not self._is_in_use(partition):
                 continue
@@ -115,7 +123,7 @@ class LogUpkeep:
             if reasons:
                 self._delete(partition, files, reasons)
                 await self.run_file_changes(partition)
-        self._times_ms = looked_at
+        self._times_ms[log_dir] = looked_at
 
     def _files_of(self, partition: Partition) -> list[SegmentFile]:
         """Empty when the disk does not even say what there is; the other partitions have their turn all the same."""
@@ -130,8 +138,10 @@ class LogUpkeep:
     ) -> tuple[Reason, ...]:
         """The decision, in a thread, for an age may have to be read; nothing when the log has changed meanwhile."""
 
+        known = self._times_ms.get(partition.log.log_dir, {})
+
         def time_ms(file: SegmentFile) -> int:
-            size_bytes, found_ms = self._times_ms.get(file.path, (-1, 0))
+            size_bytes, found_ms = known.get(file.path, (-1, 0))
             if size_bytes != file.size_bytes:
                 found_ms = largest_time_ms(self._fs, file)
             looked_at[file.path] = file.size_bytes, found_ms
@@ -146,7 +156,9 @@ class LogUpkeep:
         damage: CorruptFileError | OSError | None = None
         reasons: tuple[Reason, ...] = ()
         try:
-            reasons = await self._scheduler.in_thread(expired, facts, partition_log.config, bounds, wall_ms)
+            reasons = await self._scheduler.in_thread(
+                partition_log.log_dir, expired, facts, partition_log.config, bounds, wall_ms
+            )
         except (CorruptFileError, OSError) as error:
             damage = error
         if not self._is_in_use(partition) or not _are_the_oldest(files, partition_log):
@@ -180,20 +192,20 @@ class LogUpkeep:
         if not partition.log.has_file_changes:
             return
         try:
-            await self._scheduler.in_thread(partition.log.run_file_changes)
+            await self._scheduler.in_thread(partition.log.log_dir, partition.log.run_file_changes)
         except OSError as error:
             if self._is_in_use(partition):
                 self._replicas.disk_error(partition, error)
 
-    async def delete_files(self) -> None:
+    async def delete_files(self, log_dir: str) -> None:
         """Unlink what left its log or was deleted with its topic `file.delete.delay.ms` ago."""
-        for partition in self._in_use():
+        for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)  # what a full disk has held up
-        logs, now_ms = [partition.log for partition in self._in_use()], self._clock.now_ms()
+        logs, now_ms = [partition.log for partition in self._in_use(log_dir)], self._clock.now_ms()
         try:
-            await self._scheduler.in_thread(_delete_expired_files, logs, now_ms)
+            await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
         finally:
-            await self._scheduler.in_thread(self._log_manager.delete_due, now_ms)
+            await self._scheduler.in_thread(log_dir, self._log_manager.delete_due, now_ms, log_dir)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
@@ -206,24 +218,25 @@ class LogUpkeep:
     async def revive_lost(self) -> None:
         self._replicas.revive_lost()
 
-    async def checkpoint_high_watermarks(self) -> None:
-        await self._scheduler.in_thread(self._log_manager.checkpoint_high_watermarks, self._replicas.high_watermarks)
+    async def checkpoint_high_watermarks(self, log_dir: str) -> None:
+        checkpoints, read = self._log_manager.checkpoints, self._replicas.high_watermarks
+        _raise(await self._scheduler.in_thread(log_dir, checkpoints.try_high_watermarks, log_dir, read))
 
-    async def checkpoint_recovery_points(self) -> None:
+    async def checkpoint_recovery_points(self, log_dir: str) -> None:
         """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
         written to it, or while what is written goes to files that have no name any more."""
-        failures = await self._scheduler.in_thread(self._log_manager.try_checkpoint_recovery_points)
-        for log_dir, failure in failures.items():
-            if isinstance(failure.__cause__, OSError) and not is_shortage(failure):
-                self._replicas.directory_failed(log_dir, failure.__cause__)
-        for failure in failures.values():
-            raise failure
+        checkpoints = self._log_manager.checkpoints
+        failure = await self._scheduler.in_thread(log_dir, checkpoints.try_recovery_points, log_dir)
+        if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+            self._replicas.directory_failed(log_dir, failure.__cause__)
+        _raise(failure)
 
-    async def checkpoint_log_starts(self) -> None:
-        await self._scheduler.in_thread(self._log_manager.checkpoint_log_starts)
+    async def checkpoint_log_starts(self, log_dir: str) -> None:
+        _raise(await self._scheduler.in_thread(log_dir, self._log_manager.checkpoints.try_log_starts, log_dir))
 
-    def _in_use(self) -> list[Partition]:
-        return [partition for partition in self._replicas.partitions() if self._is_in_use(partition)]
+    def _in_use(self, log_dir: str) -> list[Partition]:
+        hosted = self._replicas.partitions()
+        return [partition for partition in hosted if partition.log.log_dir == log_dir and self._is_in_use(partition)]
 
     def _is_in_use(self, partition: Partition) -> bool:
         """Still hosted here, and its disk is good."""
@@ -237,6 +250,11 @@ class LogUpkeep:
 
     def __repr__(self) -> str:
         return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._guard!r})"
+
+
+def _raise(failure: KafkaStorageError | None) -> None:
+    if failure is not None:
+        raise failure
 
 
 def _are_the_oldest(files: Sequence[SegmentFile], partition_log: Log) -> bool:

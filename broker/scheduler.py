@@ -24,7 +24,7 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 log = logging.getLogger(__name__)
 
 THREADS = 2
-"""A slow deletion does not hold up the checkpoints, and more would only queue at the same disks."""
+"""For each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same disk."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Scheduler:
         self._jobs: dict[str, _Job] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
-        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="upkeep")
+        self._executors: dict[str, ThreadPoolExecutor] = {}
 
     def add(self, name: str, interval_ms: int, run: Callable[[], Awaitable[None]]) -> None:
         """From `start` on, call `run` every `interval_ms`, for the first time after one interval."""
@@ -81,11 +81,16 @@ class Scheduler:
         """Begin no run any more, and wait for those under way."""
         self._stopping.set()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._executor.shutdown(wait=True)
+        for executor in self._executors.values():
+            executor.shutdown(wait=True)
 
-    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do blocking work elsewhere, and wait for it."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*args, **kwargs))
+    async def in_thread(self, log_dir: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do blocking work on a log dir elsewhere, and wait for it. Each dir has threads of its own: one that hangs
+        keeps those of no other."""
+        executor = self._executors.get(log_dir)
+        if executor is None:
+            executor = self._executors[log_dir] = ThreadPoolExecutor(THREADS, thread_name_prefix="upkeep")
+        return await asyncio.get_running_loop().run_in_executor(executor, lambda: work(*args, **kwargs))
 
     async def _repeat(self, job: _Job) -> None:
         due_ms = self._clock.now_ms() + job.interval_ms

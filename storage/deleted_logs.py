@@ -8,6 +8,7 @@ by its name at the next start. Not here: the rename (`log_manager.py`), deleted 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 
 from storage.disk_errors import storage_error
@@ -29,10 +30,14 @@ class DeletedLogs:
         with self._lock:
             self._due_ms[path] = due_ms
 
-    def delete_due(self, now_ms: int) -> int:
-        """Remove what is due, up to a limit; how many. KafkaStorageError when the disk failed: that one stays."""
+    def delete_due(self, now_ms: int, log_dir: str | None = None) -> int:
+        """Remove what is due, in one log dir or in all, up to a limit; how many.
+
+        KafkaStorageError when the disk failed: that one stays.
+        """
         with self._lock:
-            due = [path for path, due_ms in self._due_ms.items() if due_ms <= now_ms][:DIRECTORIES_PER_CALL]
+            due = [path for path, due_ms in self._due_ms.items() if due_ms <= now_ms]
+        due = [path for path in due if log_dir in (None, os.path.dirname(path))][:DIRECTORIES_PER_CALL]
         for path in due:
             self.remove(path)
         return len(due)

@@ -3,6 +3,8 @@
 The methods that write may run in any thread, beside the loop that changes the logs; what they read of a log are single
 numbers, and each of them may only be too low. A dir that cannot be written does not keep the others from it.
 
+Where one may hang, each dir is written in a thread of its own: `try_…` takes one dir.
+
 Not here: schedules (broker), the files (`log_directory.py`), what must be lowered before a truncation (`log.py`).
 """
 
@@ -31,12 +33,17 @@ class LogCheckpoints:
     ) -> None:
         self._directories, self._logs, self._offline, self._vanished = directories, logs, offline, vanished
 
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """Those in use."""
+        return tuple(self._directories)
+
     def write_recovery_points(self) -> None:
         self._for_each_directory(self.write_recovery_points_of)
 
-    def try_recovery_points(self) -> dict[str, KafkaStorageError]:
-        """The same; the error of each dir that did not take them."""
-        return self._failures(self.write_recovery_points_of)
+    def try_recovery_points(self, log_dir: str) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, self.write_recovery_points_of)
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
@@ -47,9 +54,9 @@ class LogCheckpoints:
     def write_log_starts(self) -> None:
         self._for_each_directory(self.write_log_starts_of)
 
-    def try_log_starts(self) -> dict[str, KafkaStorageError]:
-        """The same; the error of each dir that did not take them."""
-        return self._failures(self.write_log_starts_of)
+    def try_log_starts(self, log_dir: str) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, self.write_log_starts_of)
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
         """Those that the next start would not find by itself: inside a segment, or before the removal of older ones is
@@ -72,16 +79,19 @@ class LogCheckpoints:
 
     def write_high_watermarks(self, read: Callable[[], Offsets]) -> None:
         """Those that `read` returns, as it is then; a log that is not in the mapping keeps the one it has."""
+        self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))
 
-        def write(directory: LogDirectory) -> None:
-            def lines() -> Offsets:
-                known = dict(directory.high_watermarks) | dict(read())
-                mine = {log.topic_partition for log in self._logs_in(directory)}
-                return {tp: offset for tp, offset in known.items() if tp in mine}
+    def try_high_watermarks(self, log_dir: str, read: Callable[[], Offsets]) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, lambda directory: self._write_high_watermarks_of(directory, read))
 
-            directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
+    def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Offsets]) -> None:
+        def lines() -> Offsets:
+            known = dict(directory.high_watermarks) | dict(read())
+            mine = {log.topic_partition for log in self._logs_in(directory)}
+            return {tp: offset for tp, offset in known.items() if tp in mine}
 
-        self._for_each_directory(write)
+        directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The last ones that were written, none above its log's end."""
@@ -107,21 +117,23 @@ class LogCheckpoints:
         }
 
     def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
-        failures = self._failures(write)
-        if failures:
-            raise next(iter(failures.values()))
+        """Every dir has its turn before the first error is raised."""
+        failures = [self._failure(log_dir, write) for log_dir in tuple(self._directories)]
+        for failure in filter(None, failures):
+            raise failure
 
-    def _failures(self, write: Callable[[LogDirectory], None]) -> dict[str, KafkaStorageError]:
-        """Write to every dir; the error of each that did not take it."""
-        failures: dict[str, KafkaStorageError] = {}
-        for directory in tuple(self._directories.values()):
-            try:
-                write(directory)
-            except OSError as error:
-                failure = storage_error("write a checkpoint", directory.path, error)
-                failure.__cause__ = error
-                failures[directory.path] = failure
-        return failures
+    def _failure(self, log_dir: str, write: Callable[[LogDirectory], None]) -> KafkaStorageError | None:
+        """Write to the dir, unless it is out of use; the error when it did not take it."""
+        directory = self._directories.get(log_dir)
+        if directory is None:
+            return None
+        try:
+            write(directory)
+        except OSError as error:
+            failure = storage_error("write a checkpoint", log_dir, error)
+            failure.__cause__ = error
+            return failure
+        return None
 
     def __repr__(self) -> str:
         return f"LogCheckpoints({', '.join(self._directories)})"

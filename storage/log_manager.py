@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.clock import Clock
-from penstock.errors import ConfigError, KafkaStorageError, PenstockError
+from penstock.errors import ConfigError, CorruptFileError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
 from storage.clean_shutdown import NO_BROKER_EPOCH
 from storage.cleaner_checkpoint import CleanerCheckpoint
@@ -37,6 +37,7 @@ from storage.log_opener import LogOpener
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.open_files import OpenFiles, default_limit
+from storage.partition_metadata import read_topic_id
 from storage.set_aside import SetAside
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
@@ -63,7 +64,7 @@ class LogManager:
         self._aside = SetAside(fs)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
         self._opener = LogOpener(fs, config, self.open_files)
-        self._checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs, self.vanished)
+        self.checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs, self.vanished)
 
     @classmethod
     def open(
@@ -131,7 +132,7 @@ class LogManager:
     def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
         """So that a crash soon after does not check everything again; the disk may be full and the node starts yet."""
         try:
-            self._checkpoints.write_recovery_points_of(directory)
+            self.checkpoints.write_recovery_points_of(directory)
         except OSError as error:
             refuse_without_descriptors("write a checkpoint", directory.path, error)
             if not is_disk_full(error):
@@ -241,9 +242,9 @@ class LogManager:
                     directory.cleaner_checkpoint.remove(topic_partition)
         return paths
 
-    def delete_due(self, now_ms: int) -> int:
+    def delete_due(self, now_ms: int, log_dir: str | None = None) -> int:
         """Remove directories of deleted logs whose time has come, a bounded number; how many. Blocks."""
-        return self._deleted.delete_due(now_ms)
+        return self._deleted.delete_due(now_ms, log_dir)
 
     def remove_deleted(self, path: str) -> None:
         """Remove the directory of a deleted log before its time; blocks."""
@@ -254,6 +255,15 @@ class LogManager:
         paths = self._set_aside(topic_partition, STRAY_DIRECTORY_SUFFIX)
         self.strays += paths
         return paths[0] if paths else None
+
+    def offline_topic_id(self, topic_partition: TopicPartition) -> str:
+        """Whose an offline log is; "" where that cannot be read, or its log dir is out of use."""
+        offline = self.offline_logs.get(topic_partition)
+        if offline is None or offline.copies or os.path.dirname(offline.directory) not in self._directories:
+            return ""
+        with contextlib.suppress(OSError, CorruptFileError):
+            return read_topic_id(self._fs, offline.directory) or ""
+        return ""
 
     def set_aside_rotten(self, topic_partition: TopicPartition) -> str | None:
         """Set an offline log aside, so that the replica can be built anew from its leader; never deleted here.
@@ -304,8 +314,7 @@ class LogManager:
         if log is None:
             return
         self.offline_logs[topic_partition] = OfflineLog(log.directory, error)
-        directory = self._directories.get(log.log_dir)
-        if directory is not None:
+        if (directory := self._directories.get(log.log_dir)) is not None:
             try:
                 directory.checkpoint_recovery_point(topic_partition, log.recovery_point)
             except OSError as failure:
@@ -330,27 +339,19 @@ class LogManager:
 
     def checkpoint_recovery_points(self) -> None:
         """Write how far each log is flushed; regularly, so that the next recovery is short."""
-        self._checkpoints.write_recovery_points()
-
-    def try_checkpoint_recovery_points(self) -> dict[str, KafkaStorageError]:
-        """The same; by log dir, the error of each that did not take them."""
-        return self._checkpoints.try_recovery_points()
+        self.checkpoints.write_recovery_points()
 
     def checkpoint_log_starts(self) -> None:
         """Write the log starts that are not the beginning of a segment; regularly."""
-        self._checkpoints.write_log_starts()
-
-    def try_checkpoint_log_starts(self) -> dict[str, KafkaStorageError]:
-        """The same at once, for whoever waits for one log; by log dir, the error of each that did not take them."""
-        return self._checkpoints.try_log_starts()
+        self.checkpoints.write_log_starts()
 
     def checkpoint_high_watermarks(self, read: Callable[[], Mapping[TopicPartition, int]]) -> None:
         """Write the high watermarks that `read` returns; a log that is not in the mapping keeps the one it has."""
-        self._checkpoints.write_high_watermarks(read)
+        self.checkpoints.write_high_watermarks(read)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The last checkpointed high watermarks, none above its log's end."""
-        return self._checkpoints.high_watermarks()
+        return self.checkpoints.high_watermarks()
 
     # End
 
@@ -376,8 +377,8 @@ class LogManager:
                 except (OSError, PenstockError) as error:
                     failures.append(error)
         try:
-            self._checkpoints.write_recovery_points_of(directory)
-            self._checkpoints.write_log_starts_of(directory)
+            self.checkpoints.write_recovery_points_of(directory)
+            self.checkpoints.write_log_starts_of(directory)
         except OSError as error:
             failures.append(error)
         for failure in failures[:1]:

@@ -7,6 +7,8 @@ belong to fetcher_driver.py.
 Safety, in the order in which it is obeyed:
 - the fetch offset is BEFORE everything that is not durable here: the driver calls `appended` only AFTER the flush, so
   the next fetch at N acknowledges N;
+- a partition whose records are still being flushed is left out of the session: it is not asked for, nor sent, again
+  before that; the others of the fetcher do not wait for its disk;
 - the log start that a fetch reports is durable here: what the leader tells was deleted stays so after a crash;
 - an answer to a question that is no longer asked (other offset, other epoch, other topic id, forgotten) is dropped:
   a turn answers what was asked up to it, so what was asked in a later turn is not answered yet;
@@ -98,7 +100,6 @@ class FetchState:
     retry_at_ms: int = 0
     asked_in: int = 0
     log_start_wanted: int = -1
-    appending: bool = False
     lag: int = -1
     failure: str = ""
 
@@ -131,6 +132,7 @@ class FetcherCore:
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
         self._in_session: set[TopicPartition] = set()
+        self._appending: dict[TopicPartition, None] = {}
         self._turns = 0
 
     # -- which partitions --------------------------------------------------------------------------------------------
@@ -138,12 +140,18 @@ class FetcherCore:
     def add(self, partition: TopicPartition, state: FetchState) -> None:
         """Follow `partition` in `state.leader_epoch`; replaces what was known of it."""
         self._states[partition] = state
-        self._changed[partition] = None
+        self._ask_for(partition)
+
+    def _ask_for(self, partition: TopicPartition) -> None:
+        """With the next turn; nothing of it is being appended any more."""
+        self._appending.pop(partition, None)
         self._forgotten.pop(partition, None)
+        self._changed[partition] = None
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self._states.pop(partition, None)
+            self._appending.pop(partition, None)
             self._changed.pop(partition, None)
             if partition in self._in_session:
                 self._forgotten[partition] = None
@@ -153,6 +161,7 @@ class FetcherCore:
         state = self._states.get(partition)
         if state is not None:
             state.state, state.failure = ReplicaState.FAILED, why
+            self._appending.pop(partition, None)
             self._changed.pop(partition, None)
             if partition in self._in_session:
                 self._forgotten[partition] = None
@@ -161,7 +170,9 @@ class FetcherCore:
         """The stream broke: the next one starts with every partition."""
         self._in_session.clear()
         self._forgotten.clear()
-        self._changed = {p: None for p, s in self._states.items() if s.state is not ReplicaState.FAILED}
+        self._changed = {
+            p: None for p, s in self._states.items() if s.state is not ReplicaState.FAILED and p not in self._appending
+        }
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self._states
@@ -174,9 +185,15 @@ class FetcherCore:
     def has_changes(self, now_ms: int) -> bool:
         return bool(self._forgotten) or any(self._states[p].retry_at_ms <= now_ms for p in self._changed)
 
+    @property
+    def has_others_to_ask_for(self) -> bool:
+        """Whether anything is followed besides the partitions that are being appended to."""
+        return len(self._states) > len(self._appending)
+
     def next_turn(self, now_ms: int) -> FetchTurn:
         """What changed since the request before; delayed partitions whose time has come are part of it."""
         self._turns += 1
+        self._forgotten.update(dict.fromkeys(self._appending))
         wanted: list[FetchPartition] = []
         for partition in tuple(self._changed):
             if len(wanted) == TURN_PARTITIONS_MAX:
@@ -210,7 +227,7 @@ class FetcherCore:
         """What to do with one partition's answer to the request of that turn."""
         partition = result.partition
         state = self._states.get(partition)
-        if state is None or state.state is not ReplicaState.FETCHING:
+        if state is None or state.state is not ReplicaState.FETCHING or partition in self._appending:
             return []
         same = (result.topic_id, result.fetch_offset) == (state.topic_id, state.fetch_offset)
         if turn < state.asked_in or not same or partition in self._changed:
@@ -221,7 +238,8 @@ class FetcherCore:
             state.state = ReplicaState.TRUNCATING
             return [Truncate(partition, result.diverging_epoch)]
         state.lag = max(0, result.high_watermark - state.fetch_offset)
-        state.appending = bool(result.records)
+        if result.records:
+            self._appending[partition] = None
         effects: list[Effect] = [
             Append(partition, result.records, result.high_watermark, result.log_start_offset)
             if result.records
@@ -252,8 +270,7 @@ class FetcherCore:
         if state is not None:
             state.state = ReplicaState.DELAYED
             state.retry_at_ms = now_ms + self._backoff_ms
-            state.appending = False
-            self._changed[partition] = None
+            self._ask_for(partition)
 
     def log_start_durable(self, partition: TopicPartition, leader_epoch: int, log_start_offset: int) -> None:
         """The log starts there, and will after a crash: the next fetch reports it."""
@@ -261,7 +278,9 @@ class FetcherCore:
         if state is None or state.leader_epoch != leader_epoch or log_start_offset <= state.log_start_offset:
             return
         state.log_start_offset = log_start_offset
-        if state.state is ReplicaState.FETCHING and not state.appending:  # else the same records would come again
+        if (
+            state.state is ReplicaState.FETCHING and partition not in self._appending
+        ):  # else the same records would come again
             self._changed[partition] = None
 
     def log_start_lowered(self, partition: TopicPartition, leader_epoch: int, durable_log_start_offset: int) -> None:
@@ -279,7 +298,7 @@ class FetcherCore:
         if state is None or state.leader_epoch != leader_epoch:
             return
         state.log_start_wanted = -1
-        if state.state is ReplicaState.FETCHING and not state.appending:
+        if state.state is ReplicaState.FETCHING and partition not in self._appending:
             self.delayed(partition, now_ms)
 
     def appended(self, partition: TopicPartition, leader_epoch: int, next_offset: int, last_epoch: int) -> None:
@@ -299,10 +318,9 @@ class FetcherCore:
         if state is None or state.leader_epoch != leader_epoch:
             return
         state.state, state.fetch_offset, state.last_fetched_epoch = ReplicaState.FETCHING, next_offset, last_epoch
-        state.appending = False
         if start is not None:
             state.log_start_offset = start
-        self._changed[partition] = None
+        self._ask_for(partition)
 
     def fetch_offset(self, partition: TopicPartition) -> int:
         """From where the partition is fetched next; -1 when it is not followed."""

@@ -1,8 +1,11 @@
 """Runs one fetcher: a gRPC stream to one source broker, the core's decisions, and the local logs.
 
 One turn: send what the core wants, wait for the answer, append everything in it, wait for ONE group commit over all
-logs that were touched, tell the core. The next request is sent AFTER the flush, because a fetch at offset N tells the
-leader that everything below N is on this disk.
+logs that were touched, tell the core. A partition is asked for again AFTER its flush, because a fetch at offset N tells
+the leader that everything below N is on this disk.
+
+A log dir that is slow or hangs holds up its own partitions only: what is not durable after `slow_flush_ms` is left out
+of the next request, and joins a later one when its flush is done.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ log = logging.getLogger(__name__)
 
 RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
+SLOW_FLUSH_MS = 50
+"""How long the partitions whose flush is done wait for the others, to be asked for in one request. Longer than a flush
+of a good disk takes."""
 ANSWER_MS_MAX = 30_000
 """How much later than its longest wait a source may answer (Kafka's replica.socket.timeout.ms). Then the stream is
 given up: a request that got lost there would otherwise stop the fetcher for good."""
@@ -64,6 +70,7 @@ class FetcherConfig:
     response_bytes_max: int
     partition_bytes_max: int
     backoff_ms: int
+    slow_flush_ms: int = SLOW_FLUSH_MS
 
 
 class Fetcher:
@@ -87,6 +94,7 @@ class Fetcher:
         self._stream: FetchStream | None = None
         self._outstanding = 0
         self._backoff_ms = 0
+        self._flush_done = asyncio.Event()
         self._has_work = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
 
@@ -265,27 +273,47 @@ class Fetcher:
         )
 
     async def _make_durable(self, grown: list[tuple[Partition, int, int]]) -> None:
-        """Wait for the flush of everything appended, then let the core acknowledge it by its next fetch."""
-        flushed = asyncio.get_running_loop().create_future()
-        open_count = len(grown)
-
-        def one_done(_error: ApiError | None) -> None:
-            nonlocal open_count
-            open_count -= 1
-            if open_count == 0 and not flushed.done():
-                flushed.set_result(None)
-
-        for partition, _, end_offset in grown:
-            if partition.log.flushed_offset >= end_offset:
-                one_done(None)
-            else:
-                partition.acks_one.add(end_offset, one_done)
-                self._node.request_flush(partition)
-        if grown:
-            await flushed
+        """Have everything appended flushed; the core may acknowledge each partition by a fetch AFTER its flush."""
+        flushing: set[TopicPartition] = set()
         for partition, leader_epoch, end_offset in grown:
-            if partition.offline is None and partition.log.flushed_offset >= end_offset:
-                self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+            if partition.log.flushed_offset >= end_offset:
+                self._acknowledge(partition, leader_epoch, end_offset)
+            else:
+                flushing.add(partition.topic_partition)
+                partition.acks_one.add(end_offset, self._when_flushed(partition, leader_epoch, end_offset, flushing))
+                self._node.request_flush(partition)
+        await self._until_flushed(flushing)
+
+    def _when_flushed(
+        self, partition: Partition, leader_epoch: int, end_offset: int, flushing: set[TopicPartition]
+    ) -> Callable[[ApiError | None], None]:
+        """What to do when it is, or never will be: its log failed, or has another role."""
+
+        def done(_error: ApiError | None) -> None:
+            flushing.discard(partition.topic_partition)
+            self._acknowledge(partition, leader_epoch, end_offset)
+            self._flush_done.set()
+            self.kick()
+
+        return done
+
+    def _acknowledge(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
+        if partition.offline is None and partition.log.flushed_offset >= end_offset:
+            self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+
+    async def _until_flushed(self, flushing: set[TopicPartition]) -> None:
+        """Until all of them are; the slow ones are left behind as soon as there is something else to ask for."""
+        try:
+            async with asyncio.timeout(self._config.slow_flush_ms / 1000):
+                while flushing:
+                    await self._next_flush()
+        except TimeoutError:
+            while flushing and not self.core.has_others_to_ask_for:
+                await self._next_flush()
+
+    async def _next_flush(self) -> None:
+        self._flush_done.clear()
+        await self._flush_done.wait()
 
 
 def _surely_durable_start(partition: Partition) -> int:

@@ -1,17 +1,18 @@
-"""Makes advanced log starts durable: one checkpoint write at a time, for everybody who waits.
+"""Makes advanced log starts durable: one checkpoint write at a time for each log dir, for everybody who waits.
 
 A log start is only in memory until its checkpoint is written, so deleted records could come back after a crash. Who
 promises that they do not (a leader in its answer, a follower in its next fetch) does so AFTER `request` has called
 back. Requests that come during a write are covered by the next one. A write that fails is told and not repeated here:
-the waiters know whether to ask again, and a log dir that refuses fails only who waits for it. The periodic checkpoint
-writes the same files. Not here: what moves a log start.
+the waiters know whether to ask again. A log dir that refuses or hangs holds up only who waits for it. The periodic
+checkpoint writes the same files. Not here: what moves a log start.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.errors import ApiError, KafkaStorageError
 
@@ -29,12 +30,12 @@ class LogStartCommitStatistics:
 
 
 class LogStartCommit:
-    """One per node, on its event loop; `write` blocks, runs elsewhere, and tells which log dirs failed."""
+    """One per node, on its event loop; `write(log_dir)` blocks, runs elsewhere, and returns why it failed."""
 
-    def __init__(self, write: Callable[[], Mapping[str, ApiError]]) -> None:
+    def __init__(self, write: Callable[[str], ApiError | None]) -> None:
         self._write = write
-        self._waiting: list[tuple[str, Waiter]] = []
-        self._under_way: asyncio.Future[Mapping[str, ApiError]] | None = None
+        self._waiting: dict[str, list[Waiter]] = {}
+        self._under_way: dict[str, asyncio.Future[ApiError | None]] = {}
         self._requests = self._writes = self._failures = 0
         self._closed = False
 
@@ -43,39 +44,40 @@ class LogStartCommit:
         if self._closed:
             return
         self._requests += 1
-        self._waiting.append((log_dir, done))
-        if self._under_way is None:
-            self._start()
+        self._waiting.setdefault(log_dir, []).append(done)
+        if log_dir not in self._under_way:
+            self._start(log_dir)
 
-    def _start(self) -> None:
-        served, self._waiting = self._waiting, []
+    def _start(self, log_dir: str) -> None:
+        served = self._waiting.pop(log_dir)
         self._writes += 1
-        self._under_way = asyncio.get_running_loop().run_in_executor(None, self._write)
-        self._under_way.add_done_callback(lambda written: self._written(written, served))
+        future = asyncio.get_running_loop().run_in_executor(None, self._write, log_dir)
+        self._under_way[log_dir] = future
+        future.add_done_callback(partial(self._written, log_dir, served))
 
-    def _written(self, written: asyncio.Future[Mapping[str, ApiError]], served: list[tuple[str, Waiter]]) -> None:
-        self._under_way = None
-        if self._waiting:
-            self._start()
+    def _written(self, log_dir: str, served: list[Waiter], written: asyncio.Future[ApiError | None]) -> None:
+        del self._under_way[log_dir]
+        if log_dir in self._waiting:
+            self._start(log_dir)
         bug = written.exception()
-        failures = {} if bug is not None else written.result()
-        self._failures += bug is not None or bool(failures)
-        for log_dir, done in served:
-            if bug is not None:  # whatever went wrong, nothing was promised
-                done(KafkaStorageError(f"{log_dir}: the log starts were not written: {bug!r}"))
-            else:
-                done(failures.get(log_dir))
+        failure = written.result() if bug is None else None
+        if bug is not None:  # whatever went wrong, nothing was promised
+            failure = KafkaStorageError(f"{log_dir}: the log starts were not written: {bug!r}")
+        self._failures += failure is not None
+        for done in served:
+            done(failure)
 
     async def close(self) -> None:
         """Take no more requests, and wait until nothing writes."""
         self._closed = True
         self._waiting.clear()
-        if self._under_way is not None:
-            await asyncio.wait([self._under_way])
+        if self._under_way:
+            await asyncio.wait(tuple(self._under_way.values()))
 
     def statistics(self) -> LogStartCommitStatistics:
-        return LogStartCommitStatistics(self._requests, self._writes, self._failures, len(self._waiting))
+        waiting = sum(map(len, self._waiting.values()))
+        return LogStartCommitStatistics(self._requests, self._writes, self._failures, waiting)
 
     def __repr__(self) -> str:
-        state = "writing" if self._under_way is not None else "idle"
-        return f"LogStartCommit({state}, {len(self._waiting)} waiting)"
+        writing = ", ".join(self._under_way) or "nothing"
+        return f"LogStartCommit(writing {writing}, {sum(map(len, self._waiting.values()))} waiting)"

@@ -64,7 +64,7 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.clock = clock
         self.fetchers: FetcherManager | None = None
-        self.log_starts = LogStartCommit(log_manager.try_checkpoint_log_starts)
+        self.log_starts = LogStartCommit(log_manager.checkpoints.try_log_starts)
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
         self.on_log_gone: Callable[[TopicPartition], None] = lambda key: None
@@ -129,7 +129,7 @@ class ReplicaManager:
     ) -> None:
         """This broker hosts `key` now, in the role that `state` says."""
         assignment = self._assignments[key] = Assignment(topic_id, state, settings, hint)
-        if key in self.lost:
+        if key in self.lost and not self._sets_log_of_another_topic_aside(key, topic_id):
             self._revive(key)
             return
         partition = self._partitions.get(key)
@@ -153,6 +153,24 @@ class ReplicaManager:
         if self._log_manager.get(key) is not None:
             return ""
         return why_no_empty_log(self.broker_id, state, self._log_manager.vanished.get(key))
+
+    def _sets_log_of_another_topic_aside(self, key: TopicPartition, topic_id: str) -> bool:
+        """A log that is offline is kept for its own topic; one that gets the name later does not wait for it."""
+        found = self._log_manager.offline_topic_id(key)
+        if not found or found == topic_id:
+            return False
+        try:
+            path = self._log_manager.stray(key)
+        except KafkaStorageError as error:
+            self._say(key, f"its log is of the deleted topic {found}, and cannot be set aside: {error}")
+            return False
+        log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
+        partition = self._partitions.get(key)
+        if partition is not None:
+            self._dismiss(partition)
+        self._high_watermarks.pop(key, None)
+        self.lost.forget(key)
+        return True
 
     def _host(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
         """A partition over the log that is there, or over a new one; raises what the log manager raises."""
@@ -221,14 +239,15 @@ class ReplicaManager:
         partition = self._partitions.get(key)
         if partition is not None and partition.log.topic_id != topic_id:
             return
-        self.lost.forget(key)
         self._assignments.pop(key, None)
+        found = self._log_manager.get(key)
+        known_id = found.topic_id if found is not None else self._log_manager.offline_topic_id(key)
+        if partition is None and known_id not in ("", topic_id):
+            return  # the log of another topic that had this name: no record says that it goes
+        self.lost.forget(key)
         if partition is not None:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._dismiss(partition)
-        found = self._log_manager.get(key)
-        if found is not None and found.topic_id not in ("", topic_id):
-            return  # the log of another topic that had this name: no record says that it goes
         try:
             self._log_manager.set_aside_for_deletion(key)  # its files go later, by the job delete-logs
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray

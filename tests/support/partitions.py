@@ -18,12 +18,16 @@ PARTITION = TopicPartition("t", 0)
 NOBODY = LeaderHint(-1, -1)
 
 
-def make_log(directory: Path, fs: FileSystem | None = None, config: LogConfig | None = None) -> Log:
+def make_log(
+    directory: Path,
+    fs: FileSystem | None = None,
+    config: LogConfig | None = None,
+    partition: TopicPartition = PARTITION,
+) -> Log:
     """A new log below `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
-    return Log.create(
-        fs or OsFileSystem(), str(directory / str(PARTITION)), PARTITION, config or LogConfig(), LogOptions(TOPIC_ID)
-    )
+    path = str(directory / str(partition))
+    return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), LogOptions(TOPIC_ID))
 
 
 def make_partition(directory: Path, broker_id: int = 1, min_insync_replicas: int = 1) -> Partition:

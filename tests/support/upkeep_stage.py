@@ -38,6 +38,11 @@ class Stage:
     directory: Path
 
     @property
+    def log_dir(self) -> str:
+        """The only one."""
+        return str(self.directory)
+
+    @property
     def partition(self) -> Partition:
         return self.replicas.get(PARTITION, TOPIC_ID)
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 
-from broker.scheduler import JobStatistics, Scheduler
+from broker.scheduler import THREADS, JobStatistics, Scheduler
 from penstock.clock import SystemClock
 from penstock.errors import KafkaStorageError
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -110,8 +110,22 @@ def test_a_job_that_never_ran_has_no_duration() -> None:
 def test_blocking_work_runs_in_a_thread_of_the_schedule() -> None:
     async def main() -> str:
         scheduler = Scheduler(SystemClock(), lambda error: None)
-        name = await scheduler.in_thread(lambda: threading.current_thread().name)
+        name = await scheduler.in_thread("/d", lambda: threading.current_thread().name)
         await scheduler.stop()
         return name
 
     assert asyncio.run(main()).startswith("upkeep")
+
+
+def test_a_log_dir_that_hangs_keeps_the_threads_of_no_other() -> None:
+    async def main() -> None:
+        scheduler, hangs = Scheduler(SystemClock(), lambda error: None), threading.Event()
+        there = [asyncio.create_task(scheduler.in_thread("/hung", hangs.wait, 10)) for _ in range(2 * THREADS)]
+        async with asyncio.timeout(10):
+            assert await scheduler.in_thread("/here", lambda: "done") == "done"
+        assert not any(task.done() for task in there)
+        hangs.set()
+        await asyncio.gather(*there)
+        await scheduler.stop()
+
+    asyncio.run(main())

@@ -36,12 +36,13 @@ def test_only_the_dir_that_refused_is_told_and_the_other_one_is_durable() -> Non
         log.flush()
         log.advance_log_start(1)
     fs.full = True
-    assert list(manager.try_checkpoint_log_starts()) == ["/there"]
+    assert manager.checkpoints.try_log_starts("/there") is not None
+    assert manager.checkpoints.try_log_starts("/here") is None
     fs.full = False
     survivor = open_manager(fs.after_crash(), ("/here", "/there"))
     starts = {log.topic_partition: log.log_start_offset for log in survivor.logs()}
     assert starts == {HERE: 1, THERE: 0}
-    assert manager.try_checkpoint_log_starts() == {}
+    assert manager.checkpoints.try_log_starts("/there") is None
 
 
 def test_a_checkpoint_in_the_middle_of_a_removal_keeps_the_line_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from broker.replication.fetcher_core import AdvanceLogStart, Append, StartOver, Truncate
+from broker.replication.fetcher_core import AdvanceLogStart, Append, FetcherCore, FetchState, StartOver, Truncate
 from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, perform
-from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
+from broker.replication.partition import Partition
+from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
 from penstock.errors import CorruptMessageError, NetworkError
 from penstock.record.builder import build_batch
-from penstock.types import EpochEndOffset
-from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
+from penstock.types import EpochEndOffset, TopicPartition
+from storage.log import Log
+from storage.log_config import LogConfig
+from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
@@ -185,6 +192,150 @@ def test_a_source_that_hangs_is_left_when_nothing_is_followed_from_it_and_asked_
             began_ms = virtual_clock().now_ms()
             await streams[1].asked.wait()
             assert virtual_clock().now_ms() == began_ms, "without a back-off"
+        await fetcher.stop()
+
+    run_virtual(scenario())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """In virtual time."""
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+class LeaderStream:
+    """A leader's side of a stream over real logs: a session, whose answers wait until there is something to send."""
+
+    def __init__(self, logs: dict[TopicPartition, Log]) -> None:
+        self.logs = logs
+        self.acked: dict[TopicPartition, int] = {}
+        self.sent: Counter[TopicPartition] = Counter()
+        self._session: dict[TopicPartition, FetchPartition] = {}
+        self._told: dict[TopicPartition, int] = {}
+        self._requests: asyncio.Queue[FetchRequest] = asyncio.Queue()
+
+    def send(self, request: FetchRequest) -> None:
+        self.acked |= {wanted.partition: wanted.fetch_offset for wanted in request.partitions}
+        self._requests.put_nowait(request)
+
+    async def receive(self) -> FetchResponse:
+        request = await self._requests.get()
+        for forgotten in request.forgotten:
+            self._session.pop(forgotten, None)
+        for wanted in request.partitions:
+            self._session[wanted.partition] = wanted
+            self._told.pop(wanted.partition, None)
+        late_ms = virtual_clock().now_ms() + request.max_wait_ms
+        await until(lambda: self._is_due() or not self._requests.empty() or virtual_clock().now_ms() >= late_ms)
+        return FetchResponse(request.correlation_id, self._new())
+
+    def _is_due(self) -> bool:
+        ends = {key: self.logs[key].log_end_offset for key in self._session}
+        return any(ends[key] not in (at.fetch_offset, self._told.get(key)) for key, at in self._session.items())
+
+    def _new(self) -> list[PartitionFetchResult]:
+        found = []
+        for key, wanted in self._session.items():
+            end = self.logs[key].log_end_offset
+            if end not in (wanted.fetch_offset, self._told.get(key)):
+                self._told[key] = end
+                self.sent[key] += 1
+                records = self.logs[key].read(wanted.fetch_offset, 1 << 20).records
+                found.append(PartitionFetchResult(key, wanted.topic_id, wanted.fetch_offset, None, end, 0, records))
+        return found
+
+    def cancel(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Path) -> None:
+    here, there = PARTITION, TopicPartition("t", 1)
+    leaders = {here: make_log(tmp_path / "leader"), there: make_log(tmp_path / "leader", partition=there)}
+    followers = {key: Partition(2, make_log(tmp_path / str(key), partition=key), 0, 1) for key in leaders}
+    hung: list[Partition] = []
+
+    def produce() -> None:
+        for log in leaders.values():
+            log.append_as_leader(batch(b"value"), 5, 1_700_000_000_000)
+
+    def request_flush(partition: Partition) -> None:
+        if partition.topic_partition == there:
+            hung.append(partition)
+        else:
+            asyncio.get_running_loop().call_soon(flush, partition)
+
+    async def scenario() -> None:
+        stream = LeaderStream(leaders)
+        node = SimpleNamespace(broker_epoch=102, find=followers.get, request_flush=request_flush)
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
+        fetcher = Fetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node))
+
+        async def reached(key: TopicPartition, offset: int) -> None:
+            await until(lambda: stream.acked.get(key) == offset)
+
+        for partition in followers.values():
+            partition.become_follower(state(), NOBODY)
+            fetcher.add(partition, 5)
+        for offset in range(1, 6):
+            produce()
+            await reached(here, offset)
+        assert stream.acked[there] == 0, "what is not on its disk is not acknowledged"
+        assert (stream.sent[there], len(hung)) == (1, 1), "nor sent again and again"
+
+        flush(hung[0])
+        await until(lambda: len(hung) == 2)
+        assert stream.acked[there] == 1
+        flush(hung[1])
+        await reached(there, 5)
+        assert followers[there].log.read(0, 1 << 20).records == leaders[there].read(0, 1 << 20).records
+        await fetcher.stop()
+
+    run_virtual(scenario())
+
+
+def test_a_stream_that_breaks_while_a_flush_is_under_way_asks_for_nothing_twice(tmp_path: Path) -> None:
+    leader = make_log(tmp_path / "leader")
+    leader.append_as_leader(batch(b"value"), 5, 1_700_000_000_000)
+    follower = Partition(2, make_log(tmp_path / "follower"), 0, 1)
+    follower.become_follower(state(), NOBODY)
+    core = FetcherCore(5, 1 << 20)
+    core.add(PARTITION, FetchState(TOPIC_ID, 5, 0, -1, 0))
+    turn = core.next_turn(0)
+    records = leader.read(0, 1 << 20).records
+    core.on_result(PartitionFetchResult(PARTITION, TOPIC_ID, 0, None, 1, 0, records), turn.number, 0)
+
+    core.session_lost()
+    assert core.next_turn(0).partitions == []
+    core.appended(PARTITION, 5, 1, 5)
+    assert [wanted.fetch_offset for wanted in core.next_turn(0).partitions] == [1]
+
+
+def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The append spans a segment boundary, and there is no room for the second segment; later there is."""
+    fs, small = FaultyFileSystem(), LogConfig(segment_bytes=400)
+    leader = make_log(tmp_path / "leader")
+    for _ in range(6):
+        leader.append_as_leader(batch(b"x" * 100), 5, 1_700_000_000_000)
+    follower = Partition(2, make_log(tmp_path / "follower", fs=fs, config=small), 0, 1)
+    follower.become_follower(state(), NOBODY)
+
+    async def scenario() -> None:
+        stream = LeaderStream({PARTITION: leader})
+        node = SimpleNamespace(
+            broker_epoch=102,
+            find=lambda key: follower,
+            request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
+            disk_error=lambda partition, error: None,
+        )
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
+        fetcher = Fetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node))
+        with fs.failing("create", ".log", errno.ENOSPC) as fault:
+            fetcher.add(follower, 5)
+            await asyncio.sleep(1.1)
+            assert fault.met > 1 and follower.log.log_end_offset == 0
+        await until(lambda: stream.acked[PARTITION] == 6)
+        assert len(follower.log.segments) > 1
         await fetcher.stop()
 
     run_virtual(scenario())

@@ -18,12 +18,12 @@ class Disk:
         self.failures: dict[str, ApiError] = {}
         self.bug: Exception | None = None
 
-    def write(self) -> dict[str, ApiError]:
+    def write(self, log_dir: str) -> ApiError | None:
         self.begun += 1
         assert self.may_end.acquire(timeout=10)
         if self.bug is not None:
             raise self.bug
-        return self.failures
+        return self.failures.get(log_dir)
 
 
 class Told:
@@ -80,7 +80,30 @@ def test_a_log_dir_that_refuses_fails_who_waits_for_it_and_nobody_else() -> None
                 assert isinstance(told.errors[0], KafkaStorageError)
             else:
                 assert told.errors == [None]
-        assert (commit.statistics().writes, commit.statistics().failures) == (4, 3)
+        assert (commit.statistics().writes, commit.statistics().failures) == (4, 2)
+
+    asyncio.run(scenario())
+
+
+def test_a_log_dir_that_hangs_holds_up_no_other() -> None:
+    async def scenario() -> None:
+        hangs = threading.Event()
+
+        def write(log_dir: str) -> ApiError | None:
+            if log_dir == "/hung":
+                assert hangs.wait(timeout=10)
+            return None
+
+        commit, there, here = LogStartCommit(write), Told(), Told()
+        commit.request("/hung", there)
+        commit.request("/here", here)
+        await here.times(1)
+        commit.request("/here", here)
+        await here.times(2)
+        assert there.errors == [] and commit.statistics().writes == 3
+        hangs.set()
+        await there.times(1)
+        assert there.errors == [None]
 
     asyncio.run(scenario())
 

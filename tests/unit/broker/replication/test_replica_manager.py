@@ -19,7 +19,7 @@ from broker.replication.replica_manager import ReplicaManager
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
-from penstock.types import TopicPartition
+from penstock.types import TopicPartition, new_uuid
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
@@ -381,4 +381,45 @@ def test_gone_log_of_a_deleted_topic_is_waited_for_no_longer(tmp_path: Path) -> 
             assert manager.get(PARTITION, "made-anew").leading is not None
 
     loses_its_log(tmp_path)
+    asyncio.run(scenario())
+
+
+def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name(tmp_path: Path) -> None:
+    """The topic was deleted while this broker was down, and then made anew."""
+    old_id, new_id = new_uuid(), new_uuid()
+    fs = OsFileSystem()
+    format_directory(fs, str(tmp_path / "data"), "cluster", LEADER)
+    log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
+    log = log_manager.get_or_create(PARTITION, old_id, LogConfig(), is_new=True)
+    log.append_as_leader(batch(b"old"), LEADER_EPOCH, 1_700_000_000_000)
+    log.flush()
+    log_manager.checkpoint_recovery_points()
+    path = Path(log.segments[0].log_path)
+    log_manager.close(clean=False)
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+
+    async def scenario() -> None:
+        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
+        group_commit = GroupCommit(lambda log_dir, error: None)
+        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
+        manager.registered(EPOCHS[LEADER])
+        manager.brokers_changed(EPOCHS, frozenset({LEADER}))
+        assert manager.statistics().offline == 1
+
+        def made(topic_id: str) -> PartitionRegistration:
+            return PartitionRegistration(topic_id, PARTITION.partition, (1,), (1,), LEADER, 0, 0)
+
+        manager.apply(PARTITION, old_id, made(old_id), SETTINGS, NOBODY)
+        assert manager.find(PARTITION) is None, "its own topic waits for somebody to look at it"
+        manager.remove(PARTITION, new_uuid())
+        manager.apply(PARTITION, new_id, made(new_id), SETTINGS, NOBODY)
+
+        partition = manager.get(PARTITION, new_id)
+        assert (partition.log.topic_id, partition.log.log_end_offset) == (new_id, 0)
+        assert manager.statistics().offline == 0 and partition.leading is not None
+        (aside,) = (found for found in (tmp_path / "data").iterdir() if found.name.endswith("-stray"))
+        assert (aside / path.name).read_bytes().endswith(b"!"), "what may be saved of it is kept"
+        await group_commit.close()
+        log_manager.close()
+
     asyncio.run(scenario())
