@@ -65,8 +65,8 @@ from storage.log_manager import LogManager
 log = logging.getLogger(__name__)
 
 FETCH_BACKOFF_MS = 200
-ANSWERS_STREAM_SHARE = 32
-"""Of the answers' budget: a stream that does not read keeps 1/32 of it, until it is closed."""
+ANSWERS_STREAM_SHARE = 16
+"""Of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
 
 
 class BrokerParts:

@@ -141,7 +141,7 @@ REQUESTS = (
     _bytes(
         "queued.max.response.bytes",
         256 * MIB,
-        "Fetch answers in memory; beyond it none is built. Half for one address, 1/32 for one stream. Not Kafka's.",
+        "Fetch answers in memory; beyond it none is built. Half for one address, 1/16 for one stream. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),

@@ -85,7 +85,7 @@ def test_streams_that_never_read_cost_their_share_and_are_cut_and_others_are_ser
     with grpc.insecure_channel(cluster.bootstrap, options=options) as channel:
         streams = [broker_pb2_grpc.BrokerStub(channel).Fetch(once()) for _ in range(30)]
         wait_until(lambda: reading(cluster, ANSWERS) > 1 << 20)
-        assert reading(cluster, ANSWERS) < (4 << 20) + 30 * 2 * RECORD_BYTES
+        assert reading(cluster, ANSWERS) < (4 << 20) + 30 * 3 * RECORD_BYTES
         wait_until(lambda: reading(cluster, CUT.format("stalled")) >= 1)
         silent.set()
         for stream in streams:
