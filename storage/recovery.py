@@ -227,7 +227,9 @@ class _Recovery:
         self._cut_bytes += segment.size_bytes - place.position
         segment.size_bytes = place.position
         self._fs.truncate(segment.fd(), place.position)
-        _log.warning("%s; the tail was never flushed (recovery point %d) and is cut", damage, self._bound)
+        _log.warning(
+            "%s; no checkpoint says that the tail was flushed (recovery point %d); it is cut", damage, self._bound
+        )
 
     def _is_torn_append(self, at: int, place: Place) -> bool:
         """Nothing but the beginning of one batch is behind `place`."""
