@@ -16,6 +16,7 @@ from penstock import epochs
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import iter_checked
 from penstock.types import NO_EPOCH, EpochEntry
+from storage import batch_faults
 from storage.segment import Place
 
 
@@ -57,11 +58,11 @@ class BatchCheck:
         """Something about the batch is not as in most logs: why it is damaged, if it is."""
         base_offset, next_offset, leader_epoch = placed
         if not crc_is_right:
-            return f"the checksum of the batch at offset {base_offset} is wrong"
+            return batch_faults.wrong_checksum(base_offset)
         if base_offset != expected:
-            return f"offset {base_offset} where {expected} should follow"
+            return batch_faults.wrong_offset(base_offset, expected)
         last_offset = next_offset - 1  # the log may start within the batch
         epoch = epochs.epoch_for_offset(self.epoch_entries, last_offset)
         if leader_epoch != epoch:
-            return f"leader epoch {leader_epoch} at offset {last_offset}, which is of epoch {epoch}"
+            return batch_faults.wrong_epoch(leader_epoch, last_offset, epoch)
         return None

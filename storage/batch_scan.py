@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from storage import batch_faults
 from storage.file_system import FileSystem
 from storage.offset_index import MAX_RELATIVE_OFFSET
 
@@ -82,7 +83,7 @@ def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
             wanted = min(max(VERIFY_CHUNK_BYTES, header.size_bytes), file.size_bytes - position)
             chunk, chunk_at, at = file.read(wanted, position), position, 0
         if not verify_crc(chunk, at, header):
-            why = f"the checksum of the batch at offset {header.base_offset} is wrong"
+            why = batch_faults.wrong_checksum(header.base_offset)
             raise CorruptFileError(file.path, position, why)
         yield position, header
         position += header.size_bytes
@@ -92,7 +93,7 @@ def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
 def read_header_at(file: LogFile, position: int) -> BatchHeader:
     """The header of the batch that begins at `position`; CorruptFileError when none does."""
     if position + HEADER_BYTES > file.size_bytes:
-        raise CorruptFileError(file.path, position, "no record batch begins here")
+        raise CorruptFileError(file.path, position, batch_faults.no_batch())
     return _header(file, file.read(HEADER_BYTES, position), 0, position, ANY_OFFSET)
 
 
@@ -100,10 +101,10 @@ def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset
     try:
         header = read_header(chunk, at)
     except CorruptMessageError as error:
-        raise CorruptFileError(file.path, position, f"no record batch begins here ({error})") from error
+        raise CorruptFileError(file.path, position, batch_faults.no_batch(error)) from error
     if position + header.size_bytes > file.size_bytes:
         missing = position + header.size_bytes - file.size_bytes
-        raise CorruptFileError(file.path, position, f"the last {missing} bytes of this record batch are missing")
+        raise CorruptFileError(file.path, position, batch_faults.cut_off(missing))
     if not file.base_offset <= header.base_offset < file.end_offset:
         why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
         raise CorruptFileError(file.path, position, why)
@@ -111,7 +112,5 @@ def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset
         why = f"offset {header.last_offset} is too far from {file.base_offset}, where the segment begins, for its index"
         raise CorruptFileError(file.path, position, why)
     if expected_offset not in (ANY_OFFSET, header.base_offset):
-        raise CorruptFileError(
-            file.path, position, f"offset {header.base_offset} where {expected_offset} should follow"
-        )
+        raise CorruptFileError(file.path, position, batch_faults.wrong_offset(header.base_offset, expected_offset))
     return header

@@ -27,6 +27,7 @@ from penstock.record.batch import (
     verify_crc,
 )
 from penstock.types import NO_TIMESTAMP
+from storage import batch_faults
 from storage.batch_claims import check_fetched_batch, check_produced_batch
 from storage.file_system import Bytes
 from storage.key_validation import check_keys
@@ -136,13 +137,13 @@ def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> lis
     expected, epoch = log_end_offset, latest_epoch
     for position, header in batches:
         if header.base_offset != expected:
-            raise CorruptMessageError(f"the leader sent offset {header.base_offset} where {expected} should follow")
+            raise CorruptMessageError(f"the leader sent {batch_faults.wrong_offset(header.base_offset, expected)}")
         if header.leader_epoch < epoch:
             raise CorruptMessageError(
                 f"the leader sent epoch {header.leader_epoch} at offset {header.base_offset}, after epoch {epoch}"
             )
         if not verify_crc(records, position, header):
-            raise CorruptMessageError(f"the checksum of the leader's batch at offset {header.base_offset} is wrong")
+            raise CorruptMessageError(batch_faults.wrong_checksum(header.base_offset) + ", as the leader sent it")
         check_fetched_batch(header)
         expected, epoch = header.next_offset, header.leader_epoch
     return batches

@@ -16,6 +16,7 @@ from penstock import epochs
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import NO_EPOCH, EpochEntry
+from storage import batch_faults
 from storage.batch_scan import scan_headers
 from storage.checkpoint_file import read_epochs, write_epochs
 from storage.file_names import LEADER_EPOCH_CHECKPOINT
@@ -68,7 +69,7 @@ class EpochWitness:
         if epoch != known:
             latest = self.entries[-1].epoch if self.entries else NO_EPOCH
             if epoch <= latest or (self.is_known and header.base_offset < self._bound):
-                return f"leader epoch {epoch} at offset {last_offset}, which is of epoch {known}"
+                return batch_faults.wrong_epoch(epoch, last_offset, known)
             self.entries = epochs.assign(self.entries, epoch, expected_offset)
         self._remember(epoch, last_offset)
         return None

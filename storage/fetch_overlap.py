@@ -23,6 +23,7 @@ from penstock.record.batch import (
 )
 from penstock.record.reader import read_columns
 from penstock.record.rewrite import emptied
+from storage import batch_faults
 from storage.file_system import Bytes
 from storage.undecodable import DECODING_ERRORS
 
@@ -36,7 +37,7 @@ def without_overlap(records: Bytes, log_end_offset: int) -> Bytes:
         return records
     rest = memoryview(records)[first.size_bytes :]
     if not verify_crc(records, 0, first):
-        raise CorruptMessageError(f"the checksum of the leader's batch at offset {first.base_offset} is wrong")
+        raise CorruptMessageError(batch_faults.wrong_checksum(first.base_offset) + ", as the leader sent it")
     if _has_records_from(log_end_offset, first, memoryview(records)[: first.size_bytes]):
         return records
     cover = first._replace(

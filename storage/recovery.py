@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
+from storage import batch_faults
 from storage.batch_scan import scan_headers, verify
 from storage.epoch_cache import EpochCache
 from storage.epoch_witness import EpochWitness
@@ -211,7 +212,7 @@ class _Recovery:
         """Offsets are dense; the cleaner leaves no gap either."""
         if offset == expected:
             return None
-        return f"offset {offset} where {expected} should follow"
+        return batch_faults.wrong_offset(offset, expected)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place`, which is in segment `at`; refuse when that would drop flushed records."""

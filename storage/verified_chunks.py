@@ -17,6 +17,7 @@ from penstock import epochs
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
 from penstock.types import EpochEntry
+from storage import batch_faults
 from storage.batch_scan import LogFile
 
 CHUNK_BYTES = 1024 * 1024
@@ -62,7 +63,7 @@ class ChunkReader:
             if at + header.size_bytes > len(data):
                 break
             if not verify_crc(data, at, header):
-                raise self._damage(position + at, f"the checksum of the batch at offset {header.base_offset} is wrong")
+                raise self._damage(position + at, batch_faults.wrong_checksum(header.base_offset))
             batches.append((at, header))
             at += header.size_bytes
             expected = header.next_offset
@@ -72,16 +73,16 @@ class ChunkReader:
         try:
             header = read_header(data, at)
         except CorruptMessageError as error:
-            raise self._damage(position + at, f"no record batch begins here ({error})") from error
+            raise self._damage(position + at, batch_faults.no_batch(error)) from error
         missing = position + at + header.size_bytes - self.file.size_bytes
         if missing > 0:
-            raise self._damage(position + at, f"the last {missing} bytes of this record batch are missing")
+            raise self._damage(position + at, batch_faults.cut_off(missing))
         if header.base_offset != expected:
-            raise self._damage(position + at, f"offset {header.base_offset} where {expected} should follow")
+            raise self._damage(position + at, batch_faults.wrong_offset(header.base_offset, expected))
         if self.epoch_entries and header.last_offset >= self.epoch_entries[0].start_offset:
             epoch = epochs.epoch_for_offset(self.epoch_entries, header.last_offset)
             if header.leader_epoch != epoch:
-                why = f"leader epoch {header.leader_epoch} at offset {header.last_offset}, which is of epoch {epoch}"
+                why = batch_faults.wrong_epoch(header.leader_epoch, header.last_offset, epoch)
                 raise self._damage(position + at, why)
         return header
 

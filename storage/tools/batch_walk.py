@@ -17,6 +17,7 @@ from crc32c import crc32c
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, read_header, verify_crc
+from storage import batch_faults
 from storage.batch_scan import LogFile
 
 CHUNK_BYTES = 512 * 1024
@@ -63,7 +64,7 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
             ):
                 yield Seen(position, header, "")
             else:
-                yield Seen(position, header, f"the checksum of the batch at offset {header.base_offset} is wrong")
+                yield Seen(position, header, batch_faults.wrong_checksum(header.base_offset))
             position += size
     except OSError as error:
         yield Seen(position, None, f"the disk does not give back what begins here: {error.strerror}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
+from storage import batch_faults
 from storage.batch_scan import LogFile
 from storage.epoch_witness import EpochWitness
 from storage.log_config import LogConfig
@@ -150,7 +151,7 @@ class _LogCheck:
         """What the checksum leaves out: a batch must stand where its offsets belong."""
         offset, expected = header.base_offset, self._expected
         if expected is not None and offset != expected:
-            return f"offset {offset} where {expected} should follow"
+            return batch_faults.wrong_offset(offset, expected)
         if offset < segment.base_offset or header.next_offset > segment.next_offset:
             until = f"{segment.base_offset} to {segment.next_offset - 1}"
             return f"offsets {offset} to {header.last_offset} in a segment from {until}"
