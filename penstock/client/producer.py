@@ -28,7 +28,11 @@ MEMORY_WAIT_SECONDS = 0.5
 
 
 class Producer:
-    """Sends records to topics; thread-safe. Options: `penstock.client.config.ProducerConfig`."""
+    """Sends records to topics; thread-safe. Options: `penstock.client.config.ProducerConfig`.
+
+    A record goes to the topic that has the name when it is sent. What waits while its topic is deleted and made anew
+    goes to the new one, as with Kafka's producer.
+    """
 
     def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
         self._core = ProducerCore(bootstrap, options)
