@@ -271,7 +271,8 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
                 tried_often.set()
 
         group_commit.on_timed = timed
-        log.append_as_leader(batch(b"x"), 1, NOW_MS)  # a new epoch, whose file is written before the record is flushed
+        is_new_epoch = short_of is FullFileSystem  # its file is written before the record is flushed
+        log.append_as_leader(batch(b"x"), log.latest_epoch + is_new_epoch, NOW_MS)
         log.roll()  # a new segment, whose name is synced after it
         fs.code = code
         group_commit.request(log)
