@@ -234,13 +234,14 @@ class Cluster:
         """The answer of whichever node gives one; retriable errors go on to the next node until the deadline.
 
         What is `read_only` is asked of the next node after SILENCE_MS as well. Anything else may not be done twice.
+        One of `besides` is not asked first, but when that fails: the others may be gone, and these only slow.
         """
         asked: dict[asyncio.Future[T], Endpoint] = {}
         attempt = 0
         preferred: Endpoint | None = None
         try:
             while True:
-                endpoint = preferred or self._next_node(asked.values(), besides)
+                endpoint = preferred or self._next_node(asked.values(), () if attempt else besides)
                 if endpoint is not None:
                     left_ms = max(deadline_ms - self.clock.now_ms(), 1)
                     timeout_ms = min(left_ms, self.config.request_timeout_ms)

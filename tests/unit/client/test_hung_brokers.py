@@ -15,7 +15,7 @@ from penstock.client.dispatcher import Dispatcher, DispatchLimits
 from penstock.client.future import RecordFuture
 from penstock.client.memory import MemoryPool
 from penstock.client.sender import ASK_AROUND_MS, Sender
-from penstock.errors import ClientClosedError
+from penstock.errors import ClientClosedError, NetworkError
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, TopicPartition
 from tests.support.fake_connections import TOPIC, FakeNodes
@@ -168,6 +168,23 @@ def test_metadata_is_asked_of_another_node_when_one_is_silent() -> None:
             await bench.cluster.refresh()
             assert bench.clock.now_ms() - began_ms <= SILENCE_MS
             bench.nodes.resume(hung)
+
+    with_bench(story, leaders={0: 1})
+
+
+def test_nodes_that_may_hang_are_asked_when_the_others_are_gone() -> None:
+    """Acks wait for a killed follower, so the leaders that live are silent, and the only other node is dead."""
+
+    async def story(bench: Bench) -> None:
+        async def ask(connection: Connection, timeout_ms: int) -> int:
+            if connection.endpoint.port == 2:
+                raise NetworkError("refused")
+            return connection.endpoint.port
+
+        began_ms = bench.clock.now_ms()
+        silent = [Endpoint("fake", 1), Endpoint("fake", 3)]
+        assert await bench.cluster.ask_any(ask, began_ms + 5_000, read_only=True, besides=silent) in (1, 3)
+        assert bench.clock.now_ms() == began_ms
 
     with_bench(story, leaders={0: 1})
 
