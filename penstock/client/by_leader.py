@@ -2,7 +2,8 @@
 
 Questions are put together by leader; what fails with a retriable error is asked again after a metadata refresh, within
 the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once. A leader
-that is silent is left as soon as there is another one.
+that is silent is left as soon as there is another one. `ask_leaders_once` is one such round: who cannot do without some
+of the partitions asks with it, and gets the others' answers.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ class Answer(NamedTuple, Generic[R]):
     found: R
 
 
+class Round(NamedTuple, Generic[R]):
+    """What became of each question: what its leader says, or why nothing is known."""
+
+    found: dict[TopicPartition, R]
+    failed: dict[TopicPartition, ApiError]
+
+
 LeaderCall = Callable[[Connection, Sequence[Question[W]], int], Awaitable[Sequence[Answer[R]]]]
 """One call to one leader; the number is the time that is left, in ms."""
 
@@ -77,9 +85,13 @@ async def ask_leaders(
         missing = {tp: wanted[tp] for tp in wanted if tp not in found}
         _check_topics(cluster, missing, topic_ids or {})
         left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
-        error = await _ask_once(cluster, missing, call, left_ms, found)
-        if error is None:
+        answers = await ask_leaders_once(cluster, missing, call, left_ms)
+        found |= answers.found
+        if not answers.failed:
             return found
+        error = _worst(answers.failed.values())
+        if not error.retriable:
+            raise error
         wait_ms = cluster.backoff.wait_ms(attempt)
         if cluster.clock.now_ms() + wait_ms >= deadline_ms:
             if isinstance(error, (NetworkError, RequestTimedOutError)):
@@ -110,53 +122,57 @@ def _check_topics(cluster: Cluster, missing: Iterable[TopicPartition], topic_ids
             raise UnknownTopicIdError(f"topic {tp.topic!r} with id {meant} was deleted")
 
 
-async def _ask_once(
-    cluster: Cluster,
-    missing: Mapping[TopicPartition, W],
-    call: LeaderCall[W, R],
-    left_ms: int,
-    found: dict[TopicPartition, R],
-) -> ApiError | None:
-    """One round; answers go to `found`, the first retriable error is returned."""
+def _worst(errors: Iterable[ApiError]) -> ApiError:
+    """The first that asking again will not mend, else the first."""
+    known = list(errors)
+    return next((error for error in known if not error.retriable), known[0])
+
+
+async def ask_leaders_once(
+    cluster: Cluster, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], left_ms: int
+) -> Round[R]:
+    """One round, to the leaders that are known now. Each question ends by itself: found, or failed."""
     by_node: dict[int, list[Question[W]]] = {}
-    failure: ApiError | None = None
-    for tp, what in missing.items():
+    answers: Round[R] = Round({}, {})
+    for tp, what in wanted.items():
         leader = cluster.cache.leader(tp)
         if leader is None:
-            failure = failure or LeaderNotAvailableError(f"{tp} has no leader now{cluster.cache.why_offline(tp)}")
+            told = f"{tp} has no leader now{cluster.cache.why_offline(tp)}"
+            answers.failed[tp] = LeaderNotAvailableError(told)
             continue
         by_node.setdefault(leader.node_id, []).append(
             Question(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
         )
-    calls = [
-        _ask(cluster, node, questions[at : at + PARTITIONS_PER_CALL_MAX], call, left_ms)
-        for node, questions in by_node.items()
-        for at in range(0, len(questions), PARTITIONS_PER_CALL_MAX)
-    ]
-    for answers in await asyncio.gather(*calls):
-        if isinstance(answers, ApiError):
-            failure = failure or answers
-            continue
-        for answer in answers:
-            error = _take(cluster, answer, found)
-            failure = failure or error
-    return failure
+    await asyncio.gather(
+        *(
+            _ask(cluster, node, questions[at : at + PARTITIONS_PER_CALL_MAX], call, left_ms, answers)
+            for node, questions in by_node.items()
+            for at in range(0, len(questions), PARTITIONS_PER_CALL_MAX)
+        )
+    )
+    return answers
 
 
 async def _ask(
-    cluster: Cluster, node: int, questions: list[Question[W]], call: LeaderCall[W, R], left_ms: int
-) -> Sequence[Answer[R]] | ApiError:
+    cluster: Cluster,
+    node: int,
+    questions: list[Question[W]],
+    call: LeaderCall[W, R],
+    left_ms: int,
+    answers: Round[R],
+) -> None:
+    """One call to one leader; what comes of it goes to `answers`."""
     try:
         connection = cluster.require_leader_endpoint(node)
         asked = asyncio.ensure_future(call(connection, questions, left_ms))
-        answers = await _answer_or_another_leader(cluster, node, questions, asked)
+        told = await _answer_or_another_leader(cluster, node, questions, asked)
+        if len(told) != len(questions):
+            raise UnknownServerError(f"node {node} answered for {len(told)} of {len(questions)} partitions")
     except ApiError as error:
-        if not error.retriable:
-            raise
-        return error
-    if len(answers) != len(questions):
-        return UnknownServerError(f"node {node} answered for {len(answers)} of {len(questions)} partitions")
-    return answers
+        answers.failed.update((question.partition, error) for question in questions)
+        return
+    for answer in told:
+        _take(cluster, answer, answers)
 
 
 async def _answer_or_another_leader(
@@ -180,13 +196,11 @@ async def _answer_or_another_leader(
         asked.cancel()
 
 
-def _take(cluster: Cluster, answer: Answer[R], found: dict[TopicPartition, R]) -> ApiError | None:
+def _take(cluster: Cluster, answer: Answer[R], answers: Round[R]) -> None:
     error = answer.error
     if error is None:
-        found[answer.partition] = answer.found
-        return None
-    if not error.retriable:
-        raise error
+        answers.found[answer.partition] = answer.found
+        return
     if error.leader is not None:
         cluster.cache.apply_hint(answer.partition, error.leader)
-    return error
+    answers.failed[answer.partition] = error

@@ -18,21 +18,15 @@ from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_buffer import FetchBuffer
 from penstock.client.fetch_link import FetchLink, Wanted
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
-from penstock.client.offsets import list_offsets
+from penstock.client.offsets import list_offsets_once
 from penstock.client.partition_state import PartitionState
 from penstock.client.positions import Deliver, Effect, FindLeader, Positions, Report
 from penstock.errors import (
     ApiError,
-    BootstrapError,
     LeaderNotAvailableError,
-    PenstockError,
-    TimedOutError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
-
-LOOK_UP_ATTEMPT_MS = 5_000
-"""A reset is looked up in steps of this, so that a poll hears of what goes wrong."""
 
 logger = logging.getLogger("penstock.client")
 
@@ -104,8 +98,8 @@ class Fetcher:
         if any(followed):
             self._counts["leader_changes"] += sum(followed)
             self._cluster.notify()
-        elif effects and any(not isinstance(effect, Deliver) for effect in effects):
-            self.touch()
+        elif any(r.error or r.diverging_epoch for r in answer.results) or not _only_deliver(effects):
+            self.touch()  # a partition may back off even without an effect, and a timer is to end that
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1
@@ -171,7 +165,7 @@ class Fetcher:
             self._ensure_link(tp)
         for link in self._links.values():
             link.touch()
-        if self._positions.unresolved() and (self._looking_up is None or self._looking_up.done()):
+        if (self._looking_up is None or self._looking_up.done()) and self._unresolved():
             self._looking_up = asyncio.ensure_future(self._look_up())
         self._set_timer()
 
@@ -204,7 +198,7 @@ class Fetcher:
         now_ms = self._cluster.clock.now_ms()
         if state.is_stopped or state.is_at_end or state.not_before_ms > now_ms:
             return
-        unknown = self._cluster.cache.topic(state.topic_partition.topic) is None
+        unknown = self._cluster.cache.partition(state.topic_partition) is None
         error = UnknownTopicOrPartitionError() if unknown else LeaderNotAvailableError()
         self.last_error = error
         self._do(self._positions.back_off(state, error, now_ms))
@@ -219,29 +213,35 @@ class Fetcher:
         if due_ms is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due_ms - now_ms, 1) / 1000, self.touch)
 
+    def _unresolved(self) -> list[PartitionState]:
+        return self._positions.unresolved(self._cluster.cache, self._cluster.clock.now_ms())
+
     async def _look_up(self) -> None:
-        """Finds the positions of partitions that need one; goes on until none does."""
-        while pending := self._positions.unresolved():
-            wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
+        """Finds the positions of partitions that need one. What cannot be found now backs off, and holds up no other:
+        `touch` begins anew when the back-off ends, or a leader is found."""
+        while pending := self._unresolved():
             generations = {s.topic_partition: s.generation for s in pending}
-            try:
-                found = await list_offsets(self._cluster, wanted, LOOK_UP_ATTEMPT_MS)
-                late = {tp: LATEST_TIMESTAMP for tp, info in found.items() if info.offset == NO_OFFSET}
-                if late:  # no record is that late: the end of the log
-                    found |= await list_offsets(self._cluster, late, LOOK_UP_ATTEMPT_MS)
-            except PenstockError as error:
-                if isinstance(error, (TimedOutError, BootstrapError)) or (
-                    isinstance(error, ApiError) and error.retriable
-                ):
-                    logger.warning("looking up positions: %s", error)
-                    continue
-                self._do([self._positions.report(state, error) for state in pending])
-                return
-            for tp, info in found.items():
-                self._positions.complete_reset(tp, generations[tp], info.offset)
-            for link in self._links.values():
-                link.touch()
+            wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
+            answers = await list_offsets_once(self._cluster, wanted)
+            late = {tp: LATEST_TIMESTAMP for tp, info in answers.found.items() if info.offset == NO_OFFSET}
+            if late:  # no record is that late: the end of the log
+                ends = await list_offsets_once(self._cluster, late)
+                answers.failed.update(ends.failed)
+                answers.found.update(ends.found)
+            for tp, error in answers.failed.items():
+                self._on_not_looked_up(tp, generations[tp], error)
+            for tp in answers.found.keys() - answers.failed.keys():
+                self._positions.complete_reset(tp, generations[tp], answers.found[tp].offset)
+            self.touch()
             self.on_ready()
+
+    def _on_not_looked_up(self, tp: TopicPartition, generation: int, error: ApiError) -> None:
+        self.last_error = error
+        effects = self._positions.fail_reset(tp, generation, error, self._cluster.clock.now_ms())
+        state = self._positions.states.get(tp)
+        if effects and state is not None and state.failures == 1:  # told once, and not at every further attempt
+            logger.warning("looking up the position of %s: %s", tp, error)
+        self._do(effects)
 
     async def close(self) -> None:
         """Ends every link. Idempotent."""
@@ -260,3 +260,7 @@ class Fetcher:
 
     def __repr__(self) -> str:
         return f"Fetcher({self._positions!r}, {self._buffer!r}, brokers={sorted(self._links)})"
+
+
+def _only_deliver(effects: Iterable[Effect]) -> bool:
+    return all(isinstance(effect, Deliver) for effect in effects)

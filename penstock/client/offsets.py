@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.client.admin_types import OffsetInfo
-from penstock.client.by_leader import Answer, Question, ask_leaders
+from penstock.client.by_leader import Answer, LeaderCall, Question, Round, ask_leaders, ask_leaders_once
 from penstock.client.channel import Connection
 from penstock.client.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.messages import ListOffsetsPart
@@ -21,8 +21,20 @@ async def list_offsets(
     cluster: Cluster, wanted: Wanted, timeout_ms: int, topic_ids: Mapping[str, str] | None = None
 ) -> dict[TopicPartition, OffsetInfo]:
     """The offset of each partition at its timestamp (or sentinel of penstock.types); `topic_ids` as in ask_leaders."""
-    attempt_ms = min(METADATA_ATTEMPT_MS, cluster.config.request_timeout_ms)
+    return await ask_leaders(cluster, wanted, _asker(_attempt_ms(cluster)), timeout_ms, topic_ids)
 
+
+async def list_offsets_once(cluster: Cluster, wanted: Wanted) -> Round[OffsetInfo]:
+    """The same of the leaders that are known now and answer; one that does not holds up no other's partitions."""
+    attempt_ms = _attempt_ms(cluster)
+    return await ask_leaders_once(cluster, wanted, _asker(attempt_ms), attempt_ms)
+
+
+def _attempt_ms(cluster: Cluster) -> int:
+    return min(METADATA_ATTEMPT_MS, cluster.config.request_timeout_ms)
+
+
+def _asker(attempt_ms: int) -> LeaderCall[int, OffsetInfo]:
     async def ask(
         connection: Connection, questions: Sequence[Question[int]], left_ms: int
     ) -> Sequence[Answer[OffsetInfo]]:
@@ -32,4 +44,4 @@ async def list_offsets(
             for r in await connection.list_offsets(parts, attempt_ms)
         ]
 
-    return await ask_leaders(cluster, wanted, ask, timeout_ms, topic_ids)
+    return ask

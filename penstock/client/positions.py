@@ -136,13 +136,30 @@ class Positions:
 
     def complete_reset(self, tp: TopicPartition, generation: int, offset: int) -> None:
         """A look-up came back; nothing when the user has gone elsewhere meanwhile."""
-        state = self.states.get(tp)
-        if state is not None and state.generation == generation and state.reset_timestamp is not None:
+        state = self._looked_up(tp, generation)
+        if state is not None:
             self._place(state, offset)
 
-    def unresolved(self) -> list[PartitionState]:
-        """Partitions whose position is to be looked up."""
-        return [s for s in self.states.values() if s.reset_timestamp is not None and not s.is_stopped]
+    def fail_reset(self, tp: TopicPartition, generation: int, error: ApiError, now_ms: int) -> list[Effect]:
+        """A look-up was refused or not answered: it is done again later, or its error reported."""
+        state = self._looked_up(tp, generation)
+        return self._on_error(state, error, now_ms) if state is not None else []
+
+    def _looked_up(self, tp: TopicPartition, generation: int) -> PartitionState | None:
+        state = self.states.get(tp)
+        is_same = state is not None and state.generation == generation and state.reset_timestamp is not None
+        return state if is_same else None
+
+    def unresolved(self, cache: MetadataCache, now_ms: int) -> list[PartitionState]:
+        """Partitions whose position is to be looked up, of a leader that is known, and now."""
+        return [
+            s
+            for s in self.states.values()
+            if s.reset_timestamp is not None
+            and not s.is_stopped
+            and s.not_before_ms <= now_ms
+            and cache.leader(s.topic_partition) is not None
+        ]
 
     # What to fetch
 

@@ -17,6 +17,10 @@ from typing import Any
 from penstock.client.messages import (
     BrokerInfo,
     ClusterSnapshot,
+    FetchAnswer,
+    FetchCall,
+    ListOffsetsPart,
+    ListOffsetsResult,
     PartitionInfo,
     ProduceAnswer,
     ProduceCall,
@@ -29,6 +33,7 @@ from penstock.record.reader import read_records
 from penstock.types import Endpoint
 
 TOPIC = "t"
+END_OFFSET = 7
 
 
 class FakeNodes:
@@ -39,6 +44,7 @@ class FakeNodes:
         self._leaders = {partition: (node, 0) for partition, node in leaders.items()}
         self._views: dict[int, dict[int, tuple[int, int]]] = {}
         self._running = {node: asyncio.Event() for node in range(1, count + 1)}
+        self._topic_id = "id"
         self.asked: list[int] = []
         self.produced: list[tuple[int, tuple[int, ...]]] = []
         self.logs: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
@@ -66,6 +72,11 @@ class FakeNodes:
     def elect(self, partition: int, node: int) -> None:
         self._leaders[partition] = (node, self._leaders[partition][1] + 1)
 
+    def make_anew(self, leaders: Mapping[int, int]) -> None:
+        """The topic is deleted, and another one made under its name."""
+        self._leaders = {partition: (node, 0) for partition, node in leaders.items()}
+        self._topic_id += "'"
+
     async def wait_running(self, node: int) -> None:
         await self._running[node].wait()
 
@@ -73,7 +84,7 @@ class FakeNodes:
         leaders = self._views.get(node, self._leaders)
         partitions = tuple(PartitionInfo(p, leader, epoch, 0, (), ()) for p, (leader, epoch) in sorted(leaders.items()))
         brokers = tuple(BrokerInfo(n, "fake", n) for n in self._running)
-        return ClusterSnapshot("c", 1, brokers, (TopicInfo(TOPIC, "id", partitions),), 0)
+        return ClusterSnapshot("c", 1, brokers, (TopicInfo(TOPIC, self._topic_id, partitions),), 0)
 
     def append(self, node: int, part: ProducePart) -> ProduceResult:
         leader, _ = self._leaders[part.partition]
@@ -101,10 +112,36 @@ class FakeConnection:
             raise RequestTimedOutError(f"{self.endpoint}: no answer within {timeout_ms} ms") from None
         return self._nodes.snapshot(self.endpoint.port)
 
+    async def list_offsets(self, parts: Sequence[ListOffsetsPart], timeout_ms: int) -> Sequence[ListOffsetsResult]:
+        """Every log ends at END_OFFSET."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._nodes.wait_running(self.endpoint.port)
+        except TimeoutError:
+            raise RequestTimedOutError(f"{self.endpoint}: no answer within {timeout_ms} ms") from None
+        return [ListOffsetsResult(part.topic, part.partition, None, END_OFFSET, -1, 0) for part in parts]
+
+    def open_fetch(self) -> FakeFetchStream:
+        return FakeFetchStream()
+
     def open_produce(self) -> FakeProduceStream:
         return FakeProduceStream(self._nodes, self.endpoint.port)
 
     async def close(self) -> None:
+        return
+
+
+class FakeFetchStream:
+    """Nothing is ever new."""
+
+    async def write(self, call: FetchCall) -> None:
+        return
+
+    async def read(self) -> FetchAnswer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def cancel(self) -> None:
         return
 
 

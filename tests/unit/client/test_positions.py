@@ -87,10 +87,10 @@ def test_out_of_range_with_a_policy_is_looked_up() -> None:
     made = positions("earliest", 99)
     (look_up,) = made.on_result(result(99, error=OffsetOutOfRangeError("x")), 0)
     assert isinstance(look_up, LookUpReset)
-    (state,) = made.unresolved()
+    (state,) = made.unresolved(cache(), 1_000)
     assert state.reset_timestamp == EARLIEST_TIMESTAMP
     made.complete_reset(TP, state.generation, 7)
-    assert made.states[TP].position == 7 and made.unresolved() == []
+    assert made.states[TP].position == 7 and made.unresolved(cache(), 0) == []
 
 
 def test_a_look_up_does_not_undo_a_later_seek() -> None:
@@ -233,7 +233,7 @@ def test_with_a_policy_a_topic_made_anew_is_read_where_the_policy_says() -> None
     made.states[TP].read = Place(made.states[TP].generation, 13)
     (effect,) = made.on_metadata(cache("other"), 1_000)
     assert isinstance(effect, LookUpReset) and "deleted and created again" in effect.why
-    (state,) = made.unresolved()
+    (state,) = made.unresolved(cache(), 1_000)
     made.complete_reset(TP, state.generation, 0)
     assert made.wanted(1, cache("other"), 1_000, 1_000)[TP].topic_id == "other"
 
