@@ -61,7 +61,8 @@ class ClusterGuard:
         said = "; ".join(f"{self._voters[voter]} says: {what}" for voter, what in sorted(self._foreign.items()))
         return MetaPropertiesError(
             f"this node's log dirs are of cluster {self._cluster_id}, but controller.quorum.voters leads to another"
-            f" ({said}). Correct controller.quorum.voters, or give this node the log dirs of that cluster"
+            f" ({said}). Correct controller.quorum.voters, or give this node the log dirs of that cluster."
+            " If it has never run, remove its log dirs and format them with --cluster-id"
         )
 
     def __repr__(self) -> str:

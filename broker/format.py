@@ -4,7 +4,7 @@ All or nothing is looked at before anything is written: a dir that holds somethi
 are this node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata
 log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With
 --rejoin it asks the other voters first (`voter_memory.py`); who formats a lost voter without it makes a new one, that
-votes at once.
+votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one.
 """
 
 from __future__ import annotations
@@ -66,6 +66,11 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: boo
     found = _formatted(config, fs)
     new = [directory for directory, properties in found.items() if properties is None]
     known = {directory: properties for directory, properties in found.items() if properties is not None}
+    if rejoin and not known and not cluster_id:
+        raise ConfigError(
+            "--rejoin needs --cluster-id here: no log dir of this node says which cluster it rejoins; "
+            "`penstock cluster describe` of the other nodes shows the id"
+        )
     chosen = cluster_id or next((properties.cluster_id for properties in known.values()), new_uuid())
     for directory in new:
         require_empty(fs, directory)
@@ -78,7 +83,7 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: boo
     if known and config.metadata_log_dir in new and not rejoin:
         raise MetaPropertiesError(
             f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
-            "or, where other voters are a majority, format it with --rejoin"
+            "or, where other voters are a majority, format it with `penstock node format --rejoin`"
         )
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
@@ -108,8 +113,12 @@ def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties |
 
 def _require_ours(config: NodeConfig, directory: str, properties: MetaProperties, cluster_id: str) -> None:
     if properties.node_id != config.node_id:
-        raise MetaPropertiesError(f"{directory} belongs to node {properties.node_id}, but node.id = {config.node_id}")
+        raise MetaPropertiesError(
+            f"{directory} belongs to node {properties.node_id}, but node.id = {config.node_id}; "
+            "correct node.id or log.dirs in the configuration"
+        )
     if properties.cluster_id != cluster_id:
         raise MetaPropertiesError(
-            f"{directory} is formatted already, for cluster {properties.cluster_id}, not {cluster_id}"
+            f"{directory} is formatted already, for cluster {properties.cluster_id}, not {cluster_id}; give that id, "
+            "or another directory; if this node has never run, remove the directory and format it again"
         )

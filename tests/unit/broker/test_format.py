@@ -69,7 +69,7 @@ def test_nothing_is_formatted_when_one_dir_holds_something(tmp_path: Path) -> No
 def test_voter_that_rejoins_is_formatted_as_one_that_has_promised_and_forgotten(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", "b", voters=(1, 2, 3))
     format_node(config_for(tmp_path, "b", voters=(1, 2, 3)), "north", FS)
-    with pytest.raises(MetaPropertiesError, match="format it with --rejoin"):
+    with pytest.raises(MetaPropertiesError, match="format it with `penstock node format --rejoin`"):
         format_node(config, "", FS)
     assert format_node(config, "", FS, rejoin=True) == ([str(tmp_path / "a")], "north")
     assert '"hasVoted": true, "hasRecords": true' in (tmp_path / "a" / "quorum-voter").read_text()
@@ -89,6 +89,14 @@ def test_rejoining_is_refused_to_the_only_voter_and_to_one_that_has_its_log(tmp_
     (tmp_path / "a" / "__cluster_metadata-0").mkdir(parents=True)
     with pytest.raises(MetaPropertiesError, match="is there: --rejoin is for a voter that has lost it"):
         format_node(config_for(tmp_path, "a", voters=(1, 2, 3)), "", FS, rejoin=True)
+
+
+def test_rejoining_never_makes_a_new_cluster_id(tmp_path: Path) -> None:
+    config = config_for(tmp_path, "a", voters=(1, 2, 3))
+    with pytest.raises(ConfigError, match=r"--rejoin needs --cluster-id here.*`penstock cluster describe`"):
+        format_node(config, "", FS, rejoin=True)
+    assert not (tmp_path / "a").exists()
+    assert format_node(config, "north", FS, rejoin=True) == ([str(tmp_path / "a")], "north")
 
 
 def test_a_disk_that_was_added_is_formatted_for_the_same_cluster(tmp_path: Path) -> None:
@@ -116,7 +124,9 @@ def test_a_format_that_was_interrupted_is_finished_by_the_next_one(tmp_path: Pat
 
 def test_another_nodes_or_clusters_dir_is_refused(tmp_path: Path) -> None:
     format_node(config_for(tmp_path, "a"), "north", FS)
-    with pytest.raises(MetaPropertiesError, match=r"belongs to node 1, but node\.id = 2"):
+    with pytest.raises(
+        MetaPropertiesError, match=r"belongs to node 1, but node\.id = 2; correct node\.id or log\.dirs"
+    ):
         format_node(config_for(tmp_path, "a", "b", node_id=2), "", FS)
-    with pytest.raises(MetaPropertiesError, match="for cluster north, not south"):
+    with pytest.raises(MetaPropertiesError, match="for cluster north, not south; give that id"):
         format_node(config_for(tmp_path, "a", "b"), "south", FS)
