@@ -17,7 +17,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_json
-from penstock.errors import ApiError, ConfigError, PenstockError
+from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -63,7 +63,10 @@ def produce(
             while pending:
                 acked += pending.popleft().result()
         except PenstockError as error:
-            error.add_note(f"{acked} records were acked; those after them may be written or not")
+            if failures.line_count == 0 and _has_written_nothing(error):
+                error.add_note("nothing was written")
+            else:
+                error.add_note(f"{acked} records were acked; those after them may be written or not")
             raise
     if as_json:
         print_json({"topic": topic, "records": acked})
@@ -75,12 +78,12 @@ class FailureReport:
     """Tells which lines failed, as they fail. `watch` is called by the reading thread, the rest by the client's."""
 
     def __init__(self) -> None:
-        self._lines = self._shown = 0
+        self.line_count = self._shown = 0
 
     def watch(self, future: BulkFuture, line_count: int) -> None:
         """The next lines of the input are what `future` stands for."""
-        first, last = self._lines + 1, self._lines + line_count
-        self._lines = last
+        first, last = self.line_count + 1, self.line_count + line_count
+        self.line_count = last
         future.add_done_callback(lambda done: self._done(done, first, last))
 
     def _done(self, future: BulkFuture, first: int, last: int) -> None:
@@ -115,6 +118,11 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     last = b"".join(rest)
     if last:
         yield [last]
+
+
+def _has_written_nothing(error: PenstockError) -> bool:
+    """Of an error that ended the very first call of the producer."""
+    return isinstance(error, BootstrapError) or (isinstance(error, ApiError) and error.nothing_written)
 
 
 def _send(

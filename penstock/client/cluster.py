@@ -124,7 +124,10 @@ class Cluster:
             for task in asked:
                 task.cancel()
         reasons = "; ".join(failures[endpoint] for endpoint in self.bootstrap if endpoint in failures)
-        raise BootstrapError(f"no bootstrap address answered as a Penstock broker: {reasons}")
+        raise BootstrapError(
+            f"no bootstrap address answered as a Penstock broker: {reasons}; "
+            "start a node, or give the BROKER listener of one that runs"
+        )
 
     async def _try(self, endpoint: Endpoint, limit_ms: int) -> tuple[Endpoint, ClusterSnapshot | ApiError]:
         try:

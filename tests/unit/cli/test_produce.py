@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.cli import produce
-from penstock.errors import ConfigError, InvalidRecordError
+from penstock.errors import BootstrapError, ConfigError, InvalidRecordError
 from tests.support.fake_broker import FakeCluster
 
 
@@ -99,9 +99,17 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
     with FakeCluster() as cluster:
         cluster.create_topic("t")
         cluster.fail_produce("t", 0, InvalidRecordError("no key"))
-        with pytest.raises(InvalidRecordError):
+        with pytest.raises(InvalidRecordError) as caught:
             produce.produce("t", bootstrap=cluster.bootstrap)
+    assert caught.value.__notes__ == ["0 records were acked; those after them may be written or not"]
     assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
+
+
+def test_where_no_broker_took_a_record_nothing_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"the line\n")))
+    with pytest.raises(BootstrapError) as caught:
+        produce.produce("t", bootstrap="127.0.0.1:1")
+    assert caught.value.__notes__ == ["nothing was written"]
 
 
 class Failed:

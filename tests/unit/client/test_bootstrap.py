@@ -48,6 +48,7 @@ def test_refused_connections_are_all_named() -> None:
     with Admin("127.0.0.1:1,127.0.0.1:2", bootstrap_timeout_ms=2_000) as admin, pytest.raises(BootstrapError) as caught:
         admin.list_topics()
     assert "127.0.0.1:1" in str(caught.value) and "127.0.0.1:2" in str(caught.value)
+    assert str(caught.value).endswith("; start a node, or give the BROKER listener of one that runs")
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\n\r\nhello", b"\x00\xff garbage" * 100, None])
