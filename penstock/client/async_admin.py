@@ -104,7 +104,7 @@ class AsyncAdmin:
         """
         await self.start()
         deadline_ms = self._deadline_ms()
-        topic_id = (await self._find_topic(name)).topic_id
+        topic_id = (await self._find_topic(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
         while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
@@ -112,9 +112,9 @@ class AsyncAdmin:
                 raise TimedOutError(f"topic {name!r} was deleted, but a broker still knows it")
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
-    async def _find_topic(self, name: str) -> TopicInfo:
-        """The topic as the metadata has it that is the newest known here."""
-        snapshot = await self._cluster.refresh((name,))
+    async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
+        """The topic as a broker has it that knows no less of the metadata than was seen here before."""
+        snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
         topic = next((topic for topic in snapshot.topics if topic.name == name), None)
         if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
             raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
@@ -142,20 +142,13 @@ class AsyncAdmin:
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
         await self.start()
-        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata(None, ms), self._deadline_ms(), read_only=True)
-        return sorted(topic.name for topic in snapshot.topics if topic.error is None)
+        topics = await self._cluster.list_topics(self._deadline_ms())
+        return sorted(topic.name for topic in topics if topic.error is None)
 
     async def describe_topic(self, name: str) -> TopicDescription:
-        """A topic as the answering broker has it."""
+        """A topic as the answering broker has it; never older than what this client has seen of the cluster before."""
         await self.start()
-        deadline_ms = self._deadline_ms()
-        snapshot = await self._cluster.ask_any(lambda c, ms: c.metadata((name,), ms), deadline_ms, read_only=True)
-        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
-        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
-            raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
-        if topic.error is not None:
-            raise topic.error
-        return _description(topic)
+        return _description(await self._find_topic(name, self._deadline_ms()))
 
     async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes every record below the offset of each partition; -1 is everything that can be read now.

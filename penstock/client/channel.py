@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own log goes to stderr; what matters is raised as an error
@@ -218,8 +217,7 @@ class Connection:
         first, *others = [None] if topics is None else _portions(topics, METADATA_TOPICS_MAX)
         answer = await self._metadata(first, timeout_ms)
         for portion in others:
-            more = await self._metadata(portion, timeout_ms)
-            answer = replace(more, topics=answer.topics + more.topics)
+            answer = answer.joined(await self._metadata(portion, timeout_ms))
         return answer
 
     async def _metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from penstock.client.channel import Connection
@@ -146,18 +147,28 @@ class Cluster:
         for listener in tuple(self._listeners):
             listener()
 
-    async def refresh(self, topics: Iterable[str] = (), besides: Collection[Endpoint] = ()) -> ClusterSnapshot:
+    async def refresh(
+        self, topics: Iterable[str] = (), besides: Collection[Endpoint] = (), deadline_ms: int | None = None
+    ) -> ClusterSnapshot:
         """Asks any broker for the tracked topics and `topics`; one of `besides` only if there is no other."""
         await self.wait_ready()
         names = sorted(self._tracked.union(topics))
-        deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
+        if deadline_ms is None:
+            deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
         snapshot = await self.ask_any(
             lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, besides=besides
         )
         self._learn(snapshot)
         return snapshot
 
-    async def _metadata(self, connection: Connection, names: list[str], timeout_ms: int) -> ClusterSnapshot:
+    async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
+        """Every topic, of a node that knows no less than was seen before. They are not kept: nobody refreshes them."""
+        await self.wait_ready()
+        snapshot = await self.ask_any(lambda c, ms: self._metadata(c, None, ms), deadline_ms, read_only=True)
+        self._learn(replace(snapshot, topics=()))
+        return snapshot.topics
+
+    async def _metadata(self, connection: Connection, names: list[str] | None, timeout_ms: int) -> ClusterSnapshot:
         """One node's answer; an error that sends `ask_any` on to the next node if that one lags."""
         snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS))
         if self.cache.is_stale(snapshot):
@@ -200,7 +211,7 @@ class Cluster:
     async def topic(self, name: str, timeout_ms: int) -> TopicInfo:
         """The topic once it is known; UnknownTopicOrPartitionError when it does not exist."""
         found = self.cache.topic(name)
-        if found is not None:
+        if found is not None and name in self._tracked:  # any other was learnt once, and may be deleted by now
             return found
         start_ms = self.clock.now_ms()
         attempt = 0
@@ -223,6 +234,19 @@ class Cluster:
                     f" create it first: penstock topics create {name}"
                 )
             await self._pause(attempt)
+
+    async def meet_topic(self, name: str, topic_id: str) -> None:
+        """Returns once the topic of that name is known by this id, or UNKNOWN_TOPIC_GRACE_MS later.
+
+        Whoever told the id may have heard of the topic before this client, and before the nodes that it asks.
+        """
+        deadline_ms = self.clock.now_ms() + UNKNOWN_TOPIC_GRACE_MS
+        attempt = 0
+        while self.cache.topic_id(name) != topic_id and self.clock.now_ms() < deadline_ms:
+            if attempt:
+                await self._pause(attempt)
+            attempt += 1
+            await self.refresh((name,))
 
     # Calls
 

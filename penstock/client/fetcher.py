@@ -143,7 +143,10 @@ class Fetcher:
 
     async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
         """The same for a bounded range of one partition, of the topic with this id (empty: of today's)."""
-        self._positions.assign(await self._check([tp]))
+        checked = await self._check([tp])
+        if topic_id:
+            await self._cluster.meet_topic(tp.topic, topic_id)
+        self._positions.assign(checked)
         self._positions.seek_range(tp, bounds, topic_id)
         self.touch()
 

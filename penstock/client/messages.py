@@ -7,7 +7,7 @@ without gRPC. An `error` field is None or the exception that the wire's code sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -64,6 +64,12 @@ class ClusterSnapshot:
     brokers: tuple[BrokerInfo, ...]
     topics: tuple[TopicInfo, ...]
     metadata_offset: int
+
+    def joined(self, more: ClusterSnapshot) -> ClusterSnapshot:
+        """One answer of two. It is as old as the older one, or the older one's topics would count as newer than a later
+        answer to which they are out of date."""
+        offset = min(self.metadata_offset, more.metadata_offset)
+        return replace(more, topics=self.topics + more.topics, metadata_offset=offset)
 
 
 class ProducePart(NamedTuple):

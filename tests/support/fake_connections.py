@@ -42,7 +42,8 @@ class FakeNodes:
     def __init__(self, leaders: Mapping[int, int], count: int) -> None:
         self._count = count
         self._leaders = {partition: (node, 0) for partition, node in leaders.items()}
-        self._views: dict[int, dict[int, tuple[int, int]]] = {}
+        self._views: dict[int, ClusterSnapshot] = {}
+        self._metadata_offset = 0
         self._running = {node: asyncio.Event() for node in range(1, count + 1)}
         self._topic_id = "id"
         self.asked: list[int] = []
@@ -66,25 +67,30 @@ class FakeNodes:
         self._running[node].set()
 
     def forget_news(self, node: int) -> None:
-        """The node is cut off from the others: it goes on telling of the leaders of this moment."""
-        self._views[node] = dict(self._leaders)
+        """The node is cut off from the others: it goes on telling what is so at this moment."""
+        self._views[node] = self.snapshot(node)
 
     def elect(self, partition: int, node: int) -> None:
         self._leaders[partition] = (node, self._leaders[partition][1] + 1)
+        self._metadata_offset += 1
 
     def make_anew(self, leaders: Mapping[int, int]) -> None:
         """The topic is deleted, and another one made under its name."""
         self._leaders = {partition: (node, 0) for partition, node in leaders.items()}
         self._topic_id += "'"
+        self._metadata_offset += 1
 
     async def wait_running(self, node: int) -> None:
         await self._running[node].wait()
 
     def snapshot(self, node: int) -> ClusterSnapshot:
-        leaders = self._views.get(node, self._leaders)
-        partitions = tuple(PartitionInfo(p, leader, epoch, 0, (), ()) for p, (leader, epoch) in sorted(leaders.items()))
+        if node in self._views:
+            return self._views[node]
+        leaders = sorted(self._leaders.items())
+        partitions = tuple(PartitionInfo(p, leader, epoch, 0, (), ()) for p, (leader, epoch) in leaders)
         brokers = tuple(BrokerInfo(n, "fake", n) for n in self._running)
-        return ClusterSnapshot("c", 1, brokers, (TopicInfo(TOPIC, self._topic_id, partitions),), 0)
+        topic = TopicInfo(TOPIC, self._topic_id, partitions)
+        return ClusterSnapshot("c", 1, brokers, (topic,), self._metadata_offset)
 
     def append(self, node: int, part: ProducePart) -> ProduceResult:
         leader, _ = self._leaders[part.partition]

@@ -138,6 +138,9 @@ class ScriptedCluster:
     async def topic(self, name: str, timeout_ms: int) -> TopicInfo | None:
         return self.cache.topic(name)
 
+    async def meet_topic(self, name: str, topic_id: str) -> None:
+        """What `learn` told is all there is to know."""
+
     def connection(self, node_id: int) -> object:
         def open_fetch() -> ScriptedStream:
             return ScriptedStream(self, node_id)
