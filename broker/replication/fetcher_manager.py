@@ -72,9 +72,11 @@ class FetcherManager:
         return key is not None and key[0] == leader_id
 
     async def stop(self) -> None:
+        """Ends all fetchers. `remove` may come later: raft runs on, and the metadata goes on telling of leaders."""
         self._stopped = True
         await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
         self._fetchers.clear()
+        self._assigned.clear()
 
     def bytes_in(self) -> int:
         return sum(fetcher.bytes_in for fetcher in tuple(self._fetchers.values()))

@@ -1,0 +1,46 @@
+"""Promises of who follows what while the node stops: the metadata goes on telling of leaders until raft has stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from broker.replication.fetcher_driver import FetcherConfig, FetcherNode
+from broker.replication.fetcher_manager import FetcherManager
+from broker.requests import FetchRequest, FetchResponse
+from penstock.clock import ManualClock
+from tests.support.partitions import NOBODY, PARTITION, make_partition, state
+
+
+class SilentStream:
+    """Takes every request and answers none."""
+
+    def send(self, request: FetchRequest) -> None:
+        """Nobody looks at it."""
+
+    async def receive(self) -> FetchResponse:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets the event")
+
+    def cancel(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_partition_gets_another_role_after_the_stop_and_nothing_breaks(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        partition = make_partition(tmp_path, broker_id=2)
+        partition.become_follower(state(), NOBODY)
+        node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: partition))
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
+        fetchers = FetcherManager(config, 1, ManualClock(), lambda leader_id: SilentStream(), node)
+        fetchers.add(partition, 1, 5)
+        assert fetchers.follows(PARTITION, 1)
+        await fetchers.stop()
+        fetchers.remove([PARTITION])  # it leads now, or was deleted
+        fetchers.add(partition, 3, 6)
+        assert not fetchers.follows(PARTITION, 3)
+        fetchers.remove([PARTITION])
+
+    asyncio.run(scenario())
