@@ -138,7 +138,9 @@ def _is_number(text: str) -> bool:
 
 
 def _damaged(file: str, what: str) -> MetaPropertiesError:
-    return MetaPropertiesError(f"{file} is damaged: {what}; restore it from another log dir or from a backup")
+    return MetaPropertiesError(
+        f"{file} is damaged: {what}; restore it from a backup, or write it as docs/data-directory.md says"
+    )
 
 
 def verify_log_dirs(
@@ -158,17 +160,23 @@ def verify_log_dirs(
             continue
         if properties is None:
             raise MetaPropertiesError(
-                f"{path} is not formatted; format it with: penstock node format --config FILE (a log dir that held "
-                f"data needs its disk mounted, or, if it has lost its meta.properties, that file back)"
+                f"{path} is not formatted; format it with: penstock node format --config FILE. If it held data, do not:"
+                " it needs its disk mounted, or its meta.properties back; if that disk is lost, see `A log dir that is"
+                " replaced, moved or gone` in docs/data-directory.md"
             )
         cluster_id = cluster_id or properties.cluster_id
         if properties.cluster_id != cluster_id:
-            raise MetaPropertiesError(f"{path} belongs to cluster {properties.cluster_id}, this node's is {cluster_id}")
+            raise MetaPropertiesError(
+                f"{path} belongs to cluster {properties.cluster_id}, this node's is {cluster_id}; correct log.dirs"
+            )
         if properties.node_id != node_id:
-            raise MetaPropertiesError(f"{path} belongs to node {properties.node_id}, but node.id = {node_id}")
+            raise MetaPropertiesError(
+                f"{path} belongs to node {properties.node_id}, but node.id = {node_id}; correct node.id or log.dirs"
+            )
         if properties.directory_id in seen:
             raise MetaPropertiesError(
-                f"{path} is a copy of {seen[properties.directory_id]}: both have directory.id {properties.directory_id}"
+                f"{path} is a copy of {seen[properties.directory_id]}: both have directory.id"
+                f" {properties.directory_id}; take one of them out of log.dirs"
             )
         seen[properties.directory_id] = path
         found[path] = properties
