@@ -245,6 +245,7 @@ class BrokerParts:
             await self.lifecycle.controlled_shutdown()
         await self.serving(False)
         await self.lifecycle.stop()
+        self.replicas.to_create.stop()
         await asyncio.gather(*(server.stop() for server in self.servers))
         self.converter.close()
         await self.handlers.stop()

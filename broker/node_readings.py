@@ -115,6 +115,8 @@ def _replication(node: Node) -> Iterator[Reading]:
         True,
     )
     yield Reading("penstock_partitions", "Partitions that this broker hosts.", replicas.partitions)
+    help_text = "Partitions of this broker whose logs are still to be created."
+    yield Reading("penstock_partitions_to_create", help_text, replicas.to_create)
     yield Reading("penstock_leaders", "Partitions that this broker leads.", replicas.leaders)
     yield Reading(
         "penstock_under_replicated_partitions",

@@ -19,26 +19,46 @@ def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_director
     With `sync_directory=False` the rename becomes durable with the caller's own fsync of the directory; what the file
     holds is synced in either case, so the name never points to bytes that are not there.
     """
+    _replace(fs, path, content, sync_content=True)
+    if sync_directory:
+        fs.fsync_dir(os.path.dirname(path))
+
+
+def write_without_sync(fs: FileSystem, path: str, content: bytes) -> None:
+    """Write a file that is new. A killed process leaves all of it or nothing; a power cut may leave the name with other
+    content, until the caller has synced the file and its directory."""
+    _replace(fs, path, content, sync_content=False)
+
+
+def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool) -> None:
     tmp = path + TMP_SUFFIX
     with contextlib.suppress(FileNotFoundError):
         fs.unlink(tmp)
     try:
-        _write(fs, tmp, content)
+        _write(fs, tmp, content, sync_content=sync_content)
         fs.rename(tmp, path)
     except OSError:
         with contextlib.suppress(OSError):  # on a full disk its blocks are worth something
             fs.unlink(tmp)
         raise
-    if sync_directory:
-        fs.fsync_dir(os.path.dirname(path))
 
 
-def _write(fs: FileSystem, path: str, content: bytes) -> None:
+def _write(fs: FileSystem, path: str, content: bytes, *, sync_content: bool) -> None:
     fd = fs.open(path, create=True)
     try:
         written = 0
         while written < len(content):
             written += fs.pwritev(fd, [memoryview(content)[written:]], written)
+        if sync_content:
+            fs.fdatasync(fd)
+    finally:
+        fs.close(fd)
+
+
+def sync_file(fs: FileSystem, path: str) -> None:
+    """Make durable what the file holds."""
+    fd = fs.open(path)
+    try:
         fs.fdatasync(fd)
     finally:
         fs.close(fd)

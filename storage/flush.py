@@ -20,6 +20,7 @@ from storage.atomic_file import write_atomically
 from storage.disk_errors import FlushDeferredError, is_shortage
 from storage.epoch_cache import EpochCache, EpochSnapshot
 from storage.file_system import FileSystem
+from storage.partition_metadata import sync_topic_id
 from storage.segment import Segment
 from storage.segment_list import SegmentList
 
@@ -48,12 +49,14 @@ class PendingFlush:
     files: tuple[DirtyFile, ...]
     directories: tuple[str, ...]  # synced AFTER every file is in place, BEFORE the flush counts
     directory_changes: int
+    topic_id_of: str = ""  # the directory of a new log, whose topic id is durable BEFORE the flush counts
     _abandoned: list[bool] = field(default_factory=list)
 
     def run(self) -> None:
         """Block until everything is durable; OSError when the disk failed."""
         try:
             self._write_small_files()
+            self._sync_topic_id()
             for file in self.files:
                 self.fs.fdatasync(file.fd)
             self._sync_directories()
@@ -69,6 +72,14 @@ class PendingFlush:
         except OSError as error:
             raise_deferred(error)
             raise
+
+    def _sync_topic_id(self) -> None:
+        if self.topic_id_of:
+            try:
+                sync_topic_id(self.fs, self.topic_id_of)
+            except OSError as error:
+                raise_deferred(error)
+                raise
 
     def _write_small_files(self) -> None:
         try:
@@ -100,6 +111,7 @@ class FlushTracker:
         "_generation",
         "_new_in_parent",
         "_segments",
+        "_topic_id_unsynced",
         "_unsaved_indexes",
         "cut_is_unflushed",
         "flushes",
@@ -118,12 +130,13 @@ class FlushTracker:
         self._generation = 0
         self._directory_changes = 1 if segments.active.synced_bytes < 0 else 0
         self._directory_synced = 0
-        self._new_in_parent = False
+        self._new_in_parent = self._topic_id_unsynced = False
         self._unsaved_indexes: list[Segment] = []
 
-    def directory_created(self) -> None:
+    def created(self, *, has_topic_id: bool) -> None:
+        """The log is new: neither its directory nor its topic id is durable."""
         self._directory_changes += 1
-        self._new_in_parent = True
+        self._new_in_parent, self._topic_id_unsynced = True, has_topic_id
 
     def rolled(self, full: Segment) -> None:
         """`full` will not change any more, and a new file has joined it."""
@@ -173,6 +186,7 @@ class FlushTracker:
             files=files,
             directories=directories or ((self._directory,) if closing else ()),
             directory_changes=self._directory_changes,
+            topic_id_of=self._directory if self._topic_id_unsynced else "",
         )
 
     def _duplicates(self, dirty: list[Segment]) -> tuple[DirtyFile, ...]:
@@ -221,11 +235,16 @@ class FlushTracker:
         if pending.directories:
             self._directory_synced = max(self._directory_synced, pending.directory_changes)
             self._new_in_parent = False
+        if pending.topic_id_of:
+            self._topic_id_unsynced = False
         self.recovery_point = max(self.recovery_point, pending.end_offset)
         self.flushes += 1
 
     def sync_directories(self) -> None:
         """Now, and blocking: before a second file is created while the first has no durable name."""
+        if self._topic_id_unsynced:
+            sync_topic_id(self._fs, self._directory)
+            self._topic_id_unsynced = False
         for directory in self._dirty_directories():
             self._fs.fsync_dir(directory)
         self._directory_synced = self._directory_changes

@@ -59,6 +59,8 @@ class _LogDir:
 
     executor: ThreadPoolExecutor
     queue: deque[Log] = field(default_factory=deque)
+    idle: dict[Log, None] = field(default_factory=dict)
+    """Nobody waits for these: they are flushed when the queue is empty."""
     busy: int = 0
 
 
@@ -89,6 +91,8 @@ class GroupCommit:
     def unsubscribe(self, log: Log) -> None:
         """Forget the log's callbacks; for a log that is closed."""
         self._subscribers.pop(log, None)
+        if (log_dir := self._log_dirs.get(log.log_dir)) is not None:
+            log_dir.idle.pop(log, None)
         self._short_of_room.discard(log)
         timer = self._deferred.pop(log, None)
         if timer is not None:
@@ -107,8 +111,17 @@ class GroupCommit:
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
-        self._log_dir(log).queue.append(log)
+        log_dir = self._log_dir(log)
+        log_dir.idle.pop(log, None)
+        log_dir.queue.append(log)
         self._schedule_turn()
+
+    def flush_when_idle(self, log: Log) -> None:
+        """To the disk, when no other log of its dir waits and one thread is left for those that will: nobody waits for
+        this flush. A request for the log goes before it, and is all that is needed then."""
+        if not (self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed):
+            self._log_dir(log).idle[log] = None
+            self._schedule_turn()
 
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
@@ -138,6 +151,13 @@ class GroupCommit:
                 continue
             self._queued.discard(log)
             self._start(log, log_dir)
+        while log_dir.idle and not log_dir.queue and log_dir.busy < max(1, self._threads - 1):
+            log = next(iter(log_dir.idle))
+            del log_dir.idle[log]
+            if log in self._in_flight:
+                self.flush(log)  # once more, when that is done
+            else:
+                self._start(log, log_dir)
 
     def _start(self, log: Log, log_dir: _LogDir) -> None:
         if log.log_dir in self._failed:
@@ -164,7 +184,7 @@ class GroupCommit:
         self._log_dir(log).busy -= 1
         self._flushes += 1
         self.on_timed(asyncio.get_running_loop().time() - started_s)
-        if self._queued:
+        if self._queued or any(log_dir.idle for log_dir in self._log_dirs.values()):
             self._schedule_turn()
         error = done.exception()
         if error is None:
@@ -213,6 +233,8 @@ class GroupCommit:
                 await asyncio.wait(self._in_flight.values())
             await asyncio.sleep(0)
         self._closing = True
+        for log_dir in self._log_dirs.values():
+            log_dir.idle.clear()
         for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
             timer.cancel()
         self._deferred.clear()

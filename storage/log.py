@@ -78,7 +78,7 @@ class Log:
             if options.topic_id:
                 write_topic_id(fs, directory, options.topic_id)
             log = cls(fs, directory, topic_partition, config, options)
-        log._flushing.directory_created()
+        log._flushing.created(has_topic_id=bool(options.topic_id))
         return log
 
     @property

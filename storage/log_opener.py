@@ -22,7 +22,7 @@ from storage.log_directory import LogDirectory
 from storage.log_manager_config import LogManagerConfig
 from storage.log_types import LogOptions
 from storage.open_files import OpenFiles
-from storage.partition_metadata import read_topic_id, write_topic_id
+from storage.partition_metadata import read_topic_id, sync_topic_id, write_topic_id
 from storage.recovery import LastKnown
 
 
@@ -50,13 +50,19 @@ class LogOpener:
         return f"{directory.path}/{partition_directory(topic_partition)}"
 
     def _topic_id(self, path: str, last_known: LastKnown) -> str:
-        """Empty when a crash came before the first flush of the log: then it holds nothing that was acked."""
+        """Empty when a crash came before the first flush of the log: then it holds nothing that was acked.
+
+        What a killed process wrote may be read without being on the disk: it is synced BEFORE the log is used.
+        """
         try:
-            return read_topic_id(self._fs, path) or ""
+            topic_id = read_topic_id(self._fs, path) or ""
         except CorruptFileError:
             if last_known.recovery_point != 0:
                 raise
             return ""
+        if topic_id and not last_known.clean:
+            sync_topic_id(self._fs, path)
+        return topic_id
 
     def _options(self, directory: LogDirectory, topic_id: str, last_known: LastKnown) -> LogOptions:
         return LogOptions(
@@ -73,9 +79,7 @@ class LogOpener:
         try:
             directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name
             if self._fs.exists(path):
-                log = self.open(directory, topic_partition, config)
-                self.ensure_topic_id(log, topic_id)
-                return log
+                return self._finish(directory, topic_partition, topic_id, config)
         except OSError as error:
             raise storage_error("create a log", path, error) from error
         try:
@@ -87,6 +91,17 @@ class LogOpener:
                 remove_tree(self._fs, path)
             raise
 
+    def _finish(
+        self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig
+    ) -> Log:
+        """A creation that failed has left this, with nothing of it durable."""
+        log = self.open(directory, topic_partition, config)
+        self.ensure_topic_id(log, topic_id)
+        sync_topic_id(self._fs, log.directory)
+        self._fs.fsync_dir(log.directory)
+        self._fs.fsync_dir(directory.path)
+        return log
+
     def ensure_topic_id(self, log: Log, topic_id: str) -> None:
         """The log is that of the topic; one that never got so far as to have an id gets it."""
         if log.topic_id == topic_id:
@@ -97,6 +112,7 @@ class LogOpener:
             )
         try:
             write_topic_id(self._fs, log.directory, topic_id)
+            sync_topic_id(self._fs, log.directory)
             self._fs.fsync_dir(log.directory)
         except OSError as error:
             raise storage_error("write the topic id", log.directory, error) from error

@@ -15,7 +15,7 @@ import re
 import sys
 
 from penstock.errors import CorruptFileError
-from storage.atomic_file import read_text, write_atomically
+from storage.atomic_file import read_text, sync_file, write_without_sync
 from storage.file_names import PARTITION_METADATA
 from storage.file_system import FileSystem
 from storage.sealed_text import seal, unseal
@@ -38,6 +38,15 @@ def read_topic_id(fs: FileSystem, directory: str) -> str | None:
 
 
 def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
-    """Write the file; its name becomes durable with the first flush, which comes before the first ack."""
+    """Write the file; it becomes durable with the first flush, which comes before the first ack.
+
+    Nothing is synced here: a topic may have thousands of partitions, and they are made on the event loop. Until that
+    flush a power cut may leave the file empty, which says no more than a missing one: nothing was acked.
+    """
     content = seal(f"version: {VERSION}\ntopic_id: {topic_id}\n")
-    write_atomically(fs, f"{directory}/{PARTITION_METADATA}", content, sync_directory=False)
+    write_without_sync(fs, f"{directory}/{PARTITION_METADATA}", content)
+
+
+def sync_topic_id(fs: FileSystem, directory: str) -> None:
+    """Make durable what the file holds; its name is made so with the directory."""
+    sync_file(fs, f"{directory}/{PARTITION_METADATA}")

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
+from broker.replication.hosting_slices import HostingSlices
 from broker.replication.isr_upkeep import IsrUpkeep
 from broker.replication.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict, why_no_empty_log
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
+from broker.replication.replica_statistics import ReplicaManagerStatistics, count_roles
+from broker.replication.unknown_partition import unknown_partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
     CorruptFileError,
-    InvalidRequestError,
     KafkaStorageError,
-    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
@@ -34,25 +34,6 @@ from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
-
-_SHOWN_CHARACTERS = 64
-"""Of a topic id that a client made up."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaManagerStatistics:
-    partitions: int
-    leaders: int
-    under_replicated: int
-    under_min_isr: int
-    offline: int
-    isr_shrinks: int
-    isr_expands: int
-    bytes_in: int
-    bytes_out: int
-    messages_in: int
-    replication_bytes_in: int
-    replication_bytes_out: int
 
 
 class ReplicaManager:
@@ -75,6 +56,7 @@ class ReplicaManager:
         self._assignments: dict[TopicPartition, Assignment] = {}
         self._high_watermarks = log_manager.high_watermarks()
         self.lost = LostReplicas(broker_id)
+        self.to_create = HostingSlices(self._create, clock.now_ms)
         self.refused = RefusedAppends(clock.now_ms)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
         for key, offline in log_manager.offline_logs.items():
@@ -103,16 +85,10 @@ class ReplicaManager:
         found = self._partitions.get(partition)
         if found is not None and found.topic_id == topic_id:
             return found
-        if not topic_id:
-            raise InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
         assignment = self._assignments.get(partition)
-        if assignment is not None and assignment.topic_id == topic_id:
-            raise UnknownTopicOrPartitionError(f"{partition} could not be opened on broker {self.broker_id}")
-        known = f"there its id is {found.topic_id}" if found is not None else "it is not there"
-        raise UnknownTopicIdError(
-            f"broker {self.broker_id} has no {partition} of topic id {topic_id[:_SHOWN_CHARACTERS]!r}: {known};"
-            " refresh the metadata"
-        )
+        hosted_id = found.topic_id if found is not None else None
+        assigned_id = assignment.topic_id if assignment is not None else None
+        raise unknown_partition(self.broker_id, partition, topic_id, hosted_id=hosted_id, assigned_id=assigned_id)
 
     def partitions(self) -> Iterable[Partition]:
         return tuple(self._partitions.values())
@@ -127,25 +103,36 @@ class ReplicaManager:
         settings: TopicSettings,
         hint: LeaderHint,
     ) -> None:
-        """This broker hosts `key` now, in the role that `state` says."""
+        """This broker hosts `key` now, in the role that `state` says; AFTER its log is there."""
         assignment = self._assignments[key] = Assignment(topic_id, state, settings, hint)
         if key in self.lost and not self._sets_log_of_another_topic_aside(key, topic_id):
             self._revive(key)
             return
         partition = self._partitions.get(key)
-        if partition is None and (gone := self._log_gone(key, state)):
+        is_new = state.partition_epoch == 0
+        if partition is not None:
+            self._take_role(partition, assignment)
+        elif self._log_manager.get(key) is not None:
+            self._create(key, is_new)
+        else:
+            self.to_create.submit(key, is_new=is_new)
+
+    def _create(self, key: TopicPartition, is_new: bool) -> None:
+        """Host a partition that was not, in the role that the newest word of the metadata says."""
+        assignment = self._assignments[key]
+        state = assignment.state
+        if gone := self._log_gone(key, state):
             self.lost.not_created(key, KafkaStorageError(gone), is_new=False)
             self._say(key, gone)
             return
-        if partition is None:
-            try:
-                partition = self._host(key, assignment, is_new=state.partition_epoch == 0)
-            except (ApiError, OSError) as error:
-                log.error("%s cannot be hosted: %s", key, error)
-                self.lost.not_created(key, error, is_new=state.partition_epoch == 0)
-                if self.broker_id in state.isr:
-                    self._leave_isrs(state)
-                return
+        try:
+            partition = self._host(key, assignment, is_new=is_new)
+        except (ApiError, CorruptFileError, OSError) as error:
+            log.error("%s cannot be hosted: %s", key, error)
+            self.lost.not_created(key, error, is_new=is_new)
+            if self.broker_id in state.isr:
+                self._leave_isrs(state)
+            return
         self._take_role(partition, assignment)
 
     def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
@@ -204,7 +191,10 @@ class ReplicaManager:
         self._stop_fetching(partition)
         if partition.become_leader(state, self.clock.now_ms()):
             log.info("%s: leading", partition)
-        self.request_flush(partition)
+        if partition.log.flushed_offset < partition.log.log_end_offset:
+            self.request_flush(partition)
+        else:
+            self._group_commit.flush_when_idle(partition.log)  # the epoch, and the log itself if it is new
         partition.maybe_advance_high_watermark()
         self.isrs.reconsider(partition)
 
@@ -240,6 +230,7 @@ class ReplicaManager:
         if partition is not None and partition.log.topic_id != topic_id:
             return
         self._assignments.pop(key, None)
+        self.to_create.forget(key)
         found = self._log_manager.get(key)
         known_id = found.topic_id if found is not None else self._log_manager.offline_topic_id(key)
         if partition is None and known_id not in ("", topic_id):
@@ -262,7 +253,7 @@ class ReplicaManager:
 
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""
-        return key in self._partitions or key in self.lost
+        return key in self._partitions or key in self.lost or key in self.to_create
 
     # -- replicas that are lost --------------------------------------------------------------------------------------
 
@@ -287,7 +278,7 @@ class ReplicaManager:
             if verdict is Verdict.REBUILD:
                 self._give_up_log(key, assignment)
             partition = self._host(key, assignment, is_new=lost.starts_empty)
-        except (ApiError, OSError) as error:
+        except (ApiError, CorruptFileError, OSError) as error:
             self._say(key, f"it cannot be hosted yet: {error}")
             return
         self.lost.forget(key)
@@ -392,16 +383,10 @@ class ReplicaManager:
         return known
 
     def statistics(self) -> ReplicaManagerStatistics:
-        hosted = tuple(self._partitions.values())
-        leading = [p.leading for p in hosted if p.leading is not None]
         return ReplicaManagerStatistics(
-            partitions=len(hosted),
-            leaders=len(leading),
-            under_replicated=sum(p.is_under_replicated for p in hosted),
-            under_min_isr=sum(p.is_under_min_isr for p in hosted),
+            **count_roles(tuple(self._partitions.values()), self._retired_shrinks, self._retired_expands),
+            to_create=len(self.to_create),
             offline=len(self.lost),
-            isr_shrinks=self._retired_shrinks + sum(state.isr_shrinks for state in leading),
-            isr_expands=self._retired_expands + sum(state.isr_expands for state in leading),
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             messages_in=self.messages_in,

@@ -55,6 +55,11 @@ def ready_log(fs: LosingFileSystem) -> Log:
     return log
 
 
+def another_log(fs: LosingFileSystem, number: int) -> Log:
+    partition = TopicPartition("another", number)
+    return Log.create(fs, f"/d/{partition}", partition, SMALL, LogOptions())
+
+
 def no_failure(log_dir: str, error: OSError) -> None:
     raise AssertionError(f"{log_dir}: {error}")
 
@@ -337,5 +342,49 @@ def test_close_finishes_what_was_requested() -> None:
         await group_commit.close()
 
         assert log.flushed_offset == 2
+
+    asyncio.run(run())
+
+
+def test_a_request_is_flushed_before_the_logs_that_nobody_waits_for() -> None:
+    async def run() -> None:
+        fs, waiter = GatedFileSystem(), Waiter()
+        urgent = ready_log(fs)
+        quiet = [another_log(fs, number) for number in range(20)]
+        group_commit = GroupCommit(no_failure, threads=2)
+        fs.gate.clear()
+        others = [Waiter() for _ in quiet]
+        for log, flushed in zip(quiet, others, strict=True):
+            group_commit.subscribe(log, flushed)
+            group_commit.flush_when_idle(log)
+        await asyncio.sleep(0)
+        assert group_commit.statistics().in_flight == 1, "one thread is kept for whoever comes"
+        urgent.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit.subscribe(urgent, waiter)
+        group_commit.request(urgent)
+        await asyncio.sleep(0)
+        assert group_commit.statistics().in_flight == 2
+        fs.gate.set()
+        await waiter.until(2)
+        assert group_commit.statistics().flushes < len(quiet)
+        for flushed in others:
+            await flushed.until(0)
+        await group_commit.close()
+
+    asyncio.run(run())
+
+
+def test_a_request_for_a_log_that_nobody_waited_for_is_not_left_behind() -> None:
+    async def run() -> None:
+        fs, waiter = GatedFileSystem(), Waiter()
+        log = ready_log(fs)
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, waiter)
+        group_commit.flush_when_idle(log)
+        group_commit.request(log)
+        await waiter.until(2)
+        assert group_commit.statistics().flushes == 1, "the request was all that was needed"
+        await group_commit.close()
 
     asyncio.run(run())

@@ -185,8 +185,12 @@ def test_a_creation_without_room_is_refused_and_leaves_nothing(fs: LosingFileSys
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).topic_id == TOPIC_ID
 
 
-def test_a_creation_that_could_not_be_taken_back_is_finished_next_time(fs: LosingFileSystem) -> None:
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_creation_that_could_not_be_taken_back_is_finished_next_time(fs: LosingFileSystem, clean: bool) -> None:
     manager = open_manager(fs)
+    if clean:
+        manager.close()
+        manager = open_manager(fs)
     for n in range(1, 20):
         partition = TopicPartition("t", n)
         fs.fail_at = dict.fromkeys(range(fs.operations + n, fs.operations + 100), errno.ENOSPC)
@@ -199,6 +203,38 @@ def test_a_creation_that_could_not_be_taken_back_is_finished_next_time(fs: Losin
     manager = open_manager(fs.after_crash())
 
     assert [(log.topic_id, len(read_all(log))) for log in manager.logs()] == [(TOPIC_ID, 1)] * 19
+
+
+def test_creating_a_log_syncs_nothing_and_its_first_flush_makes_it_durable(fs: LosingFileSystem) -> None:
+    manager = open_manager(fs)
+    before = len(fs.trace)
+    log = manager.get_or_create(TP, TOPIC_ID, SMALL)
+    assert not [step for step in fs.trace[before:] if "sync" in step], "thousands are created on the event loop"
+    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.flush()
+    manager = open_manager(fs.after_crash())
+
+    assert [(log.topic_id, len(read_all(log))) for log in manager.logs()] == [(TOPIC_ID, 1)]
+
+
+def test_a_log_that_rolls_before_its_first_flush_has_its_topic_id_on_the_disk(fs: LosingFileSystem) -> None:
+    log = open_manager(fs).get_or_create(TP, TOPIC_ID, SMALL)
+    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.roll()
+    manager = open_manager(fs.after_crash())
+
+    assert [log.topic_id for log in manager.logs()] == [TOPIC_ID]
+
+
+def test_the_topic_id_that_a_killed_process_left_is_synced_before_the_log_is_used(fs: LosingFileSystem) -> None:
+    open_manager(fs).get_or_create(TP, TOPIC_ID, SMALL)
+    fs = fs.after_kill()
+    log = next(iter(open_manager(fs).logs()))
+    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.flush()
+    manager = open_manager(fs.after_crash())
+
+    assert [(log.topic_id, len(read_all(log))) for log in manager.logs()] == [(TOPIC_ID, 1)]
 
 
 def test_a_full_disk_does_not_keep_an_empty_dir_from_being_opened(fs: LosingFileSystem) -> None:

@@ -1,0 +1,86 @@
+"""Creates new logs in slices of the event loop's time, so that a topic of thousands of partitions stalls nobody.
+
+A log costs a directory and two files, and a disk may take milliseconds for each. What the loop has no time for now
+waits; between two slices the loop is free for as long as a slice took: heartbeats, elections and the produce of other
+partitions go on. A topic of a few partitions is created at once.
+
+Not here: what it takes to host a partition (`replica_manager.py`). That decides when its turn comes, by the newest
+metadata, so what changes while a partition waits needs no attention here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from penstock.types import TopicPartition
+
+SLICE_MS = 20
+"""A request that comes in a slice waits about as long; a flush takes as much on a slow disk. One log is created in any
+case, however slow."""
+
+Host = Callable[[TopicPartition, bool], None]
+
+
+class HostingSlices:
+    """The partitions of this broker whose logs are still to be created. All methods are called on the event loop."""
+
+    def __init__(self, host: Host, now_ms: Callable[[], int]) -> None:
+        """`host(partition, is_new)` creates one log."""
+        self._host = host
+        self._now_ms = now_ms
+        self._waiting: dict[TopicPartition, bool] = {}
+        self._slice_began_ms: int | None = None
+        self._stopped = False
+
+    def submit(self, partition: TopicPartition, *, is_new: bool) -> None:
+        """Create its log, now or in a later slice; `is_new`: no replica of it anywhere has records. That is kept: it
+        stays so while the log is not here, however the partition changes."""
+        if self._stopped or partition in self._waiting:
+            return
+        if self._waiting or self._is_spent():
+            self._waiting[partition] = is_new
+            return
+        self._begin_slice()
+        self._host(partition, is_new)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """It is not hosted here any more."""
+        self._waiting.pop(partition, None)
+
+    def stop(self) -> None:
+        """Create no log any more; the next start does."""
+        self._stopped = True
+        self._waiting.clear()
+
+    def _is_spent(self) -> bool:
+        return self._slice_began_ms is not None and self._now_ms() - self._slice_began_ms >= SLICE_MS
+
+    def _begin_slice(self) -> None:
+        """It ends with this turn of the loop, or before."""
+        if self._slice_began_ms is None:
+            self._slice_began_ms = self._now_ms()
+            asyncio.get_running_loop().call_soon(self._end_slice)
+
+    def _end_slice(self) -> None:
+        began_ms, self._slice_began_ms = self._slice_began_ms, None
+        if self._waiting and began_ms is not None:
+            asyncio.get_running_loop().call_later((self._now_ms() - began_ms) / 1000, self._next_slice)
+
+    def _next_slice(self) -> None:
+        self._slice_began_ms = self._now_ms()
+        while self._waiting:
+            partition = next(iter(self._waiting))
+            self._host(partition, self._waiting.pop(partition))
+            if self._is_spent():
+                break
+        self._end_slice()
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._waiting
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"HostingSlices({len(self)} logs to create)"

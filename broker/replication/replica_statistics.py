@@ -1,0 +1,45 @@
+"""What the metrics read of all partitions of a broker: how many there are, in which roles, and what went through them.
+
+A snapshot; the counting is in `replica_manager.py` and `leader_state.py`. Not here: what of a disk is lost
+(`lost_replicas.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.replication.partition import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaManagerStatistics:
+    """All partitions of the broker now, and what went through it since its start."""
+
+    partitions: int
+    to_create: int
+    """Partitions whose log is still to be created; not among `partitions`."""
+    leaders: int
+    under_replicated: int
+    under_min_isr: int
+    offline: int
+    isr_shrinks: int
+    isr_expands: int
+    bytes_in: int
+    bytes_out: int
+    messages_in: int
+    replication_bytes_in: int
+    replication_bytes_out: int
+
+
+def count_roles(hosted: Sequence[Partition], retired_shrinks: int, retired_expands: int) -> dict[str, int]:
+    """The fields that the partitions themselves tell; `retired_…` are of those that were led here before."""
+    leading = [partition.leading for partition in hosted if partition.leading is not None]
+    return {
+        "partitions": len(hosted),
+        "leaders": len(leading),
+        "under_replicated": sum(partition.is_under_replicated for partition in hosted),
+        "under_min_isr": sum(partition.is_under_min_isr for partition in hosted),
+        "isr_shrinks": retired_shrinks + sum(state.isr_shrinks for state in leading),
+        "isr_expands": retired_expands + sum(state.isr_expands for state in leading),
+    }

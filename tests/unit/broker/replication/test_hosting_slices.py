@@ -1,0 +1,157 @@
+"""New logs are created in slices: the loop has its turn in between, and each partition its newest role."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import cast
+
+from broker.replication.assignment import TopicSettings
+from broker.replication.hosting_slices import SLICE_MS
+from broker.replication.replica_manager import ReplicaManager
+from penstock.clock import ManualClock
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.types import TopicPartition, new_uuid
+from storage.group_commit import GroupCommit
+from storage.log import Log
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager, LogManagerConfig
+from storage.meta_properties import format_directory
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.partitions import NOBODY, TOPIC_ID, state
+from tests.support.virtual_time import run_virtual
+
+ME, EPOCH = 1, 5
+SETTINGS = TopicSettings(LogConfig(), 1)
+LOGS = 40
+LOGS_OF_A_SLICE = 4
+
+
+class SlowFileSystem(LosingFileSystem):
+    """A directory takes a quarter of a slice; the clock says so."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def mkdir(self, path: str) -> None:
+        super().mkdir(path)
+        self._clock.advance(SLICE_MS // LOGS_OF_A_SLICE)
+
+
+class NoFlushes:
+    """Takes what a group commit takes, and flushes nothing."""
+
+    def __init__(self) -> None:
+        self.when_idle: list[Log] = []
+
+    def subscribe(self, log: Log, callback: object) -> None:
+        """Nobody will be told."""
+
+    def unsubscribe(self, log: Log) -> None:
+        """Nobody would have been told."""
+
+    def flush_when_idle(self, log: Log) -> None:
+        self.when_idle.append(log)
+
+
+def big(number: int) -> TopicPartition:
+    return TopicPartition("big", number)
+
+
+@asynccontextmanager
+async def broker() -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
+    clock = ManualClock()
+    fs = SlowFileSystem(clock)
+    fs.mkdir("/d")
+    format_directory(fs, "/d", "cluster", ME)
+    log_manager = LogManager.open(["/d"], LogManagerConfig(ME), fs, clock)
+    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, 10_000)
+    manager.registered(101)
+    yield manager, log_manager
+    log_manager.close(clean=True, broker_epoch=101)
+
+
+def assign(manager: ReplicaManager, number: int, leader_epoch: int = EPOCH, topic_id: str = TOPIC_ID) -> None:
+    role = state(ME, leader_epoch, leader_epoch - EPOCH, isr=(ME,))
+    manager.apply(big(number), topic_id, role, SETTINGS, NOBODY)
+
+
+def test_a_topic_of_many_partitions_leaves_the_loop_its_turns() -> None:
+    async def scenario() -> None:
+        async with broker() as (manager, _):
+            turns = [0]
+            for number in range(LOGS):
+                assign(manager, number)
+            assert len(tuple(manager.partitions())) == LOGS_OF_A_SLICE
+            for _ in range(LOGS * SLICE_MS):
+                turns.append(len(tuple(manager.partitions())))
+                await asyncio.sleep(0.001)
+            grown = [after - before for before, after in pairwise(turns)]
+            assert max(grown) <= LOGS_OF_A_SLICE, "one slice between two turns of the loop at most"
+            assert [manager.get(big(n), TOPIC_ID).leading is not None for n in range(LOGS)] == [True] * LOGS
+
+    run_virtual(scenario())
+
+
+def test_a_topic_of_a_few_partitions_is_created_at_once() -> None:
+    async def scenario() -> None:
+        async with broker() as (manager, _):
+            for number in range(LOGS_OF_A_SLICE):
+                assign(manager, number)
+            assert manager.statistics().partitions == LOGS_OF_A_SLICE and not len(manager.to_create)
+
+    run_virtual(scenario())
+
+
+def test_a_partition_that_waits_is_hosted_in_its_newest_role_and_refuses_until_then() -> None:
+    async def scenario() -> None:
+        async with broker() as (manager, _):
+            for number in range(LOGS):
+                assign(manager, number)
+            last = big(LOGS - 1)
+            assert manager.hosts(last) and manager.statistics().to_create == LOGS - LOGS_OF_A_SLICE
+            try:
+                manager.get(last, TOPIC_ID)
+            except UnknownTopicOrPartitionError as error:
+                assert error.retriable and "still to be created" in str(error)
+            assign(manager, LOGS - 1, EPOCH + 1)
+            assert manager.find(last) is None, "its turn has not come"
+            await asyncio.sleep(60)
+            leading = manager.get(last, TOPIC_ID).leading
+            assert leading is not None and leading.leader_epoch == EPOCH + 1
+
+    run_virtual(scenario())
+
+
+def test_a_partition_that_is_deleted_while_it_waits_gets_no_log_and_its_successor_gets_one() -> None:
+    async def scenario() -> None:
+        async with broker() as (manager, log_manager):
+            for number in range(LOGS):
+                assign(manager, number)
+            successor = new_uuid()
+            for number in (LOGS - 1, LOGS - 2):
+                manager.remove(big(number), TOPIC_ID)
+                assert not manager.hosts(big(number))
+            assign(manager, LOGS - 1, topic_id=successor)
+            await asyncio.sleep(60)
+            assert manager.get(big(LOGS - 1), successor).log.topic_id == successor
+            assert log_manager.get(big(LOGS - 2)) is None
+
+    run_virtual(scenario())
+
+
+def test_no_log_is_created_after_the_stop() -> None:
+    async def scenario() -> None:
+        async with broker() as (manager, log_manager):
+            for number in range(LOGS):
+                assign(manager, number)
+            manager.to_create.stop()
+            before = len(log_manager.logs())
+            assign(manager, LOGS)
+            await asyncio.sleep(60)
+            assert len(log_manager.logs()) == before
+
+    run_virtual(scenario())
