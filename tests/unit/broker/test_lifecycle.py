@@ -94,7 +94,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
         controller.calls = controller.calls[:calls]
         return controller
 
-    return asyncio.run(main())
+    return run_virtual(main())
 
 
 def test_a_broker_that_lost_a_replica_registers_once_as_its_own_successor() -> None:
