@@ -2,6 +2,9 @@
 
 Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the
 next one begins with everything.
+
+Where more has changed than one request may name, what was named longest ago comes first, and before it what was never
+named: partitions that change with every answer would otherwise take all places, and the others never be read.
 """
 
 from __future__ import annotations
@@ -29,21 +32,25 @@ class FetchSession:
     __slots__ = ("_told", "_untold")
 
     def __init__(self) -> None:
-        self._told: dict[TopicPartition, FetchPart] = {}
+        self._told: dict[TopicPartition, FetchPart] = {}  # what was named longest ago comes first
         self._untold = False
 
     def advance(self, wanted: Mapping[TopicPartition, FetchPart]) -> SessionDelta:
         """What to say so that the broker knows `wanted`, as much of it as one request may name."""
         told = self._told
-        changed = tuple(part for tp, part in wanted.items() if told.get(tp) != part)
+        new = [part for tp, part in wanted.items() if tp not in told]
+        changed = (*new, *(part for tp in told if (part := wanted.get(tp, told[tp])) != told[tp]))
         forgotten = tuple(tp for tp in told if tp not in wanted)
         self._untold = max(len(changed), len(forgotten)) > REQUEST_PARTITIONS_MAX
         if not self._untold:
             self._told = dict(wanted)
             return SessionDelta(changed, forgotten)
         delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX])
-        told.update((TopicPartition(part.topic, part.partition), part) for part in delta.changed)
         self.forget(delta.forgotten)
+        for part in delta.changed:
+            tp = TopicPartition(part.topic, part.partition)
+            told.pop(tp, None)
+            told[tp] = part  # the last in turn
         return delta
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
