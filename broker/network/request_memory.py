@@ -88,9 +88,10 @@ class RequestIntake:
 
     def arrived(self, size: int) -> Lease:
         """A request was read: its bytes count until the lease is released."""
-        self._give_back()
         self._expected = size
-        return (self._small if size <= SMALL_BYTES else self._large).take(size)
+        lease = (self._small if size <= SMALL_BYTES else self._large).take(size)
+        self._give_back()  # AFTER its bytes are counted, or another stream would be granted the room that they take
+        return lease
 
     def _give_back(self) -> None:
         if self._timer is not None:

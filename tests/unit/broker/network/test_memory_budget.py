@@ -174,6 +174,28 @@ def test_a_stream_that_stays_silent_gives_its_room_back() -> None:
     run_virtual(main())
 
 
+def test_the_room_that_was_held_for_a_request_is_given_to_no_other_when_it_arrives() -> None:
+    async def main() -> None:
+        mib = 1024 * 1024
+        memory = RequestMemory(8 * mib)
+        streams = [memory.open(f"host{n}") for n in range(8)]
+        for stream in streams:
+            stream.arrived(mib).release()
+        for stream in streams[:7]:
+            await stream.wait_turn()  # room for what it sent last is held
+        eighth = asyncio.ensure_future(streams[7].wait_turn())
+        await asyncio.sleep(0)
+        streams[0].arrived(mib)
+        assert not eighth.done() and memory.large.statistics().used_bytes == 7 * mib
+        streams[1].close()
+        await eighth
+        assert memory.large.statistics().used_bytes == 7 * mib
+        for stream in streams:
+            stream.close()
+
+    run_virtual(main())
+
+
 class Nobody:
     def response_ready(self, request: Request) -> None:
         """Nobody waits for the answer."""
