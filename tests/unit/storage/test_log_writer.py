@@ -195,6 +195,22 @@ def test_a_disk_that_cannot_cut_a_file_fails_the_log() -> None:
         log.append_as_follower(rest(records, 2))
 
 
+def test_a_removal_that_could_not_be_made_durable_is_made_so_before_the_next_one() -> None:
+    """Else a crash could bring back the newer segment without the older one: a hole."""
+    fs = LosingFileSystem()
+    log = follower(fs, fetched(), COUNT)
+    fs.fail_on["fsync_dir"] = errno.EMFILE
+    with pytest.raises(KafkaStorageError):
+        log.truncate_to(1)
+    fs.fail_on.clear()
+    before = len(fs.trace)
+    log.truncate_to(1)
+    steps = [step.split()[1] for step in fs.trace[before:]]
+
+    assert steps.index("fsync_dir") < steps.index("unlink")
+    assert log.log_end_offset == 1
+
+
 @pytest.mark.parametrize("target", [1, 6, 9, 30])
 def test_a_truncation_that_finds_no_descriptor_goes_on_when_it_is_made_again(target: int) -> None:
     """Wherever the shortage came, the log ends where its segments do, and no crash leaves a hole in it."""
