@@ -253,6 +253,8 @@ class Fetcher:
         key, start = partition.topic_partition, partition.log.log_start_offset
 
         def written(error: ApiError | None) -> None:
+            if self._node.find(key) is not partition:
+                return  # another topic has the name by now, and may be followed in the same epoch
             if error is None:
                 self.core.log_start_durable(key, leader_epoch, start)
                 self.kick()

@@ -150,6 +150,41 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
     asyncio.run(scenario())
 
 
+def test_the_log_start_of_a_deleted_topic_is_not_reported_of_the_one_that_was_made_anew(tmp_path: Path) -> None:
+    """Its checkpoint may be written late, and both topics are followed in epoch 5 by the same fetcher."""
+
+    async def scenario() -> None:
+        partition = make_partition(tmp_path / "old", broker_id=2)
+        successor = make_partition(tmp_path / "new", broker_id=2)
+        for either in (partition, successor):
+            either.become_follower(state(), NOBODY)
+        perform(Append(PARTITION, batch(b"a", b"b", b"c"), 3), partition)
+        partition.log.flush()
+        deleted = PartitionFetchResult(PARTITION, TOPIC_ID, 3, high_watermark=3, log_start_offset=2)
+        stream, waiting = OneAnswerStream(deleted), []
+        hosted = {PARTITION: partition}
+        node = SimpleNamespace(
+            broker_epoch=102,
+            find=hosted.get,
+            make_log_start_durable=lambda partition, done: waiting.append(done),
+        )
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
+        fetcher = Fetcher("1-0", config, ManualClock(), lambda: stream, cast(FetcherNode, node))
+        fetcher.add(partition, 5)
+        async with asyncio.timeout(10):
+            await stream.asked_again.wait()
+        fetcher.remove([PARTITION])
+        hosted[PARTITION] = successor
+        fetcher.add(successor, 5)
+        (written,) = waiting
+        written(None)
+        asked = [*stream.asked[-1].partitions, *fetcher.core.next_turn(0).partitions]
+        assert [(wanted.fetch_offset, wanted.log_start_offset) for wanted in asked] == [(0, 0)]
+        await fetcher.stop()
+
+    asyncio.run(scenario())
+
+
 class SilentStream:
     """A source that hangs."""
 
