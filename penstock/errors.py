@@ -117,9 +117,10 @@ class ApiError(PenstockError):
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
-    nothing_written: ClassVar[bool] = False
+    nothing_written: bool = False
     """A produce request that is answered so wrote nothing of the partition's records. Without this guarantee the
-    outcome is unknown: the records may be in the log, and sending them again may make duplicates."""
+    outcome is unknown: the records may be in the log, and sending them again may make duplicates. The error of a record
+    keeps the guarantee only if it holds for every attempt to send it."""
     kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
 
     def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:

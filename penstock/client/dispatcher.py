@@ -223,10 +223,8 @@ class Dispatcher:
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
             return Again(batch, error)
-        if not error.retriable:
-            return Failed(batch, error)
-        if batch.attempts > self._limits.retries:
-            return Failed(batch, error)
+        if not error.retriable or batch.attempts > self._limits.retries:
+            return Failed(batch, _of_all_attempts(error) if batch.unknown_attempts else error)
         followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
         if not followed and needs_metadata(error):
             self.metadata_wanted = True
@@ -277,3 +275,14 @@ class Dispatcher:
 
     def __repr__(self) -> str:
         return f"Dispatcher(requests={self._correlation_id}, metadata_wanted={self.metadata_wanted})"
+
+
+def _of_all_attempts(error: ApiError) -> ApiError:
+    """The last attempt's error may say that it wrote nothing; the batch's must not, once the outcome of one is open."""
+    if not error.nothing_written:
+        return error
+    found = type(error)(
+        f"{error}; an attempt whose outcome is unknown may have written the records", leader=error.leader
+    )
+    found.nothing_written = False
+    return found

@@ -207,6 +207,19 @@ def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> Non
     assert "may be written" in str(failed.error)
 
 
+@pytest.mark.parametrize("first", [NetworkError("broken"), NotEnoughReplicasError("few")])
+def test_a_record_is_said_to_be_unwritten_only_if_no_attempt_may_have_written_it(first: ApiError) -> None:
+    bench = Bench()
+    bench.add(0)
+    (request,) = bench.drain()
+    bench.dispatcher.on_answer(request, answer(request, first), NOW_MS)
+    (request,) = bench.drain(NOW_MS + 1_000)
+    (failed,) = bench.dispatcher.on_answer(request, answer(request, MessageTooLargeError("too large")), NOW_MS + 1_000)
+    assert isinstance(failed, Failed) and isinstance(failed.error, MessageTooLargeError)
+    assert failed.error.nothing_written is first.nothing_written
+    assert ("may have written" in str(failed.error)) is not first.nothing_written
+
+
 def test_retries_are_bounded_by_their_number_too() -> None:
     bench = Bench(retries=0)
     bench.add(0)
