@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -51,3 +52,16 @@ def dev(
                 if not cluster.is_running(index):
                     raise PenstockError(f"node {index} ended by itself; see {cluster.log_path(index)}")
         note("stopping")
+        require_stopped(cluster.stop_all(), cluster.log_path)
+
+
+def require_stopped(codes: Sequence[int | None], log_path: Callable[[int], Path]) -> None:
+    """PenstockError for the first node that failed while it was stopped; `codes` are the exit codes by node."""
+    from penstock.errors import PenstockError
+
+    for index, code in enumerate(codes):
+        if code != 0:
+            raise PenstockError(
+                f"node {index} ended with exit code {code} while it was stopped; see {log_path(index)}. "
+                "The next start recovers its logs"
+            )

@@ -156,6 +156,12 @@ class Cluster:
         self._node(index).begin_stop()
         return self._node(index).wait_exit(timeout_s)
 
+    def stop_all(self, timeout_s: float = STOP_TIMEOUT_S) -> list[int | None]:
+        """SIGTERM to every node at once, awaited; returns the exit code of each."""
+        for node in self._nodes:
+            node.begin_stop()
+        return [node.wait_exit(timeout_s) for node in self._nodes]
+
     def start(self, index: int, *options: str, wait: bool = True) -> None:
         """Starts a node that was killed or stopped, on its old directory and ports; with more options of `node start`,
         such as "--lost-log-dirs"."""
@@ -212,10 +218,7 @@ class Cluster:
         atexit.unregister(self.close)
         try:
             if gently:
-                for node in self._nodes:
-                    node.begin_stop()
-                for node in self._nodes:
-                    node.wait_exit(STOP_TIMEOUT_S)
+                self.stop_all()
         finally:
             self._kill_all()
             self._nodes = []
