@@ -34,6 +34,7 @@ OFFSET_CHECKPOINTS = (
     CLEANER_OFFSET_CHECKPOINT,
 )
 _LOG_DIR_FILES = (META_PROPERTIES, *OFFSET_CHECKPOINTS)
+_GIVE = "give a directory like data/orders-0 or data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,15 @@ def find_target(fs: FileSystem, path: str) -> Target:
     if os.path.basename(path) in ("", ".", ".."):
         path = os.path.abspath(path)  # the name of a partition's directory says which partition it is
     if not fs.is_directory(path):
-        raise ConfigError(f"{path}: {'not a directory' if fs.exists(path) else 'no such directory'}")
+        told = "not a directory" if fs.exists(path) else "no such directory"
+        raise ConfigError(f"{path}: {told}; {_GIVE}")
     if _is_partition(fs, path):
         parent = os.path.dirname(path) or "."
         log = LogPath(path, parse_partition_directory(os.path.basename(path)))
         return Target((log,), parent if _has_log_dir_files(fs, parent) else None, is_log_dir=False)
     logs = tuple(LogPath(f"{path}/{name}", tp) for name, tp in _partitions(fs, path))
     if not logs and not _has_log_dir_files(fs, path):
-        raise ConfigError(f"{path}: neither a partition's directory nor a log dir; give one like data/orders-0 or data")
+        raise ConfigError(f"{path}: neither a partition's directory nor a log dir; {_GIVE}")
     return Target(logs, path, is_log_dir=True)
 
 

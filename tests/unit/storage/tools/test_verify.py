@@ -81,7 +81,7 @@ def test_a_partition_directory_that_stands_alone_is_verified_without(data: Path,
 
 @pytest.mark.parametrize("path", ["", "missing", "data/meta.properties"])
 def test_what_is_neither_a_partition_nor_a_log_dir_is_refused(data: Path, path: str) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="; give a directory like data/orders-0 or data"):
         find_target(OverlayFileSystem(), str(data.parent / path))
 
 
