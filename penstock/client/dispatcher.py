@@ -11,7 +11,7 @@ not known, and what it says later does not count. Sending, timers and completing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.client.accumulator import Accumulator, PartitionQueue
@@ -26,6 +26,7 @@ from penstock.errors import (
     PenstockError,
     RecordListTooLargeError,
     RequestTimedOutError,
+    ResourceExhaustedError,
     TimedOutError,
     UnknownServerError,
 )
@@ -33,7 +34,7 @@ from penstock.errors import (
 REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others come in the next."""
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
-"""A request takes no further partition beyond this; far below what the channel lets through."""
+"""A request takes no further partition beyond this; far below what the channel and, by default, a broker take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class OutboundRequest:
     correlation_id: int
     deadline_ms: int
     entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
+    size_bytes: int
+    """Of the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class Dispatcher:
         self._cache = cache
         self._limits = limits
         self._correlation_id = 0
+        self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
         self.metadata_wanted = False  # set when a leader is unknown or may be wrong; the driver clears it
         self.next_ms: int | None = None  # when a back-off ends
 
@@ -113,14 +117,14 @@ class Dispatcher:
                 continue
             node = leader.node_id
             size = sizes.get(node, 0)
-            if not can_send(node) or (size and size + len(batch.encoded) > MAX_REQUEST_BYTES):
+            if not can_send(node) or (size and size + len(batch.encoded) > self._request_bytes_max):
                 continue
             if len(by_node.get(node, ())) == REQUEST_PARTITIONS_MAX:
                 continue
             sizes[node] = size + len(batch.encoded)
             queue.asked = leader
             by_node.setdefault(node, []).append((queue, batch))
-        return [self._request(node, entries, now_ms) for node, entries in by_node.items()]
+        return [self._request(node, entries, sizes[node], now_ms) for node, entries in by_node.items()]
 
     def _back_off(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
         """Looks again when the wait ends; before that for another leader, if the last one may be gone.
@@ -141,14 +145,17 @@ class Dispatcher:
             queue.ready.popleft()
         return None
 
-    def _request(self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], now_ms: int) -> OutboundRequest:
+    def _request(
+        self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], size_bytes: int, now_ms: int
+    ) -> OutboundRequest:
         for queue, batch in entries:
             if queue.ready.popleft() is not batch or queue.in_flight is not None:
                 raise InvariantViolation(f"{queue!r}: a second batch would be in flight")
             queue.in_flight, queue.request = batch, self._correlation_id + 1
             batch.attempts += 1
         self._correlation_id += 1
-        return OutboundRequest(node, self._correlation_id, now_ms + self._limits.request_timeout_ms, tuple(entries))
+        deadline_ms = now_ms + self._limits.request_timeout_ms
+        return OutboundRequest(node, self._correlation_id, deadline_ms, tuple(entries), size_bytes)
 
     # Answers
 
@@ -192,10 +199,29 @@ class Dispatcher:
         """The broker's answer to the request as a whole is an error."""
         return self._all_failed(request, error, now_ms, is_unknown=outcome_unknown(error))
 
-    def on_broken(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
-        """The connection broke, or was given up, by an error that may be about another request: this one may have been
-        carried out."""
-        return self._all_failed(request, error, now_ms, is_unknown=True)
+    def on_broken(self, requests: Sequence[OutboundRequest], error: ApiError, now_ms: int) -> list[Outcome]:
+        """The connection broke, or was given up, by an error that is about one of these requests, who knows which. Each
+        may have been carried out."""
+        if isinstance(error, MessageTooLargeError):
+            return self._on_too_large(requests, error, now_ms)
+        return [
+            outcome for request in requests for outcome in self._all_failed(request, error, now_ms, is_unknown=True)
+        ]
+
+    def _on_too_large(
+        self, requests: Sequence[OutboundRequest], error: MessageTooLargeError, now_ms: int
+    ) -> list[Outcome]:
+        """A message was over a limit of the transport (socket.request.max.bytes), so the largest one was. If that had
+        one batch, the batch is too large; else requests become smaller, and no batch is to blame."""
+        largest = max(requests, key=lambda request: request.size_bytes)
+        is_batch = len(largest.entries) == 1
+        if not is_batch:
+            self._request_bytes_max = largest.size_bytes // 2
+        outcomes: list[Outcome] = []
+        for request in requests:
+            met = error if is_batch and request is largest else ResourceExhaustedError(str(error))
+            outcomes += self._all_failed(request, met, now_ms, is_unknown=True)
+        return outcomes
 
     def _all_failed(self, request: OutboundRequest, error: ApiError, now_ms: int, *, is_unknown: bool) -> list[Outcome]:
         return [

@@ -202,8 +202,7 @@ class Sender:
 
     def _on_broken(self, requests: list[OutboundRequest], error: ApiError) -> None:
         now_ms = self._cluster.clock.now_ms()
-        for request in requests:
-            self._apply(self._dispatcher.on_broken(request, error, now_ms))
+        self._apply(self._dispatcher.on_broken(requests, error, now_ms))
         self.wake()
 
     def _apply(self, outcomes: list[Outcome]) -> None:

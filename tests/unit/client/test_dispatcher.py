@@ -193,8 +193,30 @@ def test_a_broken_connection_retries_and_counts_as_maybe_written(error: ApiError
     bench = Bench()
     bench.add(0)
     (request,) = bench.drain()
-    (again,) = bench.dispatcher.on_broken(request, error, NOW_MS)
+    (again,) = bench.dispatcher.on_broken([request], error, NOW_MS)
     assert isinstance(again, Again) and again.batch.unknown_attempts == 1
+
+
+def test_a_request_that_is_too_large_for_the_broker_is_sent_in_smaller_ones_and_fails_no_batch() -> None:
+    bench = Bench()
+    bench.add(0, b"x" * 1_000)
+    bench.add(2, b"x" * 1_000)
+    (request,) = bench.drain()
+    outcomes = bench.dispatcher.on_broken([request], MessageTooLargeError("larger than max"), NOW_MS)
+    assert [type(outcome) for outcome in outcomes] == [Again, Again]
+    (smaller,) = bench.drain(NOW_MS + 1_000)
+    (other,) = bench.drain(NOW_MS + 1_000)
+    assert len(smaller.entries) == len(other.entries) == 1
+
+
+def test_a_batch_that_is_too_large_for_the_broker_takes_no_other_request_of_the_connection_with_it() -> None:
+    bench = Bench()
+    bench.add(0, b"x" * 1_000)
+    (large,) = bench.drain()
+    bench.add(2, b"x")
+    (small,) = bench.drain()
+    outcomes = bench.dispatcher.on_broken([large, small], MessageTooLargeError("larger than max"), NOW_MS)
+    assert [type(outcome) for outcome in outcomes] == [Failed, Again]
 
 
 def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> None:

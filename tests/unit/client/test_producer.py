@@ -391,4 +391,4 @@ def test_one_request_carries_all_partitions_of_a_broker() -> None:
 
 
 def test_outbound_requests_are_plain_values() -> None:
-    assert OutboundRequest(1, 2, 3, ()) == OutboundRequest(1, 2, 3, ())
+    assert OutboundRequest(1, 2, 3, (), 0) == OutboundRequest(1, 2, 3, (), 0)
