@@ -109,7 +109,7 @@ class LostReplicas:
         self._rebuilds[key] += 1
 
     def forget(self, key: TopicPartition) -> None:
-        """It is served again, or has not to be."""
+        """The replica is online again, or its topic was deleted."""
         self._lost.pop(key, None)
 
     def verdict(self, key: TopicPartition, state: PartitionRegistration) -> Verdict:
@@ -128,7 +128,8 @@ class LostReplicas:
                 f"it was made anew {REBUILDS_MAX} times since the start: look for faults of this machine's disks and "
                 "memory before you start this node again"
             )
-        if self.registered_epoch != self.broker_epoch or self.broker_epoch <= lost.broker_epoch:
+        is_registered_anew = self.registered_epoch == self.broker_epoch > lost.broker_epoch
+        if not is_registered_anew and state.replicas != (self.broker_id,):  # alone, it never does: nobody else may lead
             return "this broker registers anew first"
         if self.broker_id in state.isr:
             return (

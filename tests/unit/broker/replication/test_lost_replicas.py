@@ -67,6 +67,13 @@ def test_a_replica_that_may_be_the_last_one_stays_as_it_is(leader_id: int, isr: 
     assert why in lost.obstacle(PARTITION, state(leader_id, isr=isr))
 
 
+def test_the_only_replica_waits_for_a_person_and_not_for_a_registration_that_never_comes() -> None:
+    alone = state(ME, isr=(ME,), replicas=(ME,))
+    for lost in (lost_in_epoch(5), registered_anew(lost_in_epoch(5))):
+        assert lost.verdict(PARTITION, alone) is Verdict.WAIT
+        assert lost.obstacle(PARTITION, alone).startswith("this is the only replica in sync")
+
+
 def test_damage_behind_another_error_is_damage() -> None:
     lost = LostReplicas(ME)
     error = KafkaStorageError("the log is offline")
