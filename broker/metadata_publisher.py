@@ -77,8 +77,12 @@ class MetadataPublisher:
                 self._replicas.remove(key, topic.topic_id)
 
     def _delete_topic(self, topic: TopicImage) -> None:
-        for number in topic.partitions:
-            self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
+        try:
+            with self._log_manager.aside.one_sync():
+                for number in topic.partitions:
+                    self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
+        except KafkaStorageError as error:  # after a crash they may be strays
+            log.error("%s was deleted, but its logs may be back after a crash: %s", topic.name, error)
 
     def _brokers_changed(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()

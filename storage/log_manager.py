@@ -61,7 +61,7 @@ class LogManager:
         self.strays: list[str] = []  # directories set aside because nobody asked for them, now or by an earlier run
         self.rotten: list[str] = []  # directories set aside because they are damaged, now or by an earlier run
         self._deleted = DeletedLogs(fs)
-        self._aside = SetAside(fs)
+        self.aside = SetAside(fs)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
         self._opener = LogOpener(fs, config, self.open_files)
         self.checkpoints = LogCheckpoints(self._directories, self._logs, self.offline_logs, self.vanished)
@@ -203,8 +203,7 @@ class LogManager:
         return log
 
     def _emptiest(self) -> LogDirectory | None:
-        counts = self._log_counts
-        return min(self._directories.values(), key=lambda directory: counts[directory.path], default=None)
+        return min(self._directories.values(), key=lambda directory: self._log_counts[directory.path], default=None)
 
     def _add(self, log: Log) -> None:
         self.vanished.pop(log.topic_partition, None)
@@ -289,17 +288,17 @@ class LogManager:
         self.vanished.pop(topic_partition, None)
         log, offline = self._drop(topic_partition), self.offline_logs.get(topic_partition)
         if log is not None:
-            offline = OfflineLog(log.directory, KafkaStorageError(f"{log.directory}: it could not be set aside"))
-            self.offline_logs[topic_partition] = offline
+            why = KafkaStorageError(f"{log.directory}: it could not be set aside")
+            offline = self.offline_logs[topic_partition] = OfflineLog(log.directory, why)
         paths = (offline.directory, *offline.copies) if offline is not None else ()
-        targets = self._aside.take(paths, topic_partition, suffix)
+        targets = self.aside.take(paths, topic_partition, suffix)
         self.offline_logs.pop(topic_partition, None)
         return targets
 
     def _finish_set_aside(self, topic_partition: TopicPartition) -> None:
         """Of a log whose directory was renamed, while a shortage kept that from being durable."""
         offline = self.offline_logs.get(topic_partition)
-        suffix = self._aside.begun((offline.directory, *offline.copies)) if offline is not None else None
+        suffix = self.aside.begun((offline.directory, *offline.copies)) if offline is not None else None
         if suffix == DELETE_DIRECTORY_SUFFIX:
             self.set_aside_for_deletion(topic_partition)
         elif suffix is not None:

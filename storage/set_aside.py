@@ -12,9 +12,10 @@ Not here: what the names look like (`file_names.py`), who is renamed and when (`
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.types import TopicPartition
@@ -39,6 +40,24 @@ class SetAside:
         self._fs = fs
         self._begun: dict[str, Begun] = {}
         """By the old path; only of logs that are offline until all of it is done."""
+        self._unsynced: set[str] | None = None
+        """Log dirs that `one_sync` is to sync; None outside of it."""
+
+    @contextlib.contextmanager
+    def one_sync(self) -> Iterator[None]:
+        """All that is taken within is made durable at the end, by one sync of each log dir: a topic has thousands of
+        logs. Until then a crash may bring them back under their old names; whoever creates a log there syncs as well.
+        KafkaStorageError when a disk refused that."""
+        self._unsynced = set()
+        try:
+            yield
+        finally:
+            log_dirs, self._unsynced = self._unsynced, None
+            for log_dir in sorted(log_dirs):
+                try:
+                    self._fs.fsync_dir(log_dir)
+                except OSError as error:
+                    raise storage_error("set logs aside", log_dir, error) from error
 
     def take(self, paths: Sequence[str], topic_partition: TopicPartition, suffix: str) -> list[str]:
         """The new paths, durable when it returns. KafkaStorageError when the disk refused: call it again after a
@@ -55,7 +74,10 @@ class SetAside:
                 target = f"{log_dir}/{set_aside_directory(topic_partition, suffix)}"
                 self._fs.rename(path, target)
                 self._begun[path] = Begun(target, suffix)
-            self._fs.fsync_dir(log_dir)
+            if self._unsynced is None:
+                self._fs.fsync_dir(log_dir)
+            else:
+                self._unsynced.add(log_dir)
         except OSError as error:
             if not is_shortage(error):
                 self._begun.pop(path, None)
