@@ -40,7 +40,13 @@ class MetadataPublisher:
         """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
         self._is_active = True
         self._brokers_changed(image)
-        self._set_strays_aside(image)  # BEFORE roles are taken: a stray may have the name of a topic that was made anew
+        # BEFORE roles are taken: a stray may have the name of a topic that was made anew.
+        try:
+            with self._log_manager.aside.one_sync():
+                self._set_strays_aside(image)
+        except KafkaStorageError as error:  # after a crash they are found once more
+            log.error("the logs that were set aside may be back after a crash: %s", error)
+        self._forget_vanished(image)
         for topic in image.topics_by_id.values():
             self._apply_topic(image, topic, topic.partitions)
 
@@ -109,11 +115,14 @@ class MetadataPublisher:
                     self._log_manager.stray(key)
                 except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
                     log.error("%s could not be set aside: %s", key, error)
+
+    def _forget_vanished(self, image: MetadataImage) -> None:
+        """Nobody waits for a log whose topic was deleted."""
         for key in tuple(self._log_manager.vanished):
             topic = image.topic(key.topic)
             state = topic.partitions.get(key.partition) if topic is not None else None
             if state is None or self._replicas.broker_id not in state.replicas:
-                del self._log_manager.vanished[key]  # it was deleted: nobody waits for it
+                del self._log_manager.vanished[key]
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

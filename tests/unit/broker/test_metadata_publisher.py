@@ -60,6 +60,25 @@ def test_a_topic_of_many_partitions_is_deleted_with_one_sync_of_the_log_dir() ->
     asyncio.run(scenario())
 
 
+def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        before = Broker(fs)
+        await before.group_commit.close()
+        fs = fs.after_crash()
+        log_manager = open_manager(fs)
+        group_commit = GroupCommit(lambda log_dir, error: None)
+        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), 10_000)
+        at = len(fs.trace)
+        MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
+        steps = [step.split()[1] for step in fs.trace[at:]]
+        assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
+        assert len(log_manager.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
+        await group_commit.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
     async def scenario() -> None:
         fs = LosingFileSystem()
