@@ -96,8 +96,8 @@ class PartitionQueue:
 
     @property
     def waiting(self) -> int:
-        """How many batches are not acked."""
-        return len(self.ready) + (self.in_flight is not None) + (self.open is not None)
+        """How many batches are not acked. `open` is read BEFORE `ready`: what is being closed may be in both."""
+        return (self.open is not None) + len(self.ready) + (self.in_flight is not None)
 
     def __repr__(self) -> str:
         return (
@@ -136,10 +136,14 @@ class Accumulator:
         return tuple(self._active)
 
     def _retire(self, queue: PartitionQueue) -> None:
-        """Leaves an idle partition out of `queues`; looks again AFTER, because a caller may open a batch meanwhile."""
-        self._active.pop(queue, None)
-        if queue.waiting:
-            self._active[queue] = None
+        """Leaves an idle partition out of `queues`, unless a batch may be being opened: the flush of whoever opened it
+        must find it. The sender does not wait for that; the next cycle looks again."""
+        if self._opening.acquire(blocking=False):
+            try:
+                if not queue.waiting:
+                    self._active.pop(queue, None)
+            finally:
+                self._opening.release()
 
     def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
         """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
@@ -193,7 +197,7 @@ class Accumulator:
             with self._opening:
                 if queue.open is None:
                     batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms)
-                    self._active[queue] = None  # AFTER it is open: see _retire
+                    self._active[queue] = None
                     return batch
 
     def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> Refusal | None:

@@ -179,3 +179,16 @@ def test_an_idle_partition_is_not_looked_at() -> None:
     assert acc.queues() == ()
     append(acc, queue, record())
     assert acc.queues() == (queue,)
+
+
+def test_a_partition_is_not_taken_for_idle_while_somebody_may_be_opening_a_batch() -> None:
+    acc = accumulator(linger_ms=0)
+    queue = acc.queue(TP)
+    append(acc, queue, record())
+    acc.close_due(NOW_MS)
+    queue.ready.clear()
+    with acc._opening:  # a caller's thread is here
+        acc.close_due(NOW_MS)
+        assert acc.queues() == (queue,), "the flush of that caller has to find its batch"
+    acc.close_due(NOW_MS)
+    assert acc.queues() == ()
