@@ -115,7 +115,8 @@ def _check_complete(boundary: Boundary, wanted: list[TopicPartition]) -> None:
     if boundary.kind not in (Kind.OFFSETS, Kind.TIMESTAMPS):
         return
     missing = [str(tp) for tp in wanted if tp not in boundary.values]
-    strange = [str(tp) for tp in boundary.values if tp not in set(wanted)]
+    read = set(wanted)
+    strange = [str(tp) for tp in boundary.values if tp not in read]
     if missing or strange:
         wrong = [f"lacks {', '.join(missing)}"] if missing else []
         wrong += [f"names {', '.join(strange)}, which is not read"] if strange else []
