@@ -235,7 +235,11 @@ class FetchSession:
         body = request.body
         if not isinstance(body, FetchRequest):
             raise InvariantViolation(f"{request} is not a fetch")
-        results, size, urgent = self._collect(body, room)
+        try:
+            results, size, urgent = self._collect(body, room)
+        except BaseException:
+            lease.release()  # nobody else has it, and the end of the stream releases none
+            raise
         if is_due or urgent or size >= max(1, body.min_bytes):
             self._wait_no_more()
             lease.resize(ANSWER_COPIES * size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -335,6 +336,16 @@ def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path:
     run(tmp_path, scenario, isr=(1, 2))
 
 
+NOTHING_NEW = FetchRequest(2, -1, 102, 0, 1, 1 << 20, [], [])
+
+
+class ClosedCatalog(dict[TopicPartition, Partition]):
+    """Fails as a bug would: with an error that is no answer."""
+
+    def get(self, key: object, default: object = None) -> Any:
+        raise ValueError("closed")
+
+
 def small_memory() -> tuple[MemoryBudget, SessionMemory]:
     """Room for one address to have one small answer."""
     answers = MemoryBudget(2 * ANSWER_COPIES * ANSWER_BYTES_MIN, 2)
@@ -380,6 +391,20 @@ def test_a_follower_is_counted_and_never_paused(tmp_path: Path) -> None:
         stream.session.close()
 
     run(tmp_path, scenario, isr=(1, 2))
+
+
+def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
+    async def scenario(partition: Partition, _: Stream) -> None:
+        answers, memory = small_memory()
+        stream = Stream(partition, memory)
+        stream.ask(at(0))
+        stream.hosted = ClosedCatalog()
+        with pytest.raises(ValueError, match="closed"):
+            stream.session.handle(Request("Fetch", NOTHING_NEW, stream, "test"), NOTHING_NEW)
+        stream.session.close()
+        assert answers.statistics().used_bytes == 0
+
+    run(tmp_path, scenario)
 
 
 def test_a_request_that_waits_for_records_holds_no_memory(tmp_path: Path) -> None:
