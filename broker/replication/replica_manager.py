@@ -22,12 +22,7 @@ from broker.replication.replica_statistics import ReplicaManagerStatistics, coun
 from broker.replication.unknown_partition import unknown_partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
-from penstock.errors import (
-    ApiError,
-    CorruptFileError,
-    KafkaStorageError,
-    UnknownTopicOrPartitionError,
-)
+from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
 from storage.disk_errors import is_shortage
 from storage.group_commit import GroupCommit
@@ -122,18 +117,26 @@ class ReplicaManager:
         assignment = self._assignments[key]
         state = assignment.state
         if gone := self._log_gone(key, state):
-            self.lost.not_created(key, KafkaStorageError(gone), is_new=False)
+            if key not in self.lost:
+                self.lost.not_created(key, KafkaStorageError(gone), is_new=False)
             self._say(key, gone)
             return
         try:
             partition = self._host(key, assignment, is_new=is_new)
         except (ApiError, CorruptFileError, OSError) as error:
-            log.error("%s cannot be hosted: %s", key, error)
-            self.lost.not_created(key, error, is_new=is_new)
-            if self.broker_id in state.isr:
-                self._leave_isrs(state)
+            self._not_created(key, state, error, is_new)
             return
+        self.lost.forget(key)
         self._take_role(partition, assignment)
+
+    def _not_created(self, key: TopicPartition, state: PartitionRegistration, error: Exception, is_new: bool) -> None:
+        if key in self.lost:
+            self._say(key, f"it cannot be hosted yet: {error}")
+            return
+        log.error("%s cannot be hosted: %s", key, error)
+        self.lost.not_created(key, error, is_new=is_new)
+        if self.broker_id in state.isr:
+            self._leave_isrs(state)
 
     def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
         """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
@@ -157,6 +160,7 @@ class ReplicaManager:
             self._dismiss(partition)
         self._high_watermarks.pop(key, None)
         self.lost.forget(key)
+        self.to_create.forget(key)
         return True
 
     def _host(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
@@ -274,15 +278,13 @@ class ReplicaManager:
         if verdict is Verdict.WAIT:
             self._say(key, f"{lost.why}; {self.lost.obstacle(key, assignment.state)}")
             return
-        try:
-            if verdict is Verdict.REBUILD:
+        if verdict is Verdict.REBUILD:
+            try:
                 self._give_up_log(key, assignment)
-            partition = self._host(key, assignment, is_new=lost.starts_empty)
-        except (ApiError, CorruptFileError, OSError) as error:
-            self._say(key, f"it cannot be hosted yet: {error}")
-            return
-        self.lost.forget(key)
-        self._take_role(partition, assignment)
+            except (ApiError, OSError) as error:
+                self._say(key, f"it cannot be hosted yet: {error}")
+                return
+        self.to_create.submit(key, is_new=lost.starts_empty)
 
     def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
         path = self._log_manager.set_aside_rotten(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -35,10 +36,12 @@ class SlowFileSystem(LosingFileSystem):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
+        self.tries = 0
 
     def mkdir(self, path: str) -> None:
-        super().mkdir(path)
         self._clock.advance(SLICE_MS // LOGS_OF_A_SLICE)
+        self.tries += 1
+        super().mkdir(path)
 
 
 class NoFlushes:
@@ -62,10 +65,12 @@ def big(number: int) -> TopicPartition:
 
 
 @asynccontextmanager
-async def broker() -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
+async def broker(fs_made: list[SlowFileSystem] | None = None) -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
     clock = ManualClock()
     fs = SlowFileSystem(clock)
     fs.mkdir("/d")
+    if fs_made is not None:
+        fs_made.append(fs)
     format_directory(fs, "/d", "cluster", ME)
     log_manager = LogManager.open(["/d"], LogManagerConfig(ME), fs, clock)
     manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, 10_000)
@@ -139,6 +144,28 @@ def test_a_partition_that_is_deleted_while_it_waits_gets_no_log_and_its_successo
             await asyncio.sleep(60)
             assert manager.get(big(LOGS - 1), successor).log.topic_id == successor
             assert log_manager.get(big(LOGS - 2)) is None
+
+    run_virtual(scenario())
+
+
+def test_logs_that_found_no_room_are_tried_again_in_slices_too() -> None:
+    async def scenario() -> None:
+        made: list[SlowFileSystem] = []
+        async with broker(made) as (manager, _):
+            fs = made[0]
+            fs.fail_on["mkdir"] = errno.ENOSPC
+            for number in range(LOGS):
+                assign(manager, number)
+            await asyncio.sleep(60)
+            assert len(manager.lost) == LOGS
+            before = fs.tries
+            manager.revive_lost()
+            assert fs.tries - before == LOGS_OF_A_SLICE, "the loop has its turn before the others"
+            fs.fail_on.clear()
+            await asyncio.sleep(60)
+            manager.revive_lost()
+            await asyncio.sleep(60)
+            assert (len(manager.lost), manager.statistics().leaders) == (0, LOGS)
 
     run_virtual(scenario())
 
