@@ -30,6 +30,10 @@ from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
 logger = logging.getLogger("penstock.client")
 
+TOLD_AT_FAILURES = 10
+"""A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Otherwise
+a consumer would stand still and say nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class FetchStatistics:
@@ -95,11 +99,20 @@ class Fetcher:
             self._cluster.refresh_soon()
         if errors:
             self.last_error = errors[-1][1]
+            self._tell_of_long_failures(errors)
         if any(followed):
             self._counts["leader_changes"] += sum(followed)
             self._cluster.notify()
         elif any(r.error or r.diverging_epoch for r in answer.results) or not _only_deliver(effects):
             self.touch()  # a partition may back off even without an effect, and a timer is to end that
+
+    def _tell_of_long_failures(self, errors: Iterable[tuple[TopicPartition, ApiError]]) -> None:
+        for tp, error in errors:
+            state = self._positions.states.get(tp)
+            if state is not None and state.failures == TOLD_AT_FAILURES:
+                logger.warning(
+                    "%s cannot be read: %s: %s; it is asked for again and again", tp, error.kafka_name, error
+                )
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1
