@@ -117,9 +117,11 @@ class GroupCommit:
         self._schedule_turn()
 
     def flush_when_idle(self, log: Log) -> None:
-        """To the disk, when no other log of its dir waits and one thread is left for those that will: nobody waits for
-        this flush. A request for the log goes before it, and is all that is needed then."""
-        if not (self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed):
+        """Like `request`, but when no other log of its dir waits and one thread is left for those that will: nobody
+        waits for this flush. A request for the log goes before it, and is all that is needed then."""
+        if self._closing or log.flush_policy == "os":
+            return
+        if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
             self._log_dir(log).idle[log] = None
             self._schedule_turn()
 

@@ -388,3 +388,19 @@ def test_a_request_for_a_log_that_nobody_waited_for_is_not_left_behind() -> None
         await group_commit.close()
 
     asyncio.run(run())
+
+
+def test_a_log_that_is_left_to_the_page_cache_is_not_flushed_because_the_disk_is_idle() -> None:
+    async def run() -> None:
+        fs = GatedFileSystem()
+        log = ready_log(fs)
+        log.flush_policy = "os"
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        fs.syncs = 0
+        group_commit = GroupCommit(no_failure)
+        group_commit.flush_when_idle(log)
+        await asyncio.sleep(0)
+        await group_commit.close()
+        assert (fs.syncs, log.recovery_point) == (0, 1)
+
+    asyncio.run(run())
