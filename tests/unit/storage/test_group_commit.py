@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import threading
 
 import pytest
 
@@ -12,56 +11,9 @@ from penstock.types import TopicPartition
 from storage.group_commit import GroupCommit
 from storage.log import Log
 from storage.log_types import LogOptions
+from tests.support.gated_flushes import GatedFileSystem, Waiter, no_failure, ready_log
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
-
-
-class GatedFileSystem(LosingFileSystem):
-    """fdatasync waits until the test lets it through."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.syncs = 0
-
-    def fdatasync(self, fd: int) -> None:
-        self.gate.wait()
-        self.syncs += 1
-        super().fdatasync(fd)
-
-
-class Waiter:
-    """Collects what a log's subscribers are told."""
-
-    def __init__(self) -> None:
-        self.told: list[int] = []
-        self._changed = asyncio.Event()
-
-    def __call__(self, flushed_offset: int) -> None:
-        self.told.append(flushed_offset)
-        self._changed.set()
-
-    async def until(self, offset: int) -> None:
-        while not self.told or self.told[-1] < offset:
-            self._changed.clear()
-            await asyncio.wait_for(self._changed.wait(), 10)
-
-
-def ready_log(fs: LosingFileSystem) -> Log:
-    log = new_log(fs)
-    log.append_as_leader(batch(b"first"), 0, NOW_MS)
-    log.flush()
-    return log
-
-
-def another_log(fs: LosingFileSystem, number: int) -> Log:
-    partition = TopicPartition("another", number)
-    return Log.create(fs, f"/d/{partition}", partition, SMALL, LogOptions())
-
-
-def no_failure(log_dir: str, error: OSError) -> None:
-    raise AssertionError(f"{log_dir}: {error}")
 
 
 def test_requests_in_one_turn_share_a_flush() -> None:
@@ -342,65 +294,5 @@ def test_close_finishes_what_was_requested() -> None:
         await group_commit.close()
 
         assert log.flushed_offset == 2
-
-    asyncio.run(run())
-
-
-def test_a_request_is_flushed_before_the_logs_that_nobody_waits_for() -> None:
-    async def run() -> None:
-        fs, waiter = GatedFileSystem(), Waiter()
-        urgent = ready_log(fs)
-        quiet = [another_log(fs, number) for number in range(20)]
-        group_commit = GroupCommit(no_failure, threads=2)
-        fs.gate.clear()
-        others = [Waiter() for _ in quiet]
-        for log, flushed in zip(quiet, others, strict=True):
-            group_commit.subscribe(log, flushed)
-            group_commit.flush_when_idle(log)
-        await asyncio.sleep(0)
-        assert group_commit.statistics().in_flight == 1, "one thread is kept for whoever comes"
-        urgent.append_as_leader(batch(b"x"), 0, NOW_MS)
-        group_commit.subscribe(urgent, waiter)
-        group_commit.request(urgent)
-        await asyncio.sleep(0)
-        assert group_commit.statistics().in_flight == 2
-        fs.gate.set()
-        await waiter.until(2)
-        assert group_commit.statistics().flushes < len(quiet)
-        for flushed in others:
-            await flushed.until(0)
-        await group_commit.close()
-
-    asyncio.run(run())
-
-
-def test_a_request_for_a_log_that_nobody_waited_for_is_not_left_behind() -> None:
-    async def run() -> None:
-        fs, waiter = GatedFileSystem(), Waiter()
-        log = ready_log(fs)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
-        group_commit = GroupCommit(no_failure)
-        group_commit.subscribe(log, waiter)
-        group_commit.flush_when_idle(log)
-        group_commit.request(log)
-        await waiter.until(2)
-        assert group_commit.statistics().flushes == 1, "the request was all that was needed"
-        await group_commit.close()
-
-    asyncio.run(run())
-
-
-def test_a_log_that_is_left_to_the_page_cache_is_not_flushed_because_the_disk_is_idle() -> None:
-    async def run() -> None:
-        fs = GatedFileSystem()
-        log = ready_log(fs)
-        log.flush_policy = "os"
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
-        fs.syncs = 0
-        group_commit = GroupCommit(no_failure)
-        group_commit.flush_when_idle(log)
-        await asyncio.sleep(0)
-        await group_commit.close()
-        assert (fs.syncs, log.recovery_point) == (0, 1)
 
     asyncio.run(run())
