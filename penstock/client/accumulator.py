@@ -303,13 +303,11 @@ class Accumulator:
         return any(queue.ready for queue in self.queues())
 
     def unfinished(self) -> list[ProducerBatch]:
-        """Every batch that is not acked and has not failed, at this moment; safe in any thread.
-
-        A batch moves open → ready → in flight and, at a retry, back; looking in flight first and last misses none.
-        """
+        """Every batch that is not acked and has not failed, at this moment; on the sender's thread. Elsewhere a batch
+        that moves, or is answered at this moment, would be in none of its places."""
         found: dict[int, ProducerBatch] = {}
         for queue in self.queues():
-            for batch in (queue.in_flight, queue.open, *tuple(queue.ready), queue.in_flight):
+            for batch in (queue.in_flight, queue.open, *tuple(queue.ready)):
                 if batch is not None and not batch.done:
                     found[id(batch)] = batch
         return list(found.values())

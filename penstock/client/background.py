@@ -48,6 +48,11 @@ class LoopThread:
     def alive(self) -> bool:
         return self._thread.is_alive() and self.pid == os.getpid()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the loop: a callback of a future, say."""
+        return threading.current_thread() is self._thread
+
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """The result of a coroutine that runs on the loop; cancelled when the caller is interrupted or out of time."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)

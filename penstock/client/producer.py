@@ -7,6 +7,7 @@ works on the process's background loop.
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -168,11 +169,20 @@ class Producer:
         accumulator.flushing += 1
         try:
             self._core.sender.wake()
-            for batch in accumulator.unfinished():
+            for batch in self._unfinished(timeout):
                 if not batch.done:
                     wait_done(batch, None if deadline is None else deadline - time.monotonic())
         finally:
             accumulator.flushing -= 1
+
+    def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
+        """What a flush waits for, seen from the loop, where batches move."""
+        if not self._thread.alive or self._thread.is_current:
+            return self._core.accumulator.unfinished()
+        try:
+            return self._thread.run(self._core.unfinished(), timeout)
+        except concurrent.futures.TimeoutError:
+            raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
 
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""

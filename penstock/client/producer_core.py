@@ -148,6 +148,10 @@ class ProducerCore:
             raise InvalidTopicError("the topic name is empty")
         await self.cluster.topic(topic, self.config.max_block_ms)
 
+    async def unfinished(self) -> list[ProducerBatch]:
+        """Every batch that is not acked and has not failed; async to be run on the loop."""
+        return self.accumulator.unfinished()
+
     def buffer_exhausted(self) -> BufferExhaustedError:
         config = self.config
         return BufferExhaustedError(

@@ -392,3 +392,29 @@ def test_one_request_carries_all_partitions_of_a_broker() -> None:
 
 def test_outbound_requests_are_plain_values() -> None:
     assert OutboundRequest(1, 2, 3, (), 0) == OutboundRequest(1, 2, 3, (), 0)
+
+
+def test_a_flush_waits_for_a_batch_whose_answer_is_being_taken_in(cluster: FakeCluster) -> None:
+    for partition in (0, 1):
+        cluster.move_leader("t", partition, 1)
+    in_callback, go_on = threading.Event(), threading.Event()
+
+    def hold_up(future: object) -> None:
+        in_callback.set()
+        go_on.wait(10)
+
+    with Producer(cluster.bootstrap, linger_ms=60_000) as producer:
+        futures = [producer.send("t", b"v", partition=partition) for partition in (0, 1)]
+        for future in futures:
+            future.add_done_callback(hold_up)
+        sending = threading.Thread(target=producer.flush)
+        sending.start()
+        assert in_callback.wait(10), "one of the two is acked; both were in one request"
+        flushing = threading.Thread(target=producer.flush)
+        flushing.start()
+        flushing.join(0.1)
+        assert flushing.is_alive() and not all(future.done() for future in futures)
+        go_on.set()
+        flushing.join(10)
+        sending.join(10)
+        assert all(future.done() for future in futures)
