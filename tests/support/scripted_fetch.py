@@ -24,6 +24,7 @@ from penstock.client.messages import (
 from penstock.client.metadata_cache import MetadataCache
 from penstock.client.raw_fetch import RawFetch, RawRange
 from penstock.client.retry import Backoff
+from penstock.errors import LeaderNotAvailableError
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition
 
@@ -103,9 +104,11 @@ class ScriptedCluster:
         self._connections: dict[int, object] = {}
         self.learn()
 
-    def learn(self, leader: int = 1, epoch: int = 0, topic_id: str = "id-1") -> None:
+    def learn(
+        self, leader: int = 1, epoch: int = 0, topic_id: str = "id-1", error: LeaderNotAvailableError | None = None
+    ) -> None:
         """The metadata says so from now on."""
-        topic = TopicInfo("t", topic_id, (PartitionInfo(0, leader, epoch, 0, (1, 2), (1, 2)),))
+        topic = TopicInfo("t", topic_id, (PartitionInfo(0, leader, epoch, 0, (1, 2), (1, 2), error),))
         brokers = tuple(BrokerInfo(node, f"host-{node}", 1) for node in (1, 2))
         self.cache.update(ClusterSnapshot("c", 1, brokers, (topic,), 0), 0)
         self.notify()

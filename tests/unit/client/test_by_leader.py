@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.client.by_leader import Answer, Question, ask_leaders
-from penstock.errors import RequestTimedOutError
-from penstock.types import Endpoint
+from penstock.client.by_leader import Answer, Question, ask_leaders, ask_leaders_once
+from penstock.errors import LeaderNotAvailableError, RequestTimedOutError
+from penstock.types import NO_LEADER, Endpoint
 from tests.support.scripted_fetch import TP, ScriptedCluster
 from tests.support.virtual_time import run_virtual
 
@@ -56,3 +56,18 @@ def test_an_error_of_the_call_is_what_it_was() -> None:
         return [Answer(q.partition, None, "found") for q in questions]
 
     assert run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
+
+
+def test_a_partition_without_a_leader_is_told_with_what_the_cluster_says_of_it() -> None:
+    cluster: Any = ScriptedCluster()
+
+    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+        raise AssertionError("there is nobody to ask")
+
+    for why, told in (
+        (None, "t-0 has no leader now"),
+        ("no leader: start broker 7", "t-0 has no leader: start broker 7"),
+    ):
+        cluster.learn(leader=NO_LEADER, epoch=1, error=None if why is None else LeaderNotAvailableError(why))
+        answers = run_virtual(ask_leaders_once(cluster, {TP: 1}, call, 60_000))
+        assert str(answers.failed[TP]) == told
