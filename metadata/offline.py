@@ -43,8 +43,9 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str
             )
         case OfflineReason.ISR_OUT_OF_SERVICE:
             return (
-                f"no leader: no broker with an in-sync replica ({isr}) is in service. Start one of them; or set"
-                " unclean.leader.election.enable=true on the topic, which loses the records that no other replica has"
+                f"no leader: no broker with an in-sync replica ({isr}) is in service. Start one of them. Only if none"
+                " of them will ever come back, set unclean.leader.election.enable=true on the topic: that loses the"
+                " records that no other replica has"
             )
         case OfflineReason.ELECTING:
             return "no leader yet: one is being elected; ask again"
