@@ -20,7 +20,7 @@ from storage.atomic_file import write_atomically
 from storage.disk_errors import FlushDeferredError, is_shortage
 from storage.epoch_cache import EpochCache, EpochSnapshot
 from storage.file_system import FileSystem
-from storage.partition_metadata import sync_topic_id
+from storage.partition_metadata import write_topic_id
 from storage.segment import Segment
 from storage.segment_list import SegmentList
 
@@ -49,14 +49,13 @@ class PendingFlush:
     files: tuple[DirtyFile, ...]
     directories: tuple[str, ...]  # synced AFTER every file is in place, BEFORE the flush counts
     directory_changes: int
-    topic_id_of: str = ""  # the directory of a new log, whose topic id is durable BEFORE the flush counts
+    new_topic_id: tuple[str, str] | None = None  # directory and id of a new log; durable BEFORE the flush counts
     _abandoned: list[bool] = field(default_factory=list)
 
     def run(self) -> None:
         """Block until everything is durable; OSError when the disk failed."""
         try:
             self._write_small_files()
-            self._sync_topic_id()
             for file in self.files:
                 self.fs.fdatasync(file.fd)
             self._sync_directories()
@@ -73,18 +72,12 @@ class PendingFlush:
             raise_deferred(error)
             raise
 
-    def _sync_topic_id(self) -> None:
-        if self.topic_id_of:
-            try:
-                sync_topic_id(self.fs, self.topic_id_of)
-            except OSError as error:
-                raise_deferred(error)
-                raise
-
     def _write_small_files(self) -> None:
         try:
             if self.epochs is not None:
                 self.epoch_cache.persist(self.epochs)
+            if self.new_topic_id is not None:
+                write_topic_id(self.fs, *self.new_topic_id)
             for path, content in self.indexes:
                 write_atomically(self.fs, path, content, sync_directory=False)
         except OSError as error:
@@ -110,8 +103,8 @@ class FlushTracker:
         "_fs",
         "_generation",
         "_new_in_parent",
+        "_new_topic_id",
         "_segments",
-        "_topic_id_unsynced",
         "_unsaved_indexes",
         "cut_is_unflushed",
         "flushes",
@@ -130,13 +123,14 @@ class FlushTracker:
         self._generation = 0
         self._directory_changes = 1 if segments.active.synced_bytes < 0 else 0
         self._directory_synced = 0
-        self._new_in_parent = self._topic_id_unsynced = False
+        self._new_in_parent = False
+        self._new_topic_id = ""
         self._unsaved_indexes: list[Segment] = []
 
-    def created(self, *, has_topic_id: bool) -> None:
+    def created(self, topic_id: str) -> None:
         """The log is new: neither its directory nor its topic id is durable."""
         self._directory_changes += 1
-        self._new_in_parent, self._topic_id_unsynced = True, has_topic_id
+        self._new_in_parent, self._new_topic_id = True, topic_id
 
     def rolled(self, full: Segment) -> None:
         """`full` will not change any more, and a new file has joined it."""
@@ -186,7 +180,7 @@ class FlushTracker:
             files=files,
             directories=directories or ((self._directory,) if closing else ()),
             directory_changes=self._directory_changes,
-            topic_id_of=self._directory if self._topic_id_unsynced else "",
+            new_topic_id=(self._directory, self._new_topic_id) if self._new_topic_id else None,
         )
 
     def _duplicates(self, dirty: list[Segment]) -> tuple[DirtyFile, ...]:
@@ -235,16 +229,17 @@ class FlushTracker:
         if pending.directories:
             self._directory_synced = max(self._directory_synced, pending.directory_changes)
             self._new_in_parent = False
-        if pending.topic_id_of:
-            self._topic_id_unsynced = False
+        if pending.new_topic_id is not None:
+            self._new_topic_id = ""
         self.recovery_point = max(self.recovery_point, pending.end_offset)
         self.flushes += 1
 
     def sync_directories(self) -> None:
         """Now, and blocking: before a second file is created while the first has no durable name."""
-        if self._topic_id_unsynced:
-            sync_topic_id(self._fs, self._directory)
-            self._topic_id_unsynced = False
+        if self._new_topic_id:
+            write_topic_id(self._fs, self._directory, self._new_topic_id)
+            self._new_topic_id = ""
+            self._directory_changes += 1
         for directory in self._dirty_directories():
             self._fs.fsync_dir(directory)
         self._directory_synced = self._directory_changes

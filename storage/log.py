@@ -32,7 +32,7 @@ from storage.log_config import LogConfig
 from storage.log_health import LogHealth
 from storage.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log_writer import LogWriter
-from storage.partition_metadata import write_topic_id
+from storage.partition_metadata import note_topic_id
 from storage.recompression import prepared
 from storage.recovery import open_segments
 from storage.segment import Segment
@@ -76,9 +76,9 @@ class Log:
         with LogHealth(directory).refusing("create the log"):
             fs.mkdir(directory)
             if options.topic_id:
-                write_topic_id(fs, directory, options.topic_id)
+                note_topic_id(fs, directory, options.topic_id)
             log = cls(fs, directory, topic_partition, config, options)
-        log._flushing.created(has_topic_id=bool(options.topic_id))
+        log._flushing.created(options.topic_id)
         return log
 
     @property

@@ -22,7 +22,7 @@ from storage.log_directory import LogDirectory
 from storage.log_manager_config import LogManagerConfig
 from storage.log_types import LogOptions
 from storage.open_files import OpenFiles
-from storage.partition_metadata import read_topic_id, sync_topic_id, write_topic_id
+from storage.partition_metadata import read_topic_id, remove_topic_id, sync_topic_id, write_topic_id
 from storage.recovery import LastKnown
 
 
@@ -59,9 +59,10 @@ class LogOpener:
         except CorruptFileError:
             if last_known.recovery_point != 0:
                 raise
+            remove_topic_id(self._fs, path)  # BEFORE recovery claims that the log is flushed: then damage would be rot
             return ""
         if topic_id and not last_known.clean:
-            sync_topic_id(self._fs, path)
+            sync_topic_id(self._fs, path, topic_id)
         return topic_id
 
     def _options(self, directory: LogDirectory, topic_id: str, last_known: LastKnown) -> LogOptions:
@@ -97,7 +98,7 @@ class LogOpener:
         """A creation that failed has left this, with nothing of it durable."""
         log = self.open(directory, topic_partition, config)
         self.ensure_topic_id(log, topic_id)
-        sync_topic_id(self._fs, log.directory)
+        write_topic_id(self._fs, log.directory, topic_id)
         self._fs.fsync_dir(log.directory)
         self._fs.fsync_dir(directory.path)
         return log
@@ -112,7 +113,6 @@ class LogOpener:
             )
         try:
             write_topic_id(self._fs, log.directory, topic_id)
-            sync_topic_id(self._fs, log.directory)
             self._fs.fsync_dir(log.directory)
         except OSError as error:
             raise storage_error("write the topic id", log.directory, error) from error

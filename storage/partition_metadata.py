@@ -15,7 +15,8 @@ import re
 import sys
 
 from penstock.errors import CorruptFileError
-from storage.atomic_file import read_text, sync_file, write_without_sync
+from storage.atomic_file import read_text, sync_file, write_atomically, write_without_sync
+from storage.disk_errors import is_shortage
 from storage.file_names import PARTITION_METADATA
 from storage.file_system import FileSystem
 from storage.sealed_text import seal, unseal
@@ -37,16 +38,43 @@ def read_topic_id(fs: FileSystem, directory: str) -> str | None:
     return sys.intern(match["id"])  # one string for all partitions of a topic
 
 
-def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
-    """Write the file; it becomes durable with the first flush, which comes before the first ack.
+def note_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
+    """Write the file of a new log; nothing of it is durable before the first flush, which comes before the first ack.
 
     Nothing is synced here: a topic may have thousands of partitions, and they are made on the event loop. Until that
     flush a power cut may leave the file empty, which says no more than a missing one: nothing was acked.
     """
-    content = seal(f"version: {VERSION}\ntopic_id: {topic_id}\n")
-    write_without_sync(fs, f"{directory}/{PARTITION_METADATA}", content)
+    write_without_sync(fs, _path(directory), _content(topic_id))
 
 
-def sync_topic_id(fs: FileSystem, directory: str) -> None:
-    """Make durable what the file holds; its name is made so with the directory."""
-    sync_file(fs, f"{directory}/{PARTITION_METADATA}")
+def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
+    """Write the file anew, and make durable what it holds; its name is made so with the directory."""
+    write_atomically(fs, _path(directory), _content(topic_id), sync_directory=False)
+
+
+def sync_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
+    """Make durable what the file holds, as `write_topic_id`; cheap where it is durable already.
+
+    A sync that a shortage refused is not made again, because the next one may say that all is well: the file is
+    written anew.
+    """
+    try:
+        sync_file(fs, _path(directory))
+    except OSError as error:
+        if not is_shortage(error):
+            raise
+        write_topic_id(fs, directory, topic_id)
+
+
+def remove_topic_id(fs: FileSystem, directory: str) -> None:
+    """Durably remove a file that a power cut has spoilt before the first flush of its log."""
+    fs.unlink(_path(directory))
+    fs.fsync_dir(directory)
+
+
+def _path(directory: str) -> str:
+    return f"{directory}/{PARTITION_METADATA}"
+
+
+def _content(topic_id: str) -> bytes:
+    return seal(f"version: {VERSION}\ntopic_id: {topic_id}\n")
