@@ -118,6 +118,25 @@ class BrokerParts:
         self.handlers = HandlerPool(
             self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads, on_fatal
         )
+        self._make_doors(clock)
+        self.lifecycle = BrokerLifecycle(
+            self._registration(cluster_id),
+            controller,
+            loader,
+            config.broker_heartbeat_interval_ms,
+            config.broker_session_timeout_ms,
+            self._hosted_replicas,
+            self._registered,
+            self._caught_up,
+        )
+        self.replicas.on_replica_lost = self.lifecycle.leave_isrs
+        self.scheduler = Scheduler(clock, on_fatal)
+        self._schedule_jobs(clock)
+        self._on_fatal = on_fatal
+
+    def _make_doors(self, clock: Clock) -> None:
+        """The two listeners, and what bounds the bytes and the connections that come in at them."""
+        config = self.config
         self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
         descriptors = plan_descriptors(open_files_limit())
@@ -140,20 +159,6 @@ class BrokerParts:
             broker_server(config.listener("BROKER"), limits, self.door, held),
             inter_broker_server(name, config.listener(name), node_limits, self.door, held),
         )
-        self.lifecycle = BrokerLifecycle(
-            self._registration(cluster_id),
-            controller,
-            loader,
-            config.broker_heartbeat_interval_ms,
-            config.broker_session_timeout_ms,
-            self._hosted_replicas,
-            self._registered,
-            self._caught_up,
-        )
-        self.replicas.on_replica_lost = self.lifecycle.leave_isrs
-        self.scheduler = Scheduler(clock, on_fatal)
-        self._schedule_jobs(clock)
-        self._on_fatal = on_fatal
 
     def _schedule_jobs(self, clock: Clock) -> None:
         """The named periodic jobs; they run from `start` on."""

@@ -155,6 +155,7 @@ def test_a_node_that_is_cut_off_and_tells_of_old_leaders_is_not_the_only_one_ask
         bench.nodes.elect(0, elected)
         future = bench.send(0, b"a")
         await bench.wait_acked(future, within_ms=SILENCE_MS + 2 * ASK_AROUND_MS)
+        assert bench.nodes.logs[0] == [(elected, b"a")]
 
     with_bench(story, leaders={0: 1})
 
