@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker.replication.leader_state import LeaderState, ProposedIsr, ReplicaPosition
+from broker.replication.partition_watcher import PartitionWatcher
 from broker.replication.purgatory import LowWatermarkWaiters, OffsetWaiters
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
@@ -38,16 +39,6 @@ if TYPE_CHECKING:
     from storage.log_types import AppendInfo
 
 log = logging.getLogger(__name__)
-
-
-class PartitionWatcher(Protocol):
-    """A fetch session that has this partition."""
-
-    is_replica: bool
-
-    def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
-        """There may be something new to answer; `wake` when it is worth an answer by itself."""
-        ...
 
 
 class Partition:
