@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
-from penstock.errors import KafkaStorageError
+from penstock.errors import ApiError, KafkaStorageError
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full: free space or lower retention; the broker goes on by itself once there is room",
@@ -28,6 +28,15 @@ def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
     """The typed error for a failed file operation; raise it `from error`."""
     remedy = _REMEDIES.get(error.errno or 0, "look in the kernel log and check the disk")
     return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
+
+
+def offline_error(path: str, error: Exception) -> ApiError:
+    """Why the log or log dir at `path` is offline: this error, typed, with the remedy where it is the disk's."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, OSError):
+        return storage_error("be used any more", path, error)
+    return KafkaStorageError(f"{path}: cannot be used any more: {error}")
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

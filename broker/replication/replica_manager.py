@@ -24,7 +24,7 @@ from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
-from storage.disk_errors import is_shortage
+from storage.disk_errors import is_shortage, offline_error
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
 
@@ -362,7 +362,7 @@ class ReplicaManager:
         replica to the ISR, and may even have it lead: `on_replica_lost` is to change that."""
         log.error("%s goes offline: %s", partition, error)
         self._stop_fetching(partition)
-        partition.stop(error if isinstance(error, ApiError) else KafkaStorageError(f"{partition}: {error}"))
+        partition.stop(offline_error(partition.log.directory, error))
         self.lost.found(partition.topic_partition, error)
         self._leave_isrs(partition.state)
 

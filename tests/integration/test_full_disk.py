@@ -139,8 +139,8 @@ def test_a_follower_without_room_leaves_the_isr_and_comes_back(tmp_path: Path) -
 
 
 def led_by_another(admin: Admin, node: int) -> str:
-    """A new topic that the node follows, with its replica on the small disk."""
-    for number in range(3):
+    """A new topic that the node follows, with its replica on the small disk. Who leads is drawn by the controller."""
+    for number in range(40):
         topic = f"topic-{number}"
         admin.create_topic(topic, 1, 3)
         if admin.describe_topic(topic).partitions[0].leader_id != node:

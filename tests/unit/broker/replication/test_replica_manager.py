@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -91,6 +92,18 @@ def test_a_follower_that_caught_up_while_fenced_joins_when_it_is_unfenced(tmp_pa
             assert proposals.asked == []
             manager.brokers_changed(EPOCHS, frozenset({1, 2}))
             assert proposals.asked == [frozenset({1, 2})]
+
+    asyncio.run(scenario())
+
+
+def test_what_waits_for_a_failed_log_dir_is_told_the_file_and_the_remedy(tmp_path: Path) -> None:
+    """Whichever came first: a failed write of the log, or a check of the log dir beside it."""
+
+    async def scenario() -> None:
+        async with leading_alone(tmp_path) as (manager, partition, _):
+            manager.directory_failed(partition.log.log_dir, OSError(errno.EROFS, os.strerror(errno.EROFS)))
+            said = str(partition.offline)
+            assert partition.log.directory in said and "the file system is read-only" in said and "remount" in said
 
     asyncio.run(scenario())
 
