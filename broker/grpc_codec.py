@@ -1,9 +1,11 @@
 """Between protobuf and the values that the APIs know, for the broker's own service. An edge: no decisions here.
 
-One function per message and direction. Record bytes pass through as the `bytes` object that protobuf gives or takes.
+One function per message and direction. Record bytes do not go through protobuf (penstock/records_field.py).
 """
 
 from __future__ import annotations
+
+from google.protobuf.message import DecodeError
 
 from broker.requests import (
     ClusterView,
@@ -33,9 +35,10 @@ from metadata.requests import (
     ReplicaAssignment,
     TopicResult,
 )
-from penstock.errors import ApiError, error_for
+from penstock.errors import ApiError, NetworkError, error_for
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2
+from penstock.records_field import RecordsField
 from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 
 
@@ -77,12 +80,21 @@ def error_from_pb(message: common_pb2.Error) -> ApiError | None:
 # -- produce ---------------------------------------------------------------------------------------------------------
 
 
-def produce_from_pb(message: pb.ProduceRequest) -> ProduceRequest:
+PRODUCED = RecordsField(pb.ProduceRequest)
+FETCHED = RecordsField(pb.FetchResponse)
+
+
+def produce_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceRequest:
+    """Of `PRODUCED.split`."""
+    message, all_records = parsed
     return ProduceRequest(
         message.correlation_id,
         message.acks,
         message.timeout_ms,
-        [PartitionRecords(TopicPartition(p.topic, p.partition), p.topic_id, p.records) for p in message.partitions],
+        [
+            PartitionRecords(TopicPartition(p.topic, p.partition), p.topic_id, records)
+            for p, records in zip(message.partitions, all_records, strict=True)
+        ],
     )
 
 
@@ -154,28 +166,39 @@ def fetch_to_pb(request: FetchRequest) -> pb.FetchRequest:
     )
 
 
-def fetch_response_to_pb(response: FetchResponse) -> pb.FetchResponse:
-    message = pb.FetchResponse(correlation_id=response.correlation_id)
-    for result in response.partitions:
-        entry = message.partitions.add(
-            topic=result.partition.topic,
-            partition=result.partition.partition,
-            topic_id=result.topic_id,
-            error=error_to_pb(result.error) if result.error is not None else None,
-            high_watermark=result.high_watermark,
-            log_start_offset=result.log_start_offset,
-            last_stable_offset=result.high_watermark,
-            records=result.records,
-            fetch_offset=result.fetch_offset,
-        )
-        if result.diverging_epoch is not None:
-            entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
-    return message
+def fetch_response_to_bytes(response: FetchResponse) -> bytes:
+    head = pb.FetchResponse(correlation_id=response.correlation_id)
+    return FETCHED.join(head, ((_result_to_pb(result), result.records) for result in response.partitions))
 
 
-def fetch_response_from_pb(message: pb.FetchResponse) -> FetchResponse:
+def _result_to_pb(result: PartitionFetchResult) -> pb.PartitionFetchResult:
+    """Without its records."""
+    entry = pb.PartitionFetchResult(
+        topic=result.partition.topic,
+        partition=result.partition.partition,
+        topic_id=result.topic_id,
+        error=error_to_pb(result.error) if result.error is not None else None,
+        high_watermark=result.high_watermark,
+        log_start_offset=result.log_start_offset,
+        last_stable_offset=result.high_watermark,
+        fetch_offset=result.fetch_offset,
+    )
+    if result.diverging_epoch is not None:
+        entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
+    return entry
+
+
+def fetch_response_from_bytes(raw: bytes) -> FetchResponse:
+    """Raises the error that the answer as a whole is; NetworkError where the bytes are no answer."""
+    try:
+        message, all_records = FETCHED.split(raw)
+    except DecodeError as error:
+        raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
+    whole: ApiError | None = error_from_pb(message.error) if message.HasField("error") else None
+    if whole is not None:
+        raise whole
     results = []
-    for p in message.partitions:
+    for p, records in zip(message.partitions, all_records, strict=True):
         diverging = None
         if p.HasField("diverging_epoch"):
             diverging = EpochEndOffset(p.diverging_epoch.epoch, p.diverging_epoch.end_offset)
@@ -187,7 +210,7 @@ def fetch_response_from_pb(message: pb.FetchResponse) -> FetchResponse:
                 error_from_pb(p.error) if p.HasField("error") else None,
                 p.high_watermark,
                 p.log_start_offset,
-                p.records,
+                records,
                 diverging,
             )
         )

@@ -2,7 +2,7 @@
 
 The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
 decoder of its API (grpc_limits.py) and count in memory until the call is answered; a refusal is its typed error. A
-stream's behaviour reads bytes itself, and decodes each with `RequestDecoder.decode`.
+stream's behaviour reads and writes bytes itself, and decodes what it reads with `RequestDecoder.decode`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def add_service(
 def _handler(
     method: MethodDescriptor, behaviour: Callable[..., Any], decoder: RequestDecoder, memory: RequestMemory
 ) -> Any:
-    serialize = GetMessageClass(method.output_type).SerializeToString
     if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(behaviour, None, serialize)
+        return grpc.stream_stream_rpc_method_handler(behaviour, None, None)
+    serialize = GetMessageClass(method.output_type).SerializeToString
     return grpc.unary_unary_rpc_method_handler(_decoded(behaviour, decoder, memory), None, serialize)
 
 

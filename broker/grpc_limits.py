@@ -8,6 +8,7 @@ protobuf parse, because its parser makes an object for every element. What is le
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -41,11 +42,12 @@ class RequestDecoder:
         if self._limits:
             raise InvariantViolation(f"{api}: the limits name fields that do not exist: {', '.join(self._limits)}")
 
-    def decode(self, raw: bytes) -> Any:
-        """The message; InvalidRequestError names the limit that the request is over, or says that it is no message."""
+    def decode(self, raw: bytes, parse: Callable[[bytes], Any] | None = None) -> Any:
+        """The message, or what `parse` makes of the bytes; InvalidRequestError names the limit that the request is
+        over, or says that it is no message."""
         try:
             self.check(raw)
-            return self._parse(raw)
+            return (parse or self._parse)(raw)
         except DecodeError as error:
             self.refused += 1
             raise InvalidRequestError(f"{self._api}: the request is not a message: {error}") from None

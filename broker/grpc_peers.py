@@ -25,12 +25,13 @@ from metadata.requests import (
     DeleteTopicsRequest,
     RegisterBrokerRequest,
 )
-from penstock.errors import ApiError, InvalidRequestError, NetworkError
-from penstock.pb import broker_pb2, controller_pb2_grpc, quorum_pb2_grpc, replication_pb2_grpc
+from penstock.errors import InvalidRequestError, NetworkError
+from penstock.pb import broker_pb2, controller_pb2_grpc, quorum_pb2_grpc
 from penstock.types import Endpoint
 from raft import messages as raft
 
 MESSAGE_BYTES_OVERHEAD = 1 << 20
+FETCH_METHOD = "/penstock.v1.Replication/Fetch"
 
 
 def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
@@ -158,7 +159,9 @@ class GrpcFetchStream:
     def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
         self._peer = peer
         self._outgoing: asyncio.Queue[FetchRequest] = asyncio.Queue()
-        self._call = replication_pb2_grpc.ReplicationStub(channel).Fetch()
+        self._call = channel.stream_stream(
+            FETCH_METHOD, request_serializer=broker_pb2.FetchRequest.SerializeToString, response_deserializer=None
+        )()
         self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
 
     async def _write(self) -> None:
@@ -176,7 +179,7 @@ class GrpcFetchStream:
 
     async def receive(self) -> FetchResponse:
         try:
-            message = await self._call.read()
+            raw = await self._call.read()
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error, self._peer) from error
         except asyncio.InvalidStateError as error:
@@ -187,12 +190,9 @@ class GrpcFetchStream:
             if task is None or task.cancelling():
                 raise
             raise NetworkError(f"{self._peer}: the stream was cancelled") from error
-        if message is grpc.aio.EOF:
+        if raw is grpc.aio.EOF:
             raise NetworkError(f"{self._peer}: the stream ended")
-        whole: ApiError | None = codec.error_from_pb(message.error) if message.HasField("error") else None
-        if whole is not None:
-            raise whole
-        return codec.fetch_response_from_pb(message)
+        return codec.fetch_response_from_bytes(raw)
 
     def cancel(self) -> None:
         self._writer.cancel()

@@ -77,6 +77,7 @@ ANSWER_GRACE_MS = 1_000
 ERROR_CODE_KEY = "penstock-error-code"
 """The trailing metadata in which a broker says the wire code of an error of a whole call."""
 PRODUCE_METHOD = "/penstock.v1.Broker/Produce"
+FETCH_METHOD = "/penstock.v1.Broker/Fetch"
 
 _BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
     grpc.StatusCode.UNAVAILABLE: NetworkError,
@@ -200,8 +201,11 @@ class Connection:
         self.endpoint = endpoint
         self._channel = grpc.aio.insecure_channel(str(endpoint), options=CHANNEL_OPTIONS)
         self._stub: Any = broker_pb2_grpc.BrokerStub(self._channel)
-        self._produce: Any = self._channel.stream_stream(  # the stub's own would want a message object
+        self._produce: Any = self._channel.stream_stream(  # the stub's own would want message objects
             PRODUCE_METHOD, request_serializer=None, response_deserializer=pb.ProduceResponse.FromString
+        )
+        self._fetch: Any = self._channel.stream_stream(
+            FETCH_METHOD, request_serializer=pb.FetchRequest.SerializeToString, response_deserializer=None
         )
 
     async def _unary(self, call: Awaitable[T]) -> T:
@@ -274,7 +278,7 @@ class Connection:
         return ProduceStream(self._produce(), self.endpoint)
 
     def open_fetch(self) -> FetchStream:
-        return FetchStream(self._stub.Fetch(), self.endpoint)
+        return FetchStream(self._fetch(), self.endpoint)
 
     async def close(self) -> None:
         await self._channel.close()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from google.protobuf.message import DecodeError
+
 from penstock.client.messages import (
     BrokerInfo,
     ClusterInfo,
@@ -33,9 +35,10 @@ from penstock.client.messages import (
     TopicInfo,
     TopicOutcome,
 )
-from penstock.errors import ApiError, error_for
+from penstock.errors import ApiError, NetworkError, error_for
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
+from penstock.records_field import RecordsField
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, Endpoint, EpochEndOffset, LeaderHint
 
 
@@ -57,34 +60,25 @@ def decode_error(error: common_pb2.Error) -> ApiError | None:
     )
 
 
-_PARTITIONS_TAG = pb.ProduceRequest.PARTITIONS_FIELD_NUMBER << 3 | 2
-_RECORDS_TAG = pb.PartitionRecords.RECORDS_FIELD_NUMBER << 3 | 2
-"""Protobuf's tags of the fields around record bytes; 2 is 'length-delimited'. Numbers below 16 make them one byte."""
+_PRODUCED = RecordsField(pb.ProduceRequest)
+_FETCHED = RecordsField(pb.FetchResponse)
 
 
 def encode_produce(call: ProduceCall) -> bytes:
-    """A ProduceRequest's bytes, with the records copied once and not three times: there may be megabytes."""
+    """A ProduceRequest's bytes."""
     head = pb.ProduceRequest(
         correlation_id=call.correlation_id, acks=call.acks, timeout_ms=call.timeout_ms, client_id=call.client_id
     )
-    pieces = [head.SerializeToString()]
-    for part in call.parts:
-        place = pb.PartitionRecords(
-            topic=part.topic, partition=part.partition, topic_id=part.topic_id
-        ).SerializeToString()
-        lead = place + bytes((_RECORDS_TAG,)) + _varint(len(part.records))
-        pieces += (bytes((_PARTITIONS_TAG,)) + _varint(len(lead) + len(part.records)) + lead, part.records)
-    return b"".join(pieces)
-
-
-def _varint(number: int) -> bytes:
-    """Protobuf's unsigned varint."""
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+    return _PRODUCED.join(
+        head,
+        (
+            (
+                pb.PartitionRecords(topic=part.topic, partition=part.partition, topic_id=part.topic_id),
+                part.records,
+            )
+            for part in call.parts
+        ),
+    )
 
 
 def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:
@@ -121,7 +115,12 @@ def encode_fetch(call: FetchCall) -> pb.FetchRequest:
     return request
 
 
-def decode_fetch(response: pb.FetchResponse) -> FetchAnswer:
+def decode_fetch(raw: bytes) -> FetchAnswer:
+    """A FetchResponse; NetworkError where the bytes are none."""
+    try:
+        response, all_records = _FETCHED.split(raw)
+    except DecodeError as error:
+        raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
     results = tuple(
         FetchResult(
             r.topic,
@@ -130,13 +129,13 @@ def decode_fetch(response: pb.FetchResponse) -> FetchAnswer:
             decode_error(r.error),
             r.high_watermark,
             r.log_start_offset,
-            r.records,
+            records,
             EpochEndOffset(r.diverging_epoch.epoch, r.diverging_epoch.end_offset)
             if r.HasField("diverging_epoch")
             else None,
             r.fetch_offset,
         )
-        for r in response.partitions
+        for r, records in zip(response.partitions, all_records, strict=True)
     )
     return FetchAnswer(response.correlation_id, results, decode_error(response.error))
 

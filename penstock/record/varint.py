@@ -23,12 +23,16 @@ def encode_varint(number: int) -> bytes:
     """The bytes of one signed number of at most 64 bits."""
     if not -_INT64_MAX - 1 <= number <= _INT64_MAX:
         raise OverflowError(f"{number} does not fit 64 bits")
-    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
+    return encode_unsigned(number << 1 if number >= 0 else (-number << 1) - 1)
+
+
+def encode_unsigned(number: int) -> bytes:
+    """The bytes of a number that has no sign, or whose sign is folded already."""
     out = bytearray()
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    out.append(zigzag)
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
     return bytes(out)
 
 

@@ -51,7 +51,7 @@ def _scalar(random: Random, field: FieldDescriptor) -> Any:
     if kind == FieldDescriptor.TYPE_STRING:
         return random.choice(("", "orders", "T" * 22, "näme", "x" * 200))
     if kind == FieldDescriptor.TYPE_BYTES:
-        return random.randbytes(random.choice((0, 9, 200)))
+        return random.randbytes(random.choice((0, 9, 200, 3_000)))
     if kind == FieldDescriptor.TYPE_BOOL:
         return random.random() < 0.5
     if kind == FieldDescriptor.TYPE_ENUM:
@@ -62,10 +62,15 @@ def _scalar(random: Random, field: FieldDescriptor) -> Any:
     return abs(number) & 0xFFFF if kind in _UNSIGNED else number
 
 
-def _decoder(message_class: Any, decode: Callable[[Any], object]) -> Decoder:
+def _decoder(
+    message_class: Any, decode: Callable[[Any], object], parse: Callable[[bytes], Any] | None = None
+) -> Decoder:
+    """`parse`: instead of protobuf's."""
+    parse = parse or message_class.FromString
+
     def parsed(data: bytes) -> object:
         try:
-            message = message_class.FromString(data)
+            message = parse(data)
         except DecodeError:
             raise CorruptMessageError("no message: gRPC answers") from None
         return decode(message)
@@ -91,40 +96,38 @@ def _elements(message: Any) -> int:
     return found
 
 
-WIRE_DECODERS = tuple(
-    _decoder(message_class, decode)
-    for message_class, decode in (
-        (pb.ProduceRequest, grpc_codec.produce_from_pb),
-        (pb.FetchRequest, grpc_codec.fetch_from_pb),
-        (pb.FetchResponse, grpc_codec.fetch_response_from_pb),
-        (pb.ListOffsetsRequest, grpc_codec.list_offsets_from_pb),
-        (pb.OffsetForLeaderEpochRequest, grpc_codec.epochs_from_pb),
-        (pb.CreateTopicsRequest, grpc_codec.create_topics_from_pb),
-        (pb.DeleteTopicsRequest, grpc_codec.delete_topics_from_pb),
-        (pb.DescribeQuorumResponse, grpc_admin_codec.quorum_from_pb),
-        (pb.DeleteRecordsRequest, grpc_admin_codec.delete_records_from_pb),
-        (configs_pb2.AlterConfigsRequest, grpc_admin_codec.alter_configs_from_pb),
-        (configs_pb2.DescribeConfigsRequest, grpc_admin_codec.describe_configs_from_pb),
-        (quorum_pb2.VoteRequest, grpc_quorum_codec.vote_from_pb),
-        (quorum_pb2.BeginQuorumEpochRequest, grpc_quorum_codec.begin_from_pb),
-        (quorum_pb2.EndQuorumEpochRequest, grpc_quorum_codec.end_from_pb),
-        (quorum_pb2.FetchMetadataRequest, grpc_quorum_codec.fetch_from_pb),
-        (quorum_pb2.FetchMetadataResponse, grpc_quorum_codec.response_from_pb),
-        (quorum_pb2.VoteResponse, grpc_quorum_codec.response_from_pb),
-        (controller_pb2.RegisterBrokerRequest, grpc_quorum_codec.register_from_pb),
-        (controller_pb2.BrokerHeartbeatRequest, grpc_quorum_codec.heartbeat_from_pb),
-        (controller_pb2.BrokerHeartbeatResponse, grpc_quorum_codec.heartbeat_response_from_pb),
-        (controller_pb2.AlterPartitionRequest, grpc_quorum_codec.alter_partition_from_pb),
-        (controller_pb2.AlterPartitionResponse, grpc_quorum_codec.alter_partition_response_from_pb),
-        (pb.ProduceResponse, wire.decode_produce),
-        (pb.FetchResponse, wire.decode_fetch),
-        (pb.ListOffsetsResponse, wire.decode_list_offsets),
-        (pb.MetadataResponse, wire.decode_metadata),
-        (pb.CreateTopicsResponse, wire.decode_topics),
-        (pb.DescribeClusterResponse, wire.decode_cluster),
-        (pb.DescribeQuorumResponse, wire.decode_quorum),
-        (pb.DeleteRecordsResponse, wire.decode_delete_records),
-        (configs_pb2.AlterConfigsResponse, wire.decode_alter_configs),
-        (configs_pb2.DescribeConfigsResponse, wire.decode_describe_configs),
-    )
+_ROWS: tuple[tuple[Any, ...], ...] = (
+    (pb.FetchRequest, grpc_codec.fetch_from_pb),
+    (pb.ListOffsetsRequest, grpc_codec.list_offsets_from_pb),
+    (pb.OffsetForLeaderEpochRequest, grpc_codec.epochs_from_pb),
+    (pb.CreateTopicsRequest, grpc_codec.create_topics_from_pb),
+    (pb.DeleteTopicsRequest, grpc_codec.delete_topics_from_pb),
+    (pb.DescribeQuorumResponse, grpc_admin_codec.quorum_from_pb),
+    (pb.DeleteRecordsRequest, grpc_admin_codec.delete_records_from_pb),
+    (configs_pb2.AlterConfigsRequest, grpc_admin_codec.alter_configs_from_pb),
+    (configs_pb2.DescribeConfigsRequest, grpc_admin_codec.describe_configs_from_pb),
+    (quorum_pb2.VoteRequest, grpc_quorum_codec.vote_from_pb),
+    (quorum_pb2.BeginQuorumEpochRequest, grpc_quorum_codec.begin_from_pb),
+    (quorum_pb2.EndQuorumEpochRequest, grpc_quorum_codec.end_from_pb),
+    (quorum_pb2.FetchMetadataRequest, grpc_quorum_codec.fetch_from_pb),
+    (quorum_pb2.FetchMetadataResponse, grpc_quorum_codec.response_from_pb),
+    (quorum_pb2.VoteResponse, grpc_quorum_codec.response_from_pb),
+    (controller_pb2.RegisterBrokerRequest, grpc_quorum_codec.register_from_pb),
+    (controller_pb2.BrokerHeartbeatRequest, grpc_quorum_codec.heartbeat_from_pb),
+    (controller_pb2.BrokerHeartbeatResponse, grpc_quorum_codec.heartbeat_response_from_pb),
+    (controller_pb2.AlterPartitionRequest, grpc_quorum_codec.alter_partition_from_pb),
+    (controller_pb2.AlterPartitionResponse, grpc_quorum_codec.alter_partition_response_from_pb),
+    (pb.ProduceResponse, wire.decode_produce),
+    (pb.ListOffsetsResponse, wire.decode_list_offsets),
+    (pb.MetadataResponse, wire.decode_metadata),
+    (pb.CreateTopicsResponse, wire.decode_topics),
+    (pb.DescribeClusterResponse, wire.decode_cluster),
+    (pb.DescribeQuorumResponse, wire.decode_quorum),
+    (pb.DeleteRecordsResponse, wire.decode_delete_records),
+    (configs_pb2.AlterConfigsResponse, wire.decode_alter_configs),
+    (configs_pb2.DescribeConfigsResponse, wire.decode_describe_configs),
+    (pb.ProduceRequest, grpc_codec.produce_from_pb, grpc_codec.PRODUCED.split),
+    (pb.FetchResponse, grpc_codec.fetch_response_from_bytes, bytes),
+    (pb.FetchResponse, wire.decode_fetch, bytes),
 )
+WIRE_DECODERS = tuple(_decoder(*row) for row in _ROWS)

@@ -31,9 +31,9 @@ class Stream:
     async def read(self) -> Any:
         return self.messages.pop(0) if self.messages else grpc.aio.EOF
 
-    async def write(self, message: pb.ProduceResponse) -> None:
+    async def write(self, raw: bytes) -> None:
         await self.may_read.wait()
-        self.answers.append(message)
+        self.answers.append(pb.ProduceResponse.FromString(raw))
 
     async def abort(self, code: grpc.StatusCode, details: str, _metadata: object) -> None:
         self.status = (code, details)

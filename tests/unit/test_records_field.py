@@ -1,0 +1,102 @@
+"""Promises of `RecordsField`: what it writes and reads is what protobuf would, whatever the bytes are."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from penstock.pb import broker_pb2 as pb
+from penstock.records_field import CUT_OUT_FROM_BYTES, RecordsField
+
+FETCHED = RecordsField(pb.FetchResponse)
+SIZES = (0, 1, 127, 128, CUT_OUT_FROM_BYTES - 1, CUT_OUT_FROM_BYTES, 70_000)
+
+
+def response(random: Random) -> pb.FetchResponse:
+    made = pb.FetchResponse(correlation_id=random.randrange(1 << 40))
+    for number in range(random.randrange(4)):
+        entry = made.partitions.add(topic="t" * random.randrange(4), partition=number, topic_id="i" * 22)
+        entry.records = random.randbytes(random.choice(SIZES))
+        entry.fetch_offset = random.choice((0, 5, 1 << 62))
+        if random.random() < 0.3:
+            entry.diverging_epoch.epoch = 7
+        if random.random() < 0.3:
+            entry.error.message = "x" * random.choice(SIZES)
+    return made
+
+
+def taken_apart(message: pb.FetchResponse) -> tuple[Any, list[tuple[Any, bytes]]]:
+    head = pb.FetchResponse()
+    head.CopyFrom(message)
+    head.ClearField("partitions")
+    parts = []
+    for entry in message.partitions:
+        place = pb.PartitionFetchResult()
+        place.CopyFrom(entry)
+        place.ClearField("records")
+        parts.append((place, entry.records))
+    return head, parts
+
+
+def put_together(raw: bytes) -> pb.FetchResponse:
+    message, records = FETCHED.split(raw)
+    for entry, its_own in zip(message.partitions, records, strict=True):
+        entry.records = its_own
+    found: pb.FetchResponse = message
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_joined_is_the_message_and_is_split_again(seed: int) -> None:
+    message = response(Random(seed))
+    raw = FETCHED.join(*taken_apart(message))
+    assert pb.FetchResponse.FromString(raw) == message
+    assert put_together(raw) == message
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_protobuf_wrote_is_split_as_protobuf_reads_it(seed: int) -> None:
+    message = response(Random(seed))
+    assert put_together(message.SerializeToString()) == message
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_damaged_bytes_are_refused_when_protobuf_refuses_them_and_else_read_as_protobuf_reads_them(seed: int) -> None:
+    random = Random(seed)
+    raw = bytearray(response(random).SerializeToString() + response(random).SerializeToString())
+    for _ in range(random.randrange(1, 4)):
+        if raw:
+            raw[random.randrange(min(len(raw), 60)) if random.random() < 0.7 else random.randrange(len(raw))] ^= (
+                1 << random.randrange(8)
+            )
+    damaged = bytes(raw[: len(raw) - random.randrange(3)])
+    try:
+        expected = pb.FetchResponse.FromString(damaged)
+    except DecodeError:
+        with pytest.raises(DecodeError):
+            put_together(damaged)
+        return
+    try:
+        found = put_together(damaged)
+    except DecodeError as error:
+        assert "wire type" in str(error), "groups, which no message of ours has"
+    else:
+        assert found == expected
+
+
+def test_of_several_records_fields_the_last_counts_and_large_ones_are_not_parsed() -> None:
+    one, two = (pb.PartitionFetchResult(records=bytes([n]) * 5_000).SerializeToString() for n in (1, 2))
+    both = pb.PartitionFetchResult(topic="t").SerializeToString() + one + two
+    raw = FETCHED.join(pb.FetchResponse(correlation_id=3), [])
+    raw += bytes((0x12, *_length(len(both)))) + both
+    message, records = FETCHED.split(raw)
+    assert records == [bytes([2]) * 5_000]
+    assert message.correlation_id == 3 and message.partitions[0].topic == "t"
+    assert message.partitions[0].records == b""
+
+
+def _length(number: int) -> tuple[int, int]:
+    return number & 0x7F | 0x80, number >> 7
