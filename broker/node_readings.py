@@ -134,6 +134,9 @@ def _replication(node: Node) -> Iterator[Reading]:
     yield Reading(
         "penstock_replication_bytes_in", "Record bytes fetched from leaders.", replicas.replication_bytes_in, True
     )
+    help_text = "Answers of leaders whose records failed their checks here; each is asked for again after a back-off."
+    refused = broker.fetchers.answers_refused()
+    yield Reading("penstock_replication_answers_refused", help_text, refused, True)
     yield Reading(
         "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
     )

@@ -84,7 +84,15 @@ class AdvanceLogStart:
     leader_log_start_offset: int
 
 
-Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart
+@dataclass(frozen=True, slots=True)
+class SayStopped:
+    """The partition is fetched no more in this leader epoch: say why, once."""
+
+    partition: TopicPartition
+    why: str
+
+
+Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart | SayStopped
 
 
 @dataclass(slots=True)
@@ -260,7 +268,7 @@ class FetcherCore:
             return [Truncate(partition, EpochEndOffset(state.last_fetched_epoch, error.log_end_offset))]
         if isinstance(error, FencedLeaderEpochError):
             self.failed(partition, str(error))  # the metadata log will bring the new epoch, and the partition anew
-            return []
+            return [SayStopped(partition, str(error))]
         self.delayed(partition, now_ms)
         return []
 

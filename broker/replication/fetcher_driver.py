@@ -23,10 +23,12 @@ from broker.replication.fetcher_core import (
     Effect,
     FetcherCore,
     FetchState,
+    SayStopped,
     StartOver,
     Truncate,
 )
 from broker.replication.partition import Partition
+from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import Clock
 from penstock.epochs import truncation_offset
@@ -87,6 +89,9 @@ class Fetcher:
         self.name = name
         self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
         self.bytes_in = 0
+        self.answers_refused = 0
+        """Answers whose records this broker did not take, because they are not what a leader may send."""
+        self._refusals = ThrottledLines(clock.now_ms)
         self._config = config
         self._clock = clock
         self._open_stream = open_stream
@@ -117,6 +122,7 @@ class Fetcher:
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         self.core.remove(partitions)
+        self._refusals.forget(partitions)
         asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
 
     def _leave_if_idle(self) -> None:
@@ -205,27 +211,48 @@ class Fetcher:
         grown: list[tuple[Partition, int, int]] = []
         for result in response.partitions:
             for effect in self.core.on_result(result, response.correlation_id, now_ms):
-                leader_epoch = self.core.leader_epoch(effect.partition)
-                partition = self._node.find(effect.partition)
-                if partition is None or partition.leading is not None:
-                    self.core.remove([effect.partition])
-                    continue
-                try:
-                    self._perform(effect, partition, leader_epoch, grown)
-                except InvariantViolation:
-                    raise
-                except CorruptMessageError as error:
-                    log.error("fetcher %s: %s: bad records from the leader: %s", self.name, effect.partition, error)
-                    # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it
-                    # is asked again (FetchSession), goes offline, and another leads.
-                    self._ask_again(partition, leader_epoch, now_ms)
-                except (PenstockError, OSError) as error:
-                    self._node.disk_error(partition, error)
-                    if is_shortage(error) and partition.offline is None:
-                        self._ask_again(partition, leader_epoch, now_ms)
-                    else:
-                        self.core.failed(effect.partition, str(error))
+                if isinstance(effect, SayStopped):
+                    log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
+                else:
+                    self._do(effect, now_ms, grown)
         await self._make_durable(grown)
+
+    def _do(self, effect: Effect, now_ms: int, grown: list[tuple[Partition, int, int]]) -> None:
+        leader_epoch = self.core.leader_epoch(effect.partition)
+        partition = self._node.find(effect.partition)
+        if partition is None or partition.leading is not None:
+            self.core.remove([effect.partition])
+            return
+        try:
+            self._perform(effect, partition, leader_epoch, grown)
+        except InvariantViolation:
+            raise
+        except CorruptMessageError as error:
+            self._refuse(effect.partition, error)
+            # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it is asked
+            # again (FetchSession), goes offline, and another leads.
+            self._ask_again(partition, leader_epoch, now_ms)
+        except (PenstockError, OSError) as error:
+            self._node.disk_error(partition, error)
+            if is_shortage(error) and partition.offline is None:
+                self._ask_again(partition, leader_epoch, now_ms)
+            else:
+                self._stop_following(partition, error)
+
+    def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
+        """The same records come again after every back-off until the leader has others."""
+        self.answers_refused += 1
+        unsaid = self._refusals.due(key)
+        if unsaid is not None:
+            more = f"({unsaid} more times since the last such line)"
+            log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
+
+    def _stop_following(self, partition: Partition, error: Exception) -> None:
+        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
+        key = partition.topic_partition
+        if partition.offline is None:
+            log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
+        self.core.failed(key, str(error))
 
     def _perform(
         self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]

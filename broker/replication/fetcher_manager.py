@@ -81,6 +81,10 @@ class FetcherManager:
     def bytes_in(self) -> int:
         return sum(fetcher.bytes_in for fetcher in tuple(self._fetchers.values()))
 
+    def answers_refused(self) -> int:
+        """Answers of leaders whose records were not taken, see `Fetcher`; of the fetchers since the start."""
+        return sum(fetcher.answers_refused for fetcher in tuple(self._fetchers.values()))
+
     def statistics(self) -> dict[str, FetcherStatistics]:
         """Statistics of every fetcher, by its name (source broker, number)."""
         return {fetcher.name: fetcher.core.statistics() for fetcher in tuple(self._fetchers.values())}

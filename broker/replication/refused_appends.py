@@ -11,15 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
 
 if TYPE_CHECKING:
     from broker.replication.partition import Partition
 
 log = logging.getLogger(__name__)
-
-SAY_INTERVAL_MS = 10_000
-"""Between two lines about one partition: a producer that tries again is refused many times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +31,10 @@ class RefusedAppends:
     """Changed on the event loop; `statistics` may be called in another thread."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+        self._lines = ThrottledLines(now_ms)
         self._appends = 0
         self._refusing: dict[TopicPartition, tuple[Partition, int]] = {}
         """And where the log ended."""
-        self._said: dict[TopicPartition, tuple[int, int]] = {}
-        """When, and how many refusals since."""
 
     def refused(self, partition: Partition) -> None:
         """An append; `say` tells of it."""
@@ -47,18 +43,14 @@ class RefusedAppends:
 
     def say(self, partition: Partition, error: Exception) -> None:
         """An append or a read was refused; the log gets a line unless it had one lately."""
-        key, now_ms = partition.topic_partition, self._now_ms()
-        said_ms, since = self._said.get(key, (now_ms - SAY_INTERVAL_MS, 0))
-        if now_ms - said_ms < SAY_INTERVAL_MS:
-            self._said[key] = said_ms, since + 1
-            return
-        self._said[key] = now_ms, 0
-        log.error("%s: refused for now (%d more times since the last such line): %s", partition, since, error)
+        unsaid = self._lines.due(partition.topic_partition)
+        if unsaid is not None:
+            log.error("%s: refused for now (%d more times since the last such line): %s", partition, unsaid, error)
 
     def forget(self, key: TopicPartition) -> None:
         """The partition is served here no longer."""
         self._refusing.pop(key, None)
-        self._said.pop(key, None)
+        self._lines.forget([key])
 
     def statistics(self) -> RefusedAppendsStatistics:
         refusing = tuple(self._refusing.values())

@@ -10,6 +10,7 @@ from broker.replication.fetcher_core import (
     Append,
     FetcherCore,
     FetchState,
+    SayStopped,
     StartOver,
     Truncate,
 )
@@ -132,7 +133,8 @@ def test_a_passing_error_is_asked_again_after_the_back_off() -> None:
 def test_a_fenced_epoch_waits_for_the_metadata_to_bring_the_partition_anew() -> None:
     made = core(P)
     asked(made)
-    error(made, FencedLeaderEpochError("x"))
+    assert error(made, FencedLeaderEpochError("x")) == [SayStopped(P, "x")]
+    assert error(made, FencedLeaderEpochError("x")) == [], "said once"
     assert asked(made, 10**9) == []
     assert made.statistics().failed_partitions == 1
     made.add(P, FetchState("id", 6, 10, 4, 0))

@@ -11,8 +11,9 @@ import pytest
 
 from broker.replication.assignment import TopicSettings
 from broker.replication.partition import Partition
-from broker.replication.refused_appends import SAY_INTERVAL_MS, RefusedAppends, RefusedAppendsStatistics
+from broker.replication.refused_appends import RefusedAppends, RefusedAppendsStatistics
 from broker.replication.replica_manager import ReplicaManager
+from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from storage.group_commit import GroupCommit
