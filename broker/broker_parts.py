@@ -38,6 +38,7 @@ from broker.metadata_loader import MetadataLoader
 from broker.metadata_log import METADATA_PARTITION
 from broker.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
@@ -105,7 +106,7 @@ class BrokerParts:
             peers.open_fetch_stream,
             self.replicas,
         )
-        self.fetchers.on_fatal = on_fatal
+        self.fetchers.on_fatal = self.replicas.to_create.on_fatal = on_fatal
         self.replicas.fetchers = self.fetchers
         self.alter_partition = AlterPartitionManager(
             config.node_id, lambda: self.replicas.broker_epoch, controller.call, on_fatal
@@ -115,9 +116,9 @@ class BrokerParts:
         loader.subscribe(self.publisher.publish)
         self.channel = RequestChannel(config.queued_max_requests)
         self.forwarded = ForwardedRequests()
-        self.handlers = HandlerPool(
-            self.channel, self._router(cluster_id, controller, controller_id).handle, config.num_io_threads, on_fatal
-        )
+        router = self._router(cluster_id, controller, controller_id)
+        self.failed_requests = FailedRequests(on_fatal)
+        self.handlers = HandlerPool(self.channel, router.handle, config.num_io_threads, self.failed_requests.fail)
         self._make_doors(clock)
         self.lifecycle = BrokerLifecycle(
             self._registration(cluster_id),
@@ -148,7 +149,8 @@ class BrokerParts:
 
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
-            return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, self.replicas.count_bytes_out, memory)
+            count_bytes, fail = self.replicas.count_bytes_out, self.failed_requests.fail
+            return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
 
         quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)
         node_requests = RequestMemory(config.queued_max_request_bytes)

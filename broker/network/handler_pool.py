@@ -7,28 +7,20 @@ starts a task through `Router`; so one slow partition or an absent controller ca
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 
+from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request, RequestChannel
-from penstock.errors import ApiError, InvariantViolation, UnknownServerError
-
-log = logging.getLogger(__name__)
 
 
 class HandlerPool:
-    """Runs `handle(request)` for every request; a failure answers that request and nothing else, but for an invariant
-    that does not hold: that is for `on_fatal`, because the next request could make it worse."""
+    """Runs `handle(request)` for every request; an exception is given to `fail`, and the handler goes on."""
 
     def __init__(
-        self,
-        channel: RequestChannel,
-        handle: Callable[[Request], None],
-        handlers: int,
-        on_fatal: Callable[[BaseException], None] = lambda error: None,
+        self, channel: RequestChannel, handle: Callable[[Request], None], handlers: int, fail: FailRequest
     ) -> None:
-        self._on_fatal = on_fatal
+        self._fail = fail
         self._channel = channel
         self._handle = handle
         self._handlers = handlers
@@ -50,14 +42,8 @@ class HandlerPool:
             request.dequeued_ns = time.monotonic_ns()
             try:
                 self._handle(request)
-            except ApiError as error:
-                request.fail(error)
-            except InvariantViolation as error:
-                request.fail(UnknownServerError(f"{request.api}: {error}"))
-                self._on_fatal(error)
             except Exception as error:
-                log.exception("%s failed", request)
-                request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
+                self._fail(request, error)
             request.handled()
             request.handled_ns = time.monotonic_ns()
             meter.add_busy(request.dequeued_ns, request.handled_ns)

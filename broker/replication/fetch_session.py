@@ -9,6 +9,9 @@ A request that finds too little waits here (the delayed-fetch purgatory), until 
 
 An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
 until then the request is paused. Followers are counted and never paused: acks wait for them.
+
+An exception while a request is handled is its handler's; one that comes later, when the request is woken, is given to
+`fail`, which answers the request as a handler's exception would be.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
 from broker.replication.leader_state import ReplicaPosition
@@ -85,7 +89,9 @@ class FetchSession:
         response_bytes_max: int,
         count_bytes: Callable[[int, bool], None],
         memory: SessionMemory,
+        fail: FailRequest,
     ) -> None:
+        self._fail = fail
         self._memory = memory
         self._remembered = memory.session.take(0)
         self._paused: deque[tuple[Request, bool]] = deque()
@@ -194,11 +200,23 @@ class FetchSession:
     def _woken(self) -> None:
         self._wake_scheduled = False
         if self._waiting is not None:
-            self._answer(self._waiting, is_due=False)
+            self._answer_late(self._waiting, is_due=False)
 
     def _time_up(self) -> None:
         if self._waiting is not None:
-            self._answer(self._waiting, is_due=True)
+            self._answer_late(self._waiting, is_due=True)
+
+    def _answer_late(self, request: Request, *, is_due: bool) -> None:
+        """`_answer` outside of the handler: nobody else would answer the request after an exception."""
+        try:
+            self._answer(request, is_due=is_due)
+        except Exception as error:
+            self._failed(request, error)
+
+    def _failed(self, request: Request, error: Exception) -> None:
+        if self._waiting is request:
+            self._wait_no_more()
+        self._fail(request, error)
 
     # -- the answer --------------------------------------------------------------------------------------------------
 
@@ -227,9 +245,12 @@ class FetchSession:
         """There is room for the answer to the oldest request that was paused."""
         request, is_due = self._paused.popleft()
         later, self._paused = self._paused, deque()
-        self._build(request, is_due or bool(later), lease, self._room())
+        try:
+            self._build(request, is_due or bool(later), lease, self._room())
+        except Exception as error:
+            self._failed(request, error)
         for request, is_due in later:
-            self._answer(request, is_due=is_due)
+            self._answer_late(request, is_due=is_due)
 
     def _build(self, request: Request, is_due: bool, lease: Lease, room: int) -> None:
         body = request.body

@@ -4,6 +4,9 @@ A log costs a directory and two files, and a disk may take milliseconds for each
 waits; between two slices the loop is free for as long as a slice took: heartbeats, elections and the produce of other
 partitions go on. A topic of a few partitions is created at once.
 
+What `host` raises in a slice of its own has no caller to go to: it ends the node through `on_fatal`, which would
+otherwise live on with half of the metadata's partitions.
+
 Not here: what it takes to host a partition (`replica_manager.py`). That decides when its turn comes, by the newest
 metadata, so what changes while a partition waits needs no attention here.
 """
@@ -27,6 +30,7 @@ class HostingSlices:
 
     def __init__(self, host: Host, now_ms: Callable[[], int]) -> None:
         """`host(partition, is_new)` creates one log."""
+        self.on_fatal: Callable[[BaseException], None] = _reraise
         self._host = host
         self._now_ms = now_ms
         self._waiting: dict[TopicPartition, bool] = {}
@@ -71,7 +75,12 @@ class HostingSlices:
         self._slice_began_ms = self._now_ms()
         while self._waiting:
             partition = next(iter(self._waiting))
-            self._host(partition, self._waiting.pop(partition))
+            try:
+                self._host(partition, self._waiting.pop(partition))
+            except Exception as error:
+                self.stop()
+                self.on_fatal(error)
+                return
             if self._is_spent():
                 break
         self._end_slice()
@@ -84,3 +93,7 @@ class HostingSlices:
 
     def __repr__(self) -> str:
         return f"HostingSlices({len(self)} logs to create)"
+
+
+def _reraise(error: BaseException) -> None:
+    raise error

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from broker.apis.fetch import FetchApi
+from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.fetch_session import FetchSession
 from broker.replication.partition import Partition
@@ -47,7 +48,12 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
     """The replica fetches at the leader's end; the error of the partition, or raised for the request."""
     isrs = SimpleNamespace(registered_epochs=EPOCHS)
     session = FetchSession(
-        lambda key, topic_id: partition, ManualClock(), 1 << 20, lambda size, is_replica: None, unlimited()
+        lambda key, topic_id: partition,
+        ManualClock(),
+        1 << 20,
+        lambda size, is_replica: None,
+        unlimited(),
+        FailedRequests(pytest.fail).fail,
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)

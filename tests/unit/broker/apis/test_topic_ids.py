@@ -14,6 +14,7 @@ from broker.apis.fetch import FetchApi
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
+from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.fetch_session import FetchSession
 from broker.replication.replica_manager import ReplicaManager
@@ -77,7 +78,8 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaManager], Api], Callable[[str], Any]]
 async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """What the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
-    session, sink = FetchSession(at.replicas.get, at.clock, 1 << 20, at.replicas.count_bytes_out, unlimited()), Sink()
+    count, fail, sink = at.replicas.count_bytes_out, FailedRequests(pytest.fail).fail, Sink()
+    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail)
     request = Request(row, make_body(topic_id), sink, "test", session)
     make_api(at.replicas).handle(request, request.body)
     flush(at.partition)

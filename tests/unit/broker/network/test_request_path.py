@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
 from broker.network.idle_meter import IdleMeter
 from broker.network.processor import Processor
@@ -77,7 +78,7 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
                 raise ZeroDivisionError("oops")
             request.complete("fine")
 
-        pool = HandlerPool(channel, handle, 1)
+        pool = HandlerPool(channel, handle, 1, FailedRequests(pytest.fail).fail)
         pool.start()
         for body in ("typed", "bug", "good"):
             await processor.submit("Api", body)
@@ -129,7 +130,7 @@ def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None
         def handle(request: Request) -> None:
             raise InvariantViolation("two leaders")
 
-        pool = HandlerPool(channel, handle, 1, fatal.append)
+        pool = HandlerPool(channel, handle, 1, FailedRequests(fatal.append).fail)
         pool.start()
         await processor.submit("Api", 1)
         answer = await processor.next_response()

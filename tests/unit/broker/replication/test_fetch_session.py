@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.fetch_session import (
@@ -28,6 +29,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     ResourceExhaustedError,
     StaleBrokerEpochError,
+    UnknownServerError,
     UnknownTopicIdError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
@@ -52,6 +54,7 @@ class Stream:
             1 << 20,
             lambda size, is_replica: self.bytes_out.append((size, is_replica)),
             memory or unlimited(),
+            FailedRequests(pytest.fail).fail,
         )
 
     def get(self, key: TopicPartition, topic_id: str) -> Partition:
@@ -61,9 +64,10 @@ class Stream:
         return found
 
     def response_ready(self, request: Request) -> None:
-        assert isinstance(request.response, FetchResponse)
-        self.answers.append(request.response)
         self.written.append(request)
+        if request.error is None:
+            assert isinstance(request.response, FetchResponse)
+            self.answers.append(request.response)
 
     def ask(
         self,
@@ -401,6 +405,7 @@ def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
         stream.hosted = ClosedCatalog()
         with pytest.raises(ValueError, match="closed"):
             stream.session.handle(Request("Fetch", NOTHING_NEW, stream, "test"), NOTHING_NEW)
+        assert isinstance(stream.written[0].error, UnknownServerError), "the request that waited is answered, too"
         stream.session.close()
         assert answers.statistics().used_bytes == 0
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import cast
 
 from broker.replication.assignment import TopicSettings
-from broker.replication.hosting_slices import SLICE_MS
+from broker.replication.hosting_slices import SLICE_MS, HostingSlices
 from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import ManualClock
-from penstock.errors import UnknownTopicOrPartitionError
+from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition, new_uuid
 from storage.group_commit import GroupCommit
 from storage.log import Log
@@ -180,5 +180,28 @@ def test_no_log_is_created_after_the_stop() -> None:
             assign(manager, LOGS)
             await asyncio.sleep(60)
             assert len(log_manager.logs()) == before
+
+    run_virtual(scenario())
+
+
+def test_what_nobody_expects_in_a_later_slice_ends_the_node_and_no_other_log_is_created() -> None:
+    async def scenario() -> None:
+        hosted: list[TopicPartition] = []
+        fatal: list[BaseException] = []
+
+        def host(partition: TopicPartition, is_new: bool) -> None:
+            clock.advance(SLICE_MS)
+            hosted.append(partition)
+            if len(hosted) == 2:
+                raise InvariantViolation("two logs of one name")
+
+        clock = ManualClock()
+        slices = HostingSlices(host, clock.now_ms)
+        slices.on_fatal = fatal.append
+        for number in range(4):
+            slices.submit(big(number), is_new=True)
+        await asyncio.sleep(60)
+        assert [str(error) for error in fatal] == ["two logs of one name"]
+        assert hosted == [big(0), big(1)] and not len(slices)
 
     run_virtual(scenario())

@@ -1,0 +1,35 @@
+"""What an exception means for the request that it met: the one answer, wherever the request was at work.
+
+An API error is the answer. Anything else is a bug: logged, and answered as UNKNOWN_SERVER_ERROR. An invariant that does
+not hold ends the node besides, because the next request could make it worse.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.network.request_channel import Request
+from penstock.errors import ApiError, InvariantViolation, UnknownServerError
+
+log = logging.getLogger(__name__)
+
+FailRequest = Callable[[Request, Exception], None]
+
+
+class FailedRequests:
+    """Called in the handler of the exception."""
+
+    def __init__(self, on_fatal: Callable[[BaseException], None]) -> None:
+        self._on_fatal = on_fatal
+
+    def fail(self, request: Request, error: Exception) -> None:
+        """Answer the request, unless it is answered already."""
+        if isinstance(error, ApiError):
+            request.fail(error)
+        elif isinstance(error, InvariantViolation):
+            request.fail(UnknownServerError(f"{request.api}: {error}"))
+            self._on_fatal(error)
+        else:
+            log.error("%s failed", request, exc_info=error)
+            request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
