@@ -89,7 +89,8 @@ class AsyncConsumer:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
 
         The error of a partition is raised when there is nothing to return, and again by every poll that would end
-        empty: the position stays at it until a seek. The other partitions go on.
+        empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
+        asking again does not mend, is raised each time that the broker refuses; it is asked again all the same.
         """
         return await self._wait(timeout_ms, lambda: self._core.take_records(max_records))
 

@@ -157,10 +157,10 @@ class Stream:
 
     async def _ended(self) -> ApiError:
         status = await self._call.code()
-        details = await self._call.details()
+        details, trailing = await self._call.details(), await self._call.trailing_metadata()
         if status is grpc.StatusCode.OK:
             return NetworkError(f"{self.endpoint}: the broker closed the stream")
-        return api_error(grpc.aio.AioRpcError(status, grpc.aio.Metadata(), grpc.aio.Metadata(), details), self.endpoint)
+        return api_error(grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details), self.endpoint)
 
     def cancel(self) -> None:
         """Ends the stream now; whatever was not answered will not be."""

@@ -9,10 +9,26 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from penstock.client.positions import Deliver, Report
+from penstock.errors import ApiError
 
-Item = Deliver | Report
+
+@dataclass(slots=True, eq=False)
+class Refusal:
+    """One broker's no to a whole fetch: the next poll raises it. It stops no partition: the broker is asked again."""
+
+    error: ApiError | None = None  # None when it is over: the broker has answered since, or is asked no more
+    queued: bool = False  # it is in the buffer or at the reader; the loop sets this, the user's thread clears it
+
+    def take(self) -> ApiError | None:
+        """The error to raise now, if any; from now on the refusal may be queued again."""
+        self.queued, error = False, self.error
+        return error.with_traceback(None) if error is not None else None
+
+
+Item = Deliver | Report | Refusal
 
 FREE_SHARE = 4
 """One part in so many must be free before more is asked for."""

@@ -4,7 +4,8 @@ An answer moves positions and lies in the buffer before anything else can go wro
 is opened again from where the positions are. When the wanted partitions change under a waiting request (a seek, a new
 assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer than it was
 told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a slow disk
-is silent too. Not here: what to want (positions.py) and what an answer means (fetcher.py).
+is silent too. A stream that ends with an error that asking again does not mend is opened again too, but the user hears
+of the error. Not here: what to want (positions.py) and what an answer means (fetcher.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.client.channel import Connection, FetchStream
+from penstock.client.fetch_buffer import Refusal
 from penstock.client.fetch_session_view import FetchSession
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.retry import Backoff
@@ -23,6 +25,10 @@ from penstock.types import TopicPartition
 
 SILENCE_MS = 1_000
 """So long past the time when its answer was due, and then so often, a silent broker is suspected."""
+
+UNKNOWN_ERRORS_MAX = 4
+"""So often in a row a stream may end with an error of unknown cause before the user hears of it: a broker that is
+killed may end one so, and is replaced by then."""
 
 logger = logging.getLogger("penstock.client")
 
@@ -46,6 +52,10 @@ class LinkOwner(Protocol):
 
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
 
+    def on_refused(self, refusal: Refusal) -> None:
+        """The broker will say no again: the user is to hear of it, behind what was fetched before."""
+        ...
+
     def on_silent(self, node_id: int) -> None:
         """An answer is late; another node may know of a new leader."""
         ...
@@ -66,6 +76,7 @@ class FetchLink:
         self._restart = False
         self._touched = asyncio.Event()
         self._failures = 0
+        self._refusal = Refusal()
         self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
 
@@ -97,7 +108,18 @@ class FetchLink:
                     logger.exception("fetching from node %d", self.node_id)
                     error = UnknownServerError(repr(error))
                 self._owner.on_broken(self.node_id, error)
+                self._maybe_refuse(error)
                 await asyncio.sleep(max(self._owner.backoff.wait_ms(self._failures), 1) / 1000)
+
+    def _maybe_refuse(self, error: ApiError) -> None:
+        """Tells of an error that asking again does not mend; it takes the place of one that was not raised yet."""
+        is_unknown = isinstance(error, UnknownServerError) and self._failures <= UNKNOWN_ERRORS_MAX
+        if error.retriable or is_unknown:
+            return
+        self._refusal.error = error
+        if not self._refusal.queued:
+            self._refusal.queued = True
+            self._owner.on_refused(self._refusal)
 
     def _drop_stream(self) -> None:
         if self._stream is not None:
@@ -117,6 +139,7 @@ class FetchLink:
             if answer.error is not None:
                 raise answer.error
             self._failures = 0
+            self._refusal.error = None
             self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
             self._owner.on_answer(answer)
             del answer  # its megabytes are freed before the next ones come
@@ -152,6 +175,7 @@ class FetchLink:
     async def close(self) -> None:
         """Ends the stream and the task."""
         self._restart = False
+        self._refusal.error = None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._stream is not None:

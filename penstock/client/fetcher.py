@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from penstock.client.by_leader import check_partition
 from penstock.client.cluster import Cluster
 from penstock.client.config import ConsumerConfig
-from penstock.client.fetch_buffer import FetchBuffer
+from penstock.client.fetch_buffer import FetchBuffer, Refusal
 from penstock.client.fetch_link import FetchLink, Wanted
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.offsets import list_offsets_once
@@ -119,6 +119,10 @@ class Fetcher:
         self.last_error = error
         logger.debug("fetching from node %d: %s", node_id, error)
         self._cluster.refresh_soon()
+
+    def on_refused(self, refusal: Refusal) -> None:
+        self._buffer.put(refusal)
+        self.on_ready()
 
     def on_silent(self, node_id: int) -> None:
         self._counts["silences"] += 1

@@ -3,6 +3,7 @@
 `poll`, `poll_arrow` and raw ranges take pieces here, in order. What they take counts only when the turn ends well: then
 positions move. If it fails on the way, everything is the next again. An error of one partition is raised only by a turn
 that has nothing to give, so what is good always comes first; the position stays at the error until the user seeks.
+The refusal of a whole fetch is raised in the same order, once each time that the broker refuses, and moves no position.
 Not here: fetching (fetcher.py), decoding (decode.py).
 """
 
@@ -15,7 +16,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from penstock.client.decode import Decoder, decode_good
-from penstock.client.fetch_buffer import FetchBuffer, Item
+from penstock.client.fetch_buffer import FetchBuffer, Item, Refusal
 from penstock.client.partition_state import Failed, PartitionState, Place
 from penstock.client.positions import Deliver, Positions, Report
 from penstock.errors import UndecodableBatchError
@@ -34,7 +35,8 @@ class Reader:
         self._drawn: list[Item] = []  # what this turn has taken out of the buffer
         self._moves: list[tuple[Deliver, int]] = []
         self._failures: list[tuple[PartitionState, Failed]] = []
-        self._unraised: deque[tuple[PartitionState, Failed]] = deque()
+        self._refusals: list[Refusal] = []
+        self._unraised: deque[tuple[PartitionState, Failed] | Refusal] = deque()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -47,8 +49,7 @@ class Reader:
             self._front = deque((*before, *self._drawn))
             for state, _ in self._failures:
                 state.failed = None
-            self._moves.clear()
-            self._failures.clear()
+            self._forget_turn()
             raise
         finally:
             self._drawn.clear()
@@ -60,14 +61,22 @@ class Reader:
             if state is not None:  # should the loop have begun a newer generation, this place is void
                 state.read = Place(piece.generation, next_offset)
         self._unraised += self._failures
+        self._unraised += self._refusals
+        self._forget_turn()
+
+    def _forget_turn(self) -> None:
         self._moves.clear()
         self._failures.clear()
+        self._refusals.clear()
 
     # Within a turn
 
     def next_piece(self) -> Deliver | None:
         """The next piece that still counts; None when there is none now."""
         while (found := self._draw()) is not None:
+            if isinstance(found, Refusal):
+                self._refusals.append(found)
+                continue
             state = self._current(found.topic_partition, found.generation)
             if state is None:
                 continue
@@ -121,7 +130,12 @@ class Reader:
     def raise_new(self) -> None:
         """Raises the oldest error that was not raised yet."""
         while self._unraised:
-            state, failed = self._unraised.popleft()
+            oldest = self._unraised.popleft()
+            if isinstance(oldest, Refusal):
+                if (refused := oldest.take()) is not None:
+                    raise refused
+                continue
+            state, failed = oldest
             if self._positions.states.get(state.topic_partition) is state and state.failure is failed.error:
                 raise failed.error.with_traceback(None)
 

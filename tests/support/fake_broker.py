@@ -2,9 +2,9 @@
 
 Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
 `fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once; a produce error that
-does not say "nothing was written" comes after the append), `silence` lets a node swallow requests, `break_streams` and
-`end_streams` end its open streams, `move_leader` moves a partition, `truncate` loses records. It checks nothing that a
-real broker checks.
+does not say "nothing was written" comes after the append), `refuse_fetches` queues errors for whole fetches, `silence`
+lets a node swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition,
+`truncate` loses records. It checks nothing that a real broker checks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import grpc
 import grpc.aio
 import uvloop
 
+from penstock.client.channel import ERROR_CODE_KEY
 from penstock.epochs import diverging_epoch
 from penstock.errors import ERRORS, ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
@@ -103,6 +104,7 @@ class FakeCluster:
         self._produce_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._fetch_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
         self._delete_errors: dict[TopicPartition, deque[ApiError]] = defaultdict(deque)
+        self.fetch_refusals: deque[ApiError] = deque()
         self._silent: set[int] = set()
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
         self._contexts: dict[int, set[Any]] = defaultdict(set)
@@ -183,6 +185,10 @@ class FakeCluster:
 
     def fail_fetch(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._fetch_errors[TopicPartition(topic, partition)].extend(errors)
+
+    def refuse_fetches(self, *errors: ApiError) -> None:
+        """Each ends one fetch stream of whichever node is asked next."""
+        self.fetch_refusals.extend(errors)
 
     def fail_delete(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._delete_errors[TopicPartition(topic, partition)].extend(errors)
@@ -355,15 +361,18 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         return result
 
     async def Fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:
-        async for answer in self._guarded(self._fetch(requests), context):
+        async for answer in self._guarded(self._fetch(requests, context), context):
             yield answer
 
-    async def _fetch(self, requests: Any) -> AsyncIterator[Any]:
+    async def _fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         session: dict[TopicPartition, pb.FetchPartition] = {}
         ended = self._cluster.ended[self._node_id]
         async for request in requests:
             if self._cluster.keep_requests:
                 self._cluster.fetches.append((self._node_id, request))
+            if self._cluster.fetch_refusals:
+                error = self._cluster.fetch_refusals.popleft()
+                await context.abort(grpc.StatusCode.INTERNAL, str(error), ((ERROR_CODE_KEY, str(error.code)),))
             for part in request.partitions:
                 session[TopicPartition(part.topic, part.partition)] = part
             for gone in request.forgotten:
