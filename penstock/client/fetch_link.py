@@ -17,7 +17,7 @@ from typing import Protocol
 
 from penstock.client.channel import Connection, FetchStream
 from penstock.client.fetch_buffer import Refusal
-from penstock.client.fetch_session_view import FetchSession
+from penstock.client.fetch_session_view import FetchSession, SessionDelta
 from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.client.retry import Backoff
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
@@ -44,7 +44,7 @@ class LinkOwner(Protocol):
         """What to fetch from this broker now; empty while the buffer is full."""
         ...
 
-    def call(self, session_delta: tuple[tuple[FetchPart, ...], tuple[TopicPartition, ...]]) -> FetchCall: ...
+    def call(self, delta: SessionDelta) -> FetchCall: ...
 
     def on_answer(self, answer: FetchAnswer) -> None:
         """Moves the positions on and puts the records into the buffer, in one step."""

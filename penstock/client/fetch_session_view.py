@@ -24,6 +24,9 @@ class SessionDelta(NamedTuple):
 
     changed: tuple[FetchPart, ...]
     forgotten: tuple[TopicPartition, ...]
+    is_last: bool
+    """False: there is more to say than one request may name. Then the broker should not wait for records before it
+    answers, or it would do so once for every request of a session that is being built."""
 
 
 class FetchSession:
@@ -44,8 +47,8 @@ class FetchSession:
         self._untold = max(len(changed), len(forgotten)) > REQUEST_PARTITIONS_MAX
         if not self._untold:
             self._told = dict(wanted)
-            return SessionDelta(changed, forgotten)
-        delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX])
+            return SessionDelta(changed, forgotten, is_last=True)
+        delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX], is_last=False)
         self.forget(delta.forgotten)
         for part in delta.changed:
             tp = TopicPartition(part.topic, part.partition)

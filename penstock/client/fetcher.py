@@ -17,7 +17,8 @@ from penstock.client.cluster import Cluster
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch_buffer import FetchBuffer, Refusal
 from penstock.client.fetch_link import FetchLink, Wanted
-from penstock.client.messages import FetchAnswer, FetchCall, FetchPart
+from penstock.client.fetch_session_view import SessionDelta
+from penstock.client.messages import FetchAnswer, FetchCall
 from penstock.client.offsets import list_offsets_once
 from penstock.client.partition_state import PartitionState
 from penstock.client.positions import Deliver, Effect, FindLeader, Positions, Report
@@ -74,18 +75,17 @@ class Fetcher:
         now_ms = self._cluster.clock.now_ms()
         return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
 
-    def call(self, session_delta: tuple[tuple[FetchPart, ...], tuple[TopicPartition, ...]]) -> FetchCall:
+    def call(self, delta: SessionDelta) -> FetchCall:
         self._correlation_id += 1
         self._counts["requests"] += 1
         config = self._config
-        changed, forgotten = session_delta
         return FetchCall(
             self._correlation_id,
-            config.fetch_max_wait_ms,
+            config.fetch_max_wait_ms if delta.is_last else 0,
             config.fetch_min_bytes,
             max(self._buffer.room_bytes, 1),
-            changed,
-            forgotten,
+            delta.changed,
+            delta.forgotten,
             config.client_id,
         )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from penstock.client.cluster import Cluster
+from penstock.client.config import consumer_config
 from penstock.client.fetch_buffer import FetchBuffer
 from penstock.client.fetch_session_view import FetchSession
+from penstock.client.fetcher import Fetcher
 from penstock.client.messages import FetchPart
-from penstock.client.positions import Deliver
+from penstock.client.positions import Deliver, Positions
 from penstock.types import TopicPartition
+from tests.support.scripted_fetch import ScriptedCluster
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -23,8 +29,8 @@ def test_the_first_request_names_everything() -> None:
 def test_only_what_moved_is_named_again_and_what_is_gone_is_forgotten() -> None:
     session = FetchSession()
     session.advance({A: part(A, 0), B: part(B, 0)})
-    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), ())
-    assert session.advance({A: part(A, 5)}) == ((), (B,))
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), (), True)
+    assert session.advance({A: part(A, 5)}) == ((), (B,), True)
     assert session.knows({A: part(A, 5)}) and len(session) == 1
 
 
@@ -56,7 +62,7 @@ def test_a_partition_answered_with_an_error_is_named_again_though_nothing_of_it_
     session.advance({A: part(A, 5), B: part(B, 0)})
     session.forget([A])
     assert not session.knows({A: part(A, 5), B: part(B, 0)})
-    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), ())
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), (), True)
 
 
 def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> None:
@@ -67,6 +73,16 @@ def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> Non
         assert session.knows(wanted), "a stream that is still being told must not be restarted"
     assert told == [2_000, 2_000, 1_000] and len(session) == 5_000
     assert len(session.advance({}).forgotten) == 2_000 and len(session) == 3_000
+
+
+def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -> None:
+    config, session = consumer_config({"fetch_max_wait_ms": 500}), FetchSession()
+    cluster = cast(Cluster, ScriptedCluster())
+    fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1_000), config)
+    wanted = {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    waits = [fetcher.call(session.advance(wanted)).max_wait_ms for _ in range(4)]
+    waits += [fetcher.call(session.advance({})).max_wait_ms for _ in range(3)]
+    assert waits == [0, 0, 500, 500, 0, 0, 500]
 
 
 def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
