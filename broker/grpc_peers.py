@@ -7,7 +7,7 @@ so that a restarted node is found again at once. gRPC's failures become typed er
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import grpc.aio
@@ -48,6 +48,17 @@ def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1),
     ]
+
+
+async def _answer(call: Awaitable[Any], name: str) -> Any:
+    """The message that a call is answered with, or a typed error."""
+    try:
+        message = await call
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error, name) from error
+    if message is None:  # grpc.aio gives it for bytes that are none
+        raise NetworkError(f"{name}: the answer is not a message")
+    return message
 
 
 class Peers:
@@ -92,10 +103,9 @@ class Peers:
             raft.EndQuorumEpochRequest: stub.EndQuorumEpoch,
             raft.FetchRequest: stub.FetchMetadata,
         }[type(request)]
-        try:
-            return quorum.response_from_pb(await call(quorum.request_to_pb(request), timeout=timeout_ms / 1000))
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, name) from error
+        return quorum.response_from_pb(
+            await _answer(call(quorum.request_to_pb(request), timeout=timeout_ms / 1000), name)
+        )
 
     # -- controller --------------------------------------------------------------------------------------------------
 
@@ -126,10 +136,7 @@ class Peers:
                 call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), admin.quorum_from_pb
             case _:
                 raise InvalidRequestError(f"no controller call for {type(request).__name__}")
-        try:
-            return decode(await call(message, timeout=timeout_ms / 1000))
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, name) from error
+        return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
 
     # -- fetch -------------------------------------------------------------------------------------------------------
 

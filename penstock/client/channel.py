@@ -117,6 +117,13 @@ def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
     return [items[at : at + size_max] for at in range(0, max(1, len(items)), size_max)]
 
 
+def _message(answer: T | None, endpoint: Endpoint) -> T:
+    """The answer. grpc.aio gives None for bytes that are none."""
+    if answer is None:
+        raise NetworkError(f"{endpoint}: the answer is not a message")
+    return answer
+
+
 def _cancelled(endpoint: Endpoint) -> BaseException:
     """grpc.aio says CancelledError both when our task is cancelled and when only the call is."""
     task = asyncio.current_task()
@@ -153,7 +160,7 @@ class Stream:
             raise _cancelled(self.endpoint) from None
         if response is grpc.aio.EOF:
             raise await self._ended()
-        return response
+        return _message(response, self.endpoint)
 
     async def _ended(self) -> ApiError:
         status = await self._call.code()
@@ -210,7 +217,7 @@ class Connection:
 
     async def _unary(self, call: Awaitable[T]) -> T:
         try:
-            return await call
+            return _message(await call, self.endpoint)
         except grpc.RpcError as error:
             raise api_error(error, self.endpoint) from None
         except asyncio.CancelledError:

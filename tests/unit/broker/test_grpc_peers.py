@@ -12,9 +12,12 @@ import pytest
 
 from broker.grpc_peers import Peers
 from broker.requests import FetchRequest
+from metadata.requests import DeleteTopicsRequest
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2, replication_pb2_grpc
 from penstock.types import Endpoint
+from raft.messages import VoteRequest
+from tests.support.garbage_server import GARBAGE, speaking
 
 SOURCE = 2
 
@@ -72,3 +75,22 @@ def test_a_request_that_cannot_be_encoded_breaks_the_stream_and_not_the_fetcher(
         stream.cancel()
 
     with_source(scenario)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbage: bytes) -> None:
+    async def main() -> None:
+        async with speaking(garbage) as endpoint:
+            peers = Peers({SOURCE: endpoint}, lambda broker_id: endpoint, 1 << 20)
+            with pytest.raises(NetworkError, match="the answer is not a message"):
+                await peers.send(SOURCE, VoteRequest("cluster", 1, 1, SOURCE, 0, 0, True), 5_000)
+            with pytest.raises(NetworkError, match="the answer is not a message"):
+                await peers.call_controller(SOURCE, DeleteTopicsRequest(()), 5_000)
+            stream = peers.open_fetch_stream(SOURCE)
+            stream.send(asking(1))
+            with pytest.raises(NetworkError, match="not a message"):
+                await stream.receive()
+            stream.cancel()
+            await peers.close()
+
+    asyncio.run(main())
