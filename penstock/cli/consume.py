@@ -1,7 +1,8 @@
 """`penstock consume TOPIC > lines`: records of every partition, as they come, one a line.
 
 Written in bulk, once per poll, and flushed, so that a reader in a pipe sees a record when it arrives. The order is that
-of each partition; between partitions there is none.
+of each partition; between partitions there is none. Which partitions have a leader, and where to stop, is
+consume_ends.py's.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.consume_ends import Ends, Leaders
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import bytes_fields
+from penstock.clock import SystemClock
 from penstock.errors import UndecodableBatchError
 
 if TYPE_CHECKING:
@@ -44,32 +47,40 @@ def consume(
     as_json: AsJson = False,
 ) -> None:
     """Print a topic's records, one a line."""
-    from penstock import Admin, Consumer, TopicPartition
+    from penstock import Admin, Consumer
 
-    marker = os.fsencode(null_marker)
-    with Admin(bootstrap) as admin:
-        partitions = [TopicPartition(topic, p.partition) for p in admin.describe_topic(topic).partitions]
-    with Consumer(bootstrap) as consumer:
+    marker, clock = os.fsencode(null_marker), SystemClock()
+    with Admin(bootstrap) as admin, Consumer(bootstrap) as consumer:
+        leaders = Leaders(lambda: admin.describe_topic(topic), clock)
+        partitions = leaders.look()
         consumer.assign(partitions)
         if from_beginning:
             consumer.seek_to_beginning()
         else:
             consumer.seek_to_end()
-        ends = consumer.end_offsets(partitions) if exit_at_end else None
-        for records in _polls(consumer, ends, count, skip_undecodable):
+        ends = Ends(consumer, partitions, leaders, clock) if exit_at_end else None
+        for records in _polls(_poller(consumer, leaders, skip_undecodable), ends, count):
             sys.stdout.buffer.write(_lines(records, marker, print_key=print_key, as_json=as_json))
             sys.stdout.buffer.flush()
 
 
-def _polls(
-    consumer: Consumer, ends: dict[Any, int] | None, count: int, skip_undecodable: bool
-) -> Iterator[Sequence[Any]]:
+def _poller(consumer: Consumer, leaders: Leaders, skip_undecodable: bool) -> Callable[[], Sequence[Any]]:
+    """What to call for the next records; it looks after the leaders too."""
+
+    def poll() -> Sequence[Any]:
+        leaders.maybe_look()
+        return _poll(consumer, skip_undecodable)
+
+    return poll
+
+
+def _polls(poll: Callable[[], Sequence[Any]], ends: Ends | None, count: int) -> Iterator[Sequence[Any]]:
     """Lists of records until `count` of them, or until every partition has reached its end."""
     left = count
-    while ends is None or any(consumer.position(partition) < end for partition, end in ends.items()):
-        records: Sequence[Any] = _poll(consumer, skip_undecodable)
+    while ends is None or not ends.is_reached():
+        records = poll()
         if ends is not None:
-            records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+            records = [record for record in records if ends.is_before(record)]
         if count:
             records = records[:left]
             left -= len(records)

@@ -1,0 +1,109 @@
+"""Which partitions `penstock consume` can read now, and where it stops with --exit-at-end.
+
+A partition without a leader holds up no other: it is told of on stderr, once, and asked for again and again. Its end is
+learnt when it has a leader again; the command fails when, for PATIENCE_MS, nothing but such partitions is left to read.
+Not here: reading and printing (consume.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import note
+from penstock.clock import Clock
+from penstock.errors import LeaderNotAvailableError, PenstockError
+from penstock.types import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock import Consumer
+    from penstock.client.admin_types import TopicDescription
+
+LOOK_MS = 2_000
+"""So often the cluster is asked who leads: seldom enough to cost nothing, soon enough after an election."""
+PATIENCE_MS = 30_000
+"""As long as a client waits for one answer (request_timeout_ms); an election takes less."""
+
+
+class Leaders:
+    """Looks which partitions of one topic have no leader, and why."""
+
+    def __init__(self, describe: Callable[[], TopicDescription], clock: Clock) -> None:
+        self._describe = describe
+        self._clock = clock
+        self._looked_ms = 0
+        self._told: set[TopicPartition] = set()
+        self.offline: dict[TopicPartition, str] = {}
+
+    def look(self) -> list[TopicPartition]:
+        """Every partition of the topic; tells of those that were never told of and have no leader now."""
+        self._looked_ms = self._clock.now_ms()
+        topic = self._describe()
+        self.offline = {
+            TopicPartition(topic.name, info.partition): str(info.error or "no leader now")
+            for info in topic.partitions
+            if info.leader_id < 0
+        }
+        for tp, why in self.offline.items():
+            if tp not in self._told:
+                note(f"{tp} cannot be read now, the other partitions can: it has {why}")
+        self._told.update(self.offline)
+        return [TopicPartition(topic.name, info.partition) for info in topic.partitions]
+
+    def maybe_look(self) -> None:
+        """Looks again when the last look is old; what was seen then counts on while nobody answers."""
+        if self._clock.now_ms() - self._looked_ms < LOOK_MS:
+            return
+        try:
+            self.look()
+        except PenstockError:
+            return  # the reader meets the same brokers, and says what is wrong with them
+
+
+class Ends:
+    """Where each partition ended when the command began, or later, when it had a leader again."""
+
+    def __init__(
+        self, consumer: Consumer, partitions: Iterable[TopicPartition], leaders: Leaders, clock: Clock
+    ) -> None:
+        self._consumer = consumer
+        self._leaders = leaders
+        self._clock = clock
+        self._ends: dict[TopicPartition, int] = {}
+        self._left = dict.fromkeys(partitions)  # in their order; those that were not read to their end
+        self._placed: set[TopicPartition] = set()  # their position is known, so that asking for it waits for nobody
+        self._stuck_since_ms: int | None = None
+
+    def is_reached(self) -> bool:
+        """Whether all is read; LeaderNotAvailableError when what is left has had no leader for too long."""
+        offline = self._leaders.offline
+        self._learn([tp for tp in self._left if tp not in self._ends and tp not in offline])
+        for tp in [tp for tp in self._left if tp in self._ends and (tp in self._placed or tp not in offline)]:
+            self._placed.add(tp)
+            if self._consumer.position(tp) >= self._ends[tp]:
+                del self._left[tp]
+        self._check_patience()
+        return not self._left
+
+    def is_before(self, record: Any) -> bool:
+        """Whether the record was in the log before its end."""
+        tp = TopicPartition(record.topic, record.partition)
+        if tp not in self._ends:  # it has a leader again, and that was not seen yet
+            self._learn([tp])
+        return bool(record.offset < self._ends[tp])
+
+    def _learn(self, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            self._ends |= self._consumer.end_offsets(partitions)
+
+    def _check_patience(self) -> None:
+        offline = self._leaders.offline
+        if not self._left or any(tp not in offline for tp in self._left):
+            self._stuck_since_ms = None
+            return
+        now_ms = self._clock.now_ms()
+        if self._stuck_since_ms is None:
+            self._stuck_since_ms = now_ms
+        if now_ms - self._stuck_since_ms >= PATIENCE_MS:
+            reasons = "; ".join(f"{tp} has {offline[tp]}" for tp in self._left)
+            raise LeaderNotAvailableError(f"not read to the end, after {PATIENCE_MS} ms without a leader: {reasons}")
