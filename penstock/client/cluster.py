@@ -62,6 +62,7 @@ class Cluster:
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None
         self._bootstrapping: asyncio.Task[None] | None = None
+        self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
         self._turn = 0  # whose turn it is to be asked
         self._misses = 0  # how often nobody, or an error, answered
         self._closed = False
@@ -117,6 +118,7 @@ class Cluster:
                 endpoint, answer = await next_answer
                 if isinstance(answer, ClusterSnapshot):
                     self._learn(answer)
+                    self._begin_age()
                     return
                 failures[endpoint] = str(answer)
         except TimeoutError:
@@ -159,7 +161,23 @@ class Cluster:
             lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, besides=besides
         )
         self._learn(snapshot)
+        self._begin_age()
         return snapshot
+
+    def _begin_age(self) -> None:
+        """From now on the tracked topics' metadata ages: too old, it is asked for again, though nothing failed."""
+        self._end_age()
+        if not self._closed:
+            self._ageing = asyncio.get_running_loop().call_later(self.config.metadata_max_age_ms / 1000, self._on_old)
+
+    def _end_age(self) -> None:
+        if self._ageing is not None:
+            self._ageing.cancel()
+            self._ageing = None
+
+    def _on_old(self) -> None:
+        self._begin_age()  # BEFORE asking, which does nothing while a refresh is under way
+        self.refresh_soon()
 
     async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
         """Every topic, of a node that knows no less than was seen before. They are not kept: nobody refreshes them."""
@@ -188,11 +206,6 @@ class Cluster:
             return
         self._turn += 1
         self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(besides))
-
-    def maybe_refresh(self, now_ms: int) -> None:
-        """Starts a refresh when the metadata is older than metadata_max_age_ms."""
-        if 0 <= self.cache.updated_ms < now_ms - self.config.metadata_max_age_ms:
-            self.refresh_soon()
 
     async def _refresh_until_it_works(self, besides: Collection[Endpoint]) -> None:
         attempt = 0
@@ -341,6 +354,7 @@ class Cluster:
     async def close(self) -> None:
         """Closes every connection. Idempotent."""
         self._closed = True
+        self._end_age()
         for task in (self._refreshing, self._bootstrapping):
             if task is not None:
                 task.cancel()

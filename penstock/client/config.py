@@ -43,7 +43,9 @@ class _Common:
     bootstrap_timeout_ms: int = limited(10_000, 1, doc="how long all bootstrap addresses together may take to answer")
     retry_backoff_ms: int = limited(100, 0, doc="the wait before the first retry; doubles with each one after it")
     retry_backoff_max_ms: int = limited(1_000, 0, doc="the longest wait between retries")
-    metadata_max_age_ms: int = limited(300_000, 1, doc="metadata older than this is asked for again")
+    metadata_max_age_ms: int = limited(
+        300_000, 1, doc="metadata older than this is asked for again, though nothing failed"
+    )
 
     def connection(self) -> ConnectionConfig:
         """The part that a connection needs."""

@@ -107,7 +107,6 @@ class Sender:
         if self._dispatcher.metadata_wanted:
             self._dispatcher.metadata_wanted = False
             self._cluster.refresh_soon()
-        self._cluster.maybe_refresh(now_ms)
         self._check_time_outs(now_ms)
         self._set_timer(now_ms, due_ms)
 

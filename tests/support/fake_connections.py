@@ -74,6 +74,10 @@ class FakeNodes:
         self._leaders[partition] = (node, self._leaders[partition][1] + 1)
         self._metadata_offset += 1
 
+    def add_partition(self, partition: int, leader: int) -> None:
+        self._leaders[partition] = (leader, 0)
+        self._metadata_offset += 1
+
     def make_anew(self, leaders: Mapping[int, int]) -> None:
         """The topic is deleted, and another one made under its name."""
         self._leaders = {partition: (node, 0) for partition, node in leaders.items()}
