@@ -9,6 +9,7 @@ refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
@@ -37,6 +38,8 @@ SILENCE_MS = 500
 below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
+
+logger = logging.getLogger("penstock.client")
 
 T = TypeVar("T")
 
@@ -141,6 +144,15 @@ class Cluster:
     # Metadata
 
     def _learn(self, snapshot: ClusterSnapshot) -> None:
+        known = self.cache.cluster_id
+        if known and snapshot.cluster_id != known:  # told and followed: topic ids keep the clusters' data apart
+            logger.warning(
+                "the cluster behind bootstrap %s was %s and is %s now: if it was not replaced on purpose, the"
+                " addresses lead to two clusters",
+                ",".join(map(str, self.bootstrap)),
+                known,
+                snapshot.cluster_id,
+            )
         self.cache.update(snapshot, self.clock.now_ms())
         self.notify()
 

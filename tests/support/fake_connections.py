@@ -46,6 +46,7 @@ class FakeNodes:
         self._metadata_offset = 0
         self._running = {node: asyncio.Event() for node in range(1, count + 1)}
         self._topic_id = "id"
+        self.cluster_id = "c"
         self.asked: list[int] = []
         self.produced: list[tuple[int, tuple[int, ...]]] = []
         self.logs: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
@@ -94,7 +95,7 @@ class FakeNodes:
         partitions = tuple(PartitionInfo(p, leader, epoch, 0, (), ()) for p, (leader, epoch) in leaders)
         brokers = tuple(BrokerInfo(n, "fake", n) for n in self._running)
         topic = TopicInfo(TOPIC, self._topic_id, partitions)
-        return ClusterSnapshot("c", 1, brokers, (topic,), self._metadata_offset)
+        return ClusterSnapshot(self.cluster_id, 1, brokers, (topic,), self._metadata_offset)
 
     def append(self, node: int, part: ProducePart) -> ProduceResult:
         leader, _ = self._leaders[part.partition]
