@@ -181,7 +181,9 @@ class BrokerParts:
                 "Fetch": FetchApi(replicas, cluster_id).handle,
                 "ListOffsets": ListOffsetsApi(replicas).handle,
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(replicas).handle,
-                "Metadata": MetadataApi(cluster_id, lambda: loader.image, controller_id).handle,
+                "Metadata": MetadataApi(
+                    cluster_id, lambda: loader.image, controller_id, replicas.lost.why_offline
+                ).handle,
                 "DescribeCluster": DescribeClusterApi(cluster_id, lambda: loader.image, controller_id).handle,
                 "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
                 "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,

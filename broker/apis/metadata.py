@@ -2,6 +2,9 @@
 
 The answer may be older than the controller's by a moment; its `metadata_offset` says how old. A topic that is asked for
 by name and unknown gets its own error; the others are answered.
+
+Of a partition whose log is lost on the broker that leads it, the image does not know that: no other replica may lead.
+So its leader says it, when it is asked itself.
 """
 
 from __future__ import annotations
@@ -14,12 +17,23 @@ from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from penstock.errors import InvalidTopicError, LeaderNotAvailableError, UnknownTopicOrPartitionError
+from penstock.types import TopicPartition
+
+WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
+"""Why this broker cannot lead a partition that it should lead; "" when it can. `LostReplicas.why_offline`."""
 
 
 class MetadataApi:
     """Handles metadata requests."""
 
-    def __init__(self, cluster_id: str, image: Callable[[], MetadataImage], controller_id: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        image: Callable[[], MetadataImage],
+        controller_id: Callable[[], int],
+        why_lost: WhyLost,
+    ) -> None:
+        self._why_lost = why_lost
         self._cluster_id = cluster_id
         self._image = image
         self._controller_id = controller_id
@@ -27,9 +41,9 @@ class MetadataApi:
     def handle(self, request: Request, body: MetadataRequest) -> None:
         image = self._image()
         if body.topics is None:
-            topics = tuple(topic_view(image, image.topics_by_name[name]) for name in sorted(image.topics_by_name))
+            topics = tuple(self._topic_view(image, image.topics_by_name[name]) for name in sorted(image.topics_by_name))
         else:
-            topics = tuple(_named(image, name) for name in body.topics)
+            topics = tuple(self._named(image, name) for name in body.topics)
         request.complete(
             MetadataResponse(
                 self._cluster_id,
@@ -40,28 +54,38 @@ class MetadataApi:
             )
         )
 
+    def _named(self, image: MetadataImage, name: str) -> TopicView:
+        topic = image.topic(name)
+        if topic is not None:
+            return self._topic_view(image, topic)
+        if not name:
+            return TopicView(name, error=InvalidTopicError("a topic name must not be empty"))
+        return TopicView(name, error=UnknownTopicOrPartitionError(f"topic {name!r} does not exist; create it first"))
+
+    def _topic_view(self, image: MetadataImage, topic: TopicImage) -> TopicView:
+        partitions = tuple(
+            PartitionView(
+                number,
+                p.leader_id,
+                p.leader_epoch,
+                p.partition_epoch,
+                p.replicas,
+                p.isr,
+                self._why_offline(image, TopicPartition(topic.name, number), p),
+            )
+            for number, p in sorted(topic.partitions.items())
+        )
+        return TopicView(topic.name, topic.topic_id, None, partitions, image.topic_config(topic.name))
+
+    def _why_offline(
+        self, image: MetadataImage, key: TopicPartition, partition: PartitionRegistration
+    ) -> LeaderNotAvailableError | None:
+        reason = offline_reason(partition, image.is_active)
+        if reason is not None:
+            return LeaderNotAvailableError(offline_text(partition, reason))
+        lost = self._why_lost(key, partition)
+        return LeaderNotAvailableError(f"offline on its leader, broker {partition.leader_id}: {lost}") if lost else None
+
 
 def node_view(broker: BrokerRegistration) -> NodeView:
     return NodeView(broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced)
-
-
-def topic_view(image: MetadataImage, topic: TopicImage) -> TopicView:
-    partitions = tuple(
-        PartitionView(number, p.leader_id, p.leader_epoch, p.partition_epoch, p.replicas, p.isr, _why_offline(image, p))
-        for number, p in sorted(topic.partitions.items())
-    )
-    return TopicView(topic.name, topic.topic_id, None, partitions, image.topic_config(topic.name))
-
-
-def _why_offline(image: MetadataImage, partition: PartitionRegistration) -> LeaderNotAvailableError | None:
-    reason = offline_reason(partition, image.is_active)
-    return None if reason is None else LeaderNotAvailableError(offline_text(partition, reason))
-
-
-def _named(image: MetadataImage, name: str) -> TopicView:
-    topic = image.topic(name)
-    if topic is not None:
-        return topic_view(image, topic)
-    if not name:
-        return TopicView(name, error=InvalidTopicError("a topic name must not be empty"))
-    return TopicView(name, error=UnknownTopicOrPartitionError(f"topic {name!r} does not exist; create it first"))

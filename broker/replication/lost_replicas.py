@@ -140,6 +140,17 @@ class LostReplicas:
             return "there is no other leader to fetch it from"
         return ""
 
+    def why_offline(self, key: TopicPartition, state: PartitionRegistration) -> str:
+        """Why a partition that this broker should lead is offline, with the remedy; "" when it is not so.
+
+        The controller does not know: there is nobody to whom the partition could go.
+        """
+        lost = self._lost.get(key)
+        if lost is None or state.leader_id != self.broker_id:
+            return ""
+        obstacle = "" if lost.loss is Loss.WITHOUT_LOG else self.obstacle(key, state)
+        return lost.said or "; ".join(filter(None, (str(lost.why), obstacle)))
+
     def statistics(self) -> LostReplicasStatistics:
         losses = [lost.loss for lost in tuple(self._lost.values())]
         return LostReplicasStatistics(

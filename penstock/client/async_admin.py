@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,7 @@ from penstock.client.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.config import AdminConfig, admin_config
 from penstock.client.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.delete_records import delete_records
-from penstock.client.messages import ClusterInfo, NewTopic, QuorumInfo, TopicInfo, TopicOutcome
+from penstock.client.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.client.offsets import list_offsets
 from penstock.client.options import parse_bootstrap
 from penstock.clock import Clock, SystemClock
@@ -31,7 +32,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, Endpoint, TopicPartition
 
 OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
 
@@ -85,9 +86,10 @@ class AsyncAdmin:
     async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
         """The topic as each broker in service has it; None for one that does not answer."""
         await self._cluster.refresh()
-        endpoints = [broker.endpoint for broker in self._cluster.cache.brokers if not broker.fenced]
+        return await self._ask_brokers(name, [b.endpoint for b in self._cluster.cache.brokers if not b.fenced])
 
-        async def ask(endpoint: Any) -> TopicInfo | None:
+    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint]) -> list[TopicInfo | None]:
+        async def ask(endpoint: Endpoint) -> TopicInfo | None:
             try:
                 snapshot = await self._cluster.connection_to(endpoint).metadata((name,), METADATA_ATTEMPT_MS)
             except ApiError:
@@ -146,9 +148,30 @@ class AsyncAdmin:
         return sorted(topic.name for topic in topics if topic.error is None)
 
     async def describe_topic(self, name: str) -> TopicDescription:
-        """A topic as the answering broker has it; never older than what this client has seen of the cluster before."""
+        """A topic as the answering broker has it; never older than what this client has seen of the cluster before.
+
+        A partition whose last in-sync replica is lost has a leader by the metadata. What ails it, only that one knows.
+        """
         await self.start()
-        return _description(await self._find_topic(name, self._deadline_ms()))
+        topic = await self._find_topic(name, self._deadline_ms())
+        return _description(replace(topic, partitions=await self._with_word_of_leaders(topic)))
+
+    async def _with_word_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
+        """The partitions, with the errors that leaders without another in-sync replica tell of their own."""
+        alone = {
+            p.leader_id for p in topic.partitions if p.error is None and p.leader_id != NO_LEADER and len(p.isr) < 2
+        }
+        endpoints = [at for node_id in sorted(alone) if (at := self._cluster.cache.endpoint(node_id)) is not None]
+        told = {
+            (p.partition, p.leader_id, p.leader_epoch): p.error
+            for answer in await self._ask_brokers(topic.name, endpoints)
+            if answer is not None and answer.topic_id == topic.topic_id
+            for p in answer.partitions
+            if p.error is not None
+        }
+        return tuple(
+            replace(p, error=p.error or told.get((p.partition, p.leader_id, p.leader_epoch))) for p in topic.partitions
+        )
 
     async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes every record below the offset of each partition; -1 is everything that can be read now.

@@ -41,7 +41,7 @@ class PartitionInfo:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     error: ApiError | None = None
-    """Without a leader: why, and what can be done."""
+    """Without a leader, or with one whose log is lost: why, and what can be done."""
 
 
 @dataclass(frozen=True, slots=True)

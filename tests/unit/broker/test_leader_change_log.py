@@ -9,12 +9,16 @@ from broker.apis.metadata import MetadataApi
 from broker.grpc_codec import metadata_to_pb
 from broker.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.network.request_channel import Request
+from broker.replication.lost_replicas import LostReplicas
 from broker.requests import MetadataRequest, MetadataResponse
 from metadata.offline import OfflineReason, offline_reason
 from metadata.requests import HostedReplicas
 from penstock.client.wire import decode_metadata
-from penstock.errors import LeaderNotAvailableError
+from penstock.errors import CorruptFileError, LeaderNotAvailableError
+from penstock.types import TopicPartition
 from tests.unit.metadata.harness import Cluster
+
+NOTHING_LOST = LostReplicas(1)
 
 
 class Sink:
@@ -79,10 +83,10 @@ def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
     assert len(lines) == NAMED_MAX + 1 and lines[-1].text == "and 7 more partitions without a leader"
 
 
-def metadata_answer(cluster: Cluster) -> Any:
+def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
     """As a client reads it."""
     request = Request("Metadata", body := MetadataRequest(None), Sink(), "test")
-    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1).handle(request, body)
+    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
     return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response)))
 
 
@@ -92,3 +96,19 @@ def test_metadata_answer_carries_the_reason_to_the_client() -> None:
     cluster.let_die(1)
     error = metadata_answer(cluster).topics[0].partitions[0].error
     assert isinstance(error, LeaderNotAvailableError) and "Start one of them" in str(error)
+
+
+def test_leader_whose_log_is_rotten_says_in_its_metadata_answer_why_the_partition_is_offline() -> None:
+    cluster = alone()
+    rot = CorruptFileError("/d/t-0/00000000000000000000.log", 17, "the checksum is wrong")
+    for broker_id in (1, 2):
+        lost = LostReplicas(broker_id)
+        lost.found(TopicPartition("t", 0), rot)
+        partition = metadata_answer(cluster, lost).topics[0].partitions[0]
+        if broker_id == 2:
+            assert partition.error is None, "another one's replica"
+            continue
+        assert partition.leader_id == 1, "nobody else may lead"
+        assert isinstance(partition.error, LeaderNotAvailableError)
+        for word in ("offline on its leader, broker 1", "the checksum is wrong", "restore the file"):
+            assert word in str(partition.error)

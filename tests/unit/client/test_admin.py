@@ -12,6 +12,7 @@ from penstock.client.admin_types import ConfigEntry
 from penstock.client.configs import config_changes
 from penstock.errors import (
     BrokerIdNotRegisteredError,
+    LeaderNotAvailableError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
     RequestTimedOutError,
@@ -21,7 +22,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.record.builder import build_batch
-from tests.support.fake_broker import FakeCluster
+from tests.support.fake_broker import FakeCluster, encode_error
 
 
 @pytest.fixture
@@ -42,6 +43,18 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
         assert admin.list_topics() == []
         with pytest.raises(UnknownTopicOrPartitionError, match="'t' does not exist"):
             admin.describe_topic("t")
+
+
+def test_a_partition_is_described_with_the_error_that_only_its_leader_knows(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("t", partitions=3, replication_factor=1)
+        for leader in (1, 2, 3):
+            cluster.freeze_metadata(leader, "t")
+            (topic,) = cluster.frozen_metadata[leader].topics
+            (own,) = (p for p in topic.partitions if p.leader_id == leader)
+            own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
+        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert sorted(told) == ["rotten on 1", "rotten on 2", "rotten on 3"]
 
 
 def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_between(cluster: FakeCluster) -> None:
