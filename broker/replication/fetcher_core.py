@@ -32,6 +32,10 @@ from penstock.types import EpochEndOffset, TopicPartition
 TURN_PARTITIONS_MAX = 2_000
 """What a leader takes in one request (request_limits.py); the others come with the next turn."""
 
+SAID_AT_REFUSALS = 50
+"""So many errors in a row of the leader for one partition are said, once: after some 10 s, when a change of leader is
+over. Otherwise a follower would stand still and say nothing."""
+
 
 class ReplicaState(Enum):
     """What a partition of the fetcher is doing."""
@@ -92,7 +96,15 @@ class SayStopped:
     why: str
 
 
-Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart | SayStopped
+@dataclass(frozen=True, slots=True)
+class SayRefused:
+    """The leader refuses the partition for long, and it is asked for again and again: say why, once."""
+
+    partition: TopicPartition
+    error: ApiError
+
+
+Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart | SayStopped | SayRefused
 
 
 @dataclass(slots=True)
@@ -110,6 +122,7 @@ class FetchState:
     log_start_wanted: int = -1
     lag: int = -1
     failure: str = ""
+    refusals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +255,7 @@ class FetcherCore:
             return []  # an answer to a question that is no longer asked
         if result.error is not None:
             return self._on_error(partition, state, result.error, now_ms)
+        state.refusals = 0
         if result.diverging_epoch is not None:
             state.state = ReplicaState.TRUNCATING
             return [Truncate(partition, result.diverging_epoch)]
@@ -270,7 +284,8 @@ class FetcherCore:
             self.failed(partition, str(error))  # the metadata log will bring the new epoch, and the partition anew
             return [SayStopped(partition, str(error))]
         self.delayed(partition, now_ms)
-        return []
+        state.refusals += 1
+        return [SayRefused(partition, error)] if state.refusals == SAID_AT_REFUSALS else []
 
     def delayed(self, partition: TopicPartition, now_ms: int) -> None:
         """Ask again for the same after the back-off: the leader, or a full disk here, may be better by then."""

@@ -23,6 +23,7 @@ from broker.replication.fetcher_core import (
     Effect,
     FetcherCore,
     FetchState,
+    SayRefused,
     SayStopped,
     StartOver,
     Truncate,
@@ -213,6 +214,9 @@ class Fetcher:
             for effect in self.core.on_result(result, response.correlation_id, now_ms):
                 if isinstance(effect, SayStopped):
                     log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
+                elif isinstance(effect, SayRefused):
+                    told = f"{effect.error.kafka_name}: {effect.error}"
+                    log.warning("fetcher %s: %s: its leader refuses it for long: %s", self.name, effect.partition, told)
                 else:
                     self._do(effect, now_ms, grown)
         await self._make_durable(grown)

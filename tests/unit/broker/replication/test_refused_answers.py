@@ -11,11 +11,12 @@ from typing import cast
 
 import pytest
 
+from broker.replication.fetcher_core import SAID_AT_REFUSALS
 from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
-from penstock.errors import FencedLeaderEpochError
+from penstock.errors import FencedLeaderEpochError, KafkaStorageError
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -24,6 +25,8 @@ ROUNDS = 2
 SPOILT = PartitionFetchResult(PARTITION, TOPIC_ID, 0, high_watermark=1, records=b"\xff" * 70)
 GOOD = PartitionFetchResult(PARTITION, TOPIC_ID, 0, high_watermark=1, records=batch())
 FENCED = PartitionFetchResult(PARTITION, TOPIC_ID, 0, FencedLeaderEpochError("epoch 5 is over"))
+
+REFUSED = PartitionFetchResult(PARTITION, TOPIC_ID, 0, KafkaStorageError("the disk failed"))
 
 
 class SameAnswerStream:
@@ -98,4 +101,18 @@ def test_a_partition_that_stops_because_its_epoch_is_over_says_so_once(
         follow(tmp_path, FENCED, scenario)
     assert [line.getMessage() for line in caplog.records] == [
         "fetcher 1-0: t-0: not fetched in this epoch: epoch 5 is over"
+    ]
+
+
+def test_a_partition_that_its_leader_refuses_for_long_says_why_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(_: Fetcher, __: Partition) -> None:
+        await asyncio.sleep(SAID_AT_REFUSALS * BACKOFF_MS / 2 / 1000)
+        assert not caplog.records, "a change of leader takes a while"
+        await asyncio.sleep(10 * SAID_AT_REFUSALS * BACKOFF_MS / 1000)
+
+    follow(tmp_path, REFUSED, scenario)
+    assert [line.getMessage() for line in caplog.records] == [
+        "fetcher 1-0: t-0: its leader refuses it for long: KAFKA_STORAGE_ERROR: the disk failed"
     ]
