@@ -56,6 +56,7 @@ def error_to_pb(error: ApiError) -> common_pb2.Error:
         leader=hint_to_pb(error.leader) if error.leader is not None else None,
         log_start_offset=error.log_start_offset,
         log_end_offset=error.log_end_offset,
+        nothing_written=error.nothing_written and not type(error).nothing_written,
     )
 
 

@@ -119,8 +119,9 @@ class ApiError(PenstockError):
     retriable: ClassVar[bool] = False
     nothing_written: bool = False
     """A produce request that is answered so wrote nothing of the partition's records. Without this guarantee the
-    outcome is unknown: the records may be in the log, and sending them again may make duplicates. The error of a record
-    keeps the guarantee only if it holds for every attempt to send it."""
+    outcome is unknown: the records may be in the log, and sending them again may make duplicates. Who knows more than
+    the class gives the guarantee with the one error. The error of a record keeps it only if it holds for every attempt
+    to send it."""
     kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
 
     def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:
@@ -334,9 +335,12 @@ class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
     """The broker may not register like this; the text says what is wrong and what can be done."""
 
 
-def error_for(code: int, message: str = "", **details: object) -> ApiError:
+def error_for(code: int, message: str = "", *, nothing_written: bool = False, **details: object) -> ApiError:
     """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
     cls = ERRORS.get(code)
     if cls is None:
         return UnknownServerError(f"error code {code}: {message}")
-    return cls(message, **details)  # type: ignore[arg-type]
+    error = cls(message, **details)  # type: ignore[arg-type]
+    if nothing_written:
+        error.nothing_written = True
+    return error

@@ -4,6 +4,8 @@ Whatever fails after the first byte, be it any exception, the log is taken back 
 cut, segments that the append began are removed, the indexes and the epoch cache forget what they were told. None of
 that needs room or a descriptor, so a shortage in the middle of an append refuses it and no more; a disk that cannot
 even cut a file fails the log. After a power cut, unflushed bytes of a refused append may be there, or not, as of any.
+Where no whole batch of it ever was in a file, no recovery can find one: the error of a shortage then says that nothing
+was written, and a producer knows that sending the records again makes no duplicates.
 
 Not here: what may be appended (`batch_validation.py`), when a segment is full (`segment_roll.py`), flushing.
 """
@@ -11,10 +13,11 @@ Not here: what may be appended (`batch_validation.py`), when a segment is full (
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from penstock.record.batch import BatchHeader
 from storage.batch_validation import Placed
-from storage.disk_errors import storage_error
+from storage.disk_errors import is_shortage, storage_error
 from storage.epoch_cache import EpochCache
 from storage.flush import FlushTracker
 from storage.log_config import LogConfig
@@ -44,19 +47,24 @@ class LogWriter:
     def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
         """Write all of the runs, each in one segment, from the log end on; where the log ends then."""
         active, entries = self._segments.active, self._epochs.entries
+        first_bytes, has_batch = 0, False
         try:
             end = active.mark()
             try:
                 for placed in runs:
+                    first_bytes = first_bytes or placed.headers[0].size_bytes
                     log_end_offset = self._write(placed, log_end_offset, config)
             except BaseException:
+                has_batch = self._may_have_batch(active, end, first_bytes)  # BEFORE it is taken back
                 self._epochs.restore(entries)
                 self._take_back(active, end)
                 raise
             finally:
                 active.unpin()
         except OSError as error:
-            raise storage_error("append", active.log_path, error) from error
+            refusal = storage_error("append", active.log_path, error)
+            refusal.nothing_written = is_shortage(error) and not has_batch
+            raise refusal from error
         return log_end_offset
 
     def _write(self, placed: Placed, log_end_offset: int, config: LogConfig) -> int:
@@ -73,6 +81,16 @@ class LogWriter:
         for header in headers:
             if header.leader_epoch > self._epochs.latest_epoch:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
+
+    def _may_have_batch(self, active: Segment, end: Place, first_bytes: int) -> bool:
+        """Whether the files may hold a whole batch of the append that failed."""
+        try:
+            held_bytes = active.bytes_behind(end.position)
+            for segment in takewhile(lambda one: one is not active, self._segments.newest_first()):
+                held_bytes += segment.bytes_behind(0)
+        except OSError:
+            return True
+        return held_bytes >= first_bytes
 
     def _take_back(self, active: Segment, end: Place) -> None:
         with self._health.failing("take back an append"):

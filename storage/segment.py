@@ -140,6 +140,10 @@ class Segment:
         self._pinned = True
         return Place(self.size_bytes, self.next_offset)
 
+    def bytes_behind(self, position: int) -> int:
+        """How much the file holds behind a place, whether it belongs to the log or not."""
+        return self._fs.size(self.log_path) - position
+
     def unpin(self) -> None:
         self._pinned = False
 

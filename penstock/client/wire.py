@@ -57,6 +57,7 @@ def decode_error(error: common_pb2.Error) -> ApiError | None:
         leader=hint,
         log_start_offset=error.log_start_offset,
         log_end_offset=error.log_end_offset,
+        nothing_written=error.nothing_written,
     )
 
 

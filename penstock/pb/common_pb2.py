@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/common.proto\x12\x0bpenstock.v1\"\x81\x01\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\'\n\x06leader\x18\x03 \x01(\x0b\x32\x17.penstock.v1.LeaderHint\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x05 \x01(\x03\"c\n\nLeaderHint\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\x05\x12\x10\n\x08topic_id\x18\x05 \x01(\t\"3\n\x0e\x45pochEndOffset\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x12\n\nend_offset\x18\x02 \x01(\x03\"Q\n\x04Node\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x0c\n\x04rack\x18\x04 \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x05 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/common.proto\x12\x0bpenstock.v1\"\x9a\x01\n\x05\x45rror\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\'\n\x06leader\x18\x03 \x01(\x0b\x32\x17.penstock.v1.LeaderHint\x12\x18\n\x10log_start_offset\x18\x04 \x01(\x03\x12\x16\n\x0elog_end_offset\x18\x05 \x01(\x03\x12\x17\n\x0fnothing_written\x18\x06 \x01(\x08\"c\n\nLeaderHint\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\x05\x12\x10\n\x08topic_id\x18\x05 \x01(\t\"3\n\x0e\x45pochEndOffset\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x12\n\nend_offset\x18\x02 \x01(\x03\"Q\n\x04Node\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x0c\n\x04rack\x18\x04 \x01(\t\x12\x0e\n\x06\x66\x65nced\x18\x05 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,11 +32,11 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'penstock.v1.common_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ERROR']._serialized_start=42
-  _globals['_ERROR']._serialized_end=171
-  _globals['_LEADERHINT']._serialized_start=173
-  _globals['_LEADERHINT']._serialized_end=272
-  _globals['_EPOCHENDOFFSET']._serialized_start=274
-  _globals['_EPOCHENDOFFSET']._serialized_end=325
-  _globals['_NODE']._serialized_start=327
-  _globals['_NODE']._serialized_end=408
+  _globals['_ERROR']._serialized_end=196
+  _globals['_LEADERHINT']._serialized_start=198
+  _globals['_LEADERHINT']._serialized_end=297
+  _globals['_EPOCHENDOFFSET']._serialized_start=299
+  _globals['_EPOCHENDOFFSET']._serialized_end=350
+  _globals['_NODE']._serialized_start=352
+  _globals['_NODE']._serialized_end=433
 # @@protoc_insertion_point(module_scope)

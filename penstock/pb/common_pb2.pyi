@@ -6,18 +6,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Error(_message.Message):
-    __slots__ = ("code", "message", "leader", "log_start_offset", "log_end_offset")
+    __slots__ = ("code", "message", "leader", "log_start_offset", "log_end_offset", "nothing_written")
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NOTHING_WRITTEN_FIELD_NUMBER: _ClassVar[int]
     code: int
     message: str
     leader: LeaderHint
     log_start_offset: int
     log_end_offset: int
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[LeaderHint, _Mapping]] = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ...) -> None: ...
+    nothing_written: bool
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[LeaderHint, _Mapping]] = ..., log_start_offset: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., nothing_written: _Optional[bool] = ...) -> None: ...
 
 class LeaderHint(_message.Message):
     __slots__ = ("leader_id", "leader_epoch", "host", "port", "topic_id")

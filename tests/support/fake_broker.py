@@ -292,6 +292,7 @@ class FakeCluster:
 
 def encode_error(error: ApiError) -> common_pb2.Error:
     wire = common_pb2.Error(
+        nothing_written=error.nothing_written and not type(error).nothing_written,
         code=error.code,
         message=error.message,
         log_start_offset=error.log_start_offset,
@@ -356,7 +357,7 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
         error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
         if error is not None:
             result.error.CopyFrom(error)
-        if error is None or not ERRORS[error.code].nothing_written:
+        if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):
             result.base_offset = self._cluster.logs[tp].append(part.records)
         return result
 

@@ -237,3 +237,40 @@ def test_a_truncation_that_finds_no_descriptor_goes_on_when_it_is_made_again(tar
         if done:
             break
     assert done and nth > 3
+
+
+def refused(config: LogConfig, values: Sequence[bytes], fault: str, nth: int) -> tuple[bool, bool] | None:
+    """A leader's append of one batch for each value meets the fault in its n-th step: whether its error says that
+    nothing was written, and whether some power cut leaves any of it. None when the append ends before that step."""
+    fs = LosingFileSystem()
+    log = new_log(fs, config)
+    log.append_as_leader(batch(b"before"), 1, NOW_MS)
+    log.flush()
+    step = len(fs.calls) + nth
+    if fault == "short":
+        fs.short_call = {step}
+    else:
+        fs.fail_call[step] = errno.ENOSPC
+    try:
+        log.append_as_leader(b"".join(batch(value) for value in values), 1, NOW_MS)
+    except KafkaStorageError as error:
+        found: set[bytes] = set()
+        for seed in range(40):
+            found.update(value for _, value in read_all(reopened(fs.after_crash(Random(seed)), None, config=config)))
+        return error.nothing_written, not found.isdisjoint(values)
+    return None
+
+
+@pytest.mark.parametrize("fault", ["fails", "short"])
+@pytest.mark.parametrize("config", [WIDE, SMALL, LogConfig(segment_bytes=150)])
+@pytest.mark.parametrize("values", [[b"one"], [b"one", b"two"]])
+def test_a_refusal_says_that_nothing_was_written_only_if_no_power_cut_can_leave_any_of_it(
+    config: LogConfig, values: Sequence[bytes], fault: str
+) -> None:
+    endings = [ending for nth in range(1, 12) if (ending := refused(config, values, fault, nth)) is not None]
+    assert endings and (True, True) not in endings
+
+
+def test_a_full_disk_says_so_of_one_batch_and_not_when_the_first_of_two_was_whole() -> None:
+    assert refused(WIDE, [b"one"], "short", 1) == refused(WIDE, [b"one"], "fails", 1) == (True, False)
+    assert refused(WIDE, [b"one", b"two"], "short", 1) == (False, True)
