@@ -138,5 +138,7 @@ def test_the_only_replica_is_not_given_up_and_its_owner_is_told_what_to_do(tmp_p
         said = cluster.log_path(0).read_text()
         assert str(path) in said and "the only replica in sync" in said and "penstock log recover" in said
         with Admin(cluster.bootstrap) as admin:
+            (partition,) = admin.describe_topic(TOPIC).partitions
+            assert str(path) in str(partition.error) and "penstock log recover" in str(partition.error)
             admin.delete_topic(TOPIC)
             wait_until(lambda: not path.exists())
