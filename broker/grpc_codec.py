@@ -168,25 +168,21 @@ def fetch_to_pb(request: FetchRequest) -> pb.FetchRequest:
 
 
 def fetch_response_to_bytes(response: FetchResponse) -> bytes:
-    head = pb.FetchResponse(correlation_id=response.correlation_id)
-    return FETCHED.join(head, ((_result_to_pb(result), result.records) for result in response.partitions))
-
-
-def _result_to_pb(result: PartitionFetchResult) -> pb.PartitionFetchResult:
-    """Without its records."""
-    entry = pb.PartitionFetchResult(
-        topic=result.partition.topic,
-        partition=result.partition.partition,
-        topic_id=result.topic_id,
-        error=error_to_pb(result.error) if result.error is not None else None,
-        high_watermark=result.high_watermark,
-        log_start_offset=result.log_start_offset,
-        last_stable_offset=result.high_watermark,
-        fetch_offset=result.fetch_offset,
-    )
-    if result.diverging_epoch is not None:
-        entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
-    return entry
+    message = pb.FetchResponse(correlation_id=response.correlation_id)
+    for result in response.partitions:
+        entry = message.partitions.add(
+            topic=result.partition.topic,
+            partition=result.partition.partition,
+            topic_id=result.topic_id,
+            error=error_to_pb(result.error) if result.error is not None else None,
+            high_watermark=result.high_watermark,
+            log_start_offset=result.log_start_offset,
+            last_stable_offset=result.high_watermark,
+            fetch_offset=result.fetch_offset,
+        )
+        if result.diverging_epoch is not None:
+            entry.diverging_epoch.epoch, entry.diverging_epoch.end_offset = result.diverging_epoch
+    return FETCHED.join(message, [result.records for result in response.partitions])
 
 
 def fetch_response_from_bytes(raw: bytes) -> FetchResponse:

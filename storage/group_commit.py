@@ -20,11 +20,11 @@ import errno
 import logging
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from storage.disk_errors import FlushDeferredError
 from storage.flush import PendingFlush
+from storage.flush_threads import FlushThreads
 from storage.log import Log
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class GroupCommitStatistics:
 class _LogDir:
     """What waits for one log dir, and the threads that do."""
 
-    executor: ThreadPoolExecutor
+    threads: FlushThreads
     queue: deque[Log] = field(default_factory=deque)
     idle: dict[Log, None] = field(default_factory=dict)
     """Nobody waits for these: they are flushed when the queue is empty."""
@@ -76,7 +76,8 @@ class GroupCommit:
         self._log_dirs: dict[str, _LogDir] = {}
         self._subscribers: dict[Log, list[OnFlushed]] = {}
         self._queued: set[Log] = set()
-        self._in_flight: dict[Log, asyncio.Future[None]] = {}
+        self._in_flight: dict[Log, PendingFlush] = {}
+        self._one_is_done = asyncio.Event()
         self._failed: set[str] = set()
         self._deferred: dict[Log, asyncio.TimerHandle] = {}
         self._short_of_room: set[Log] = set()
@@ -128,8 +129,7 @@ class GroupCommit:
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
         if found is None:
-            executor = ThreadPoolExecutor(self._threads, thread_name_prefix="flush")
-            found = self._log_dirs[log.log_dir] = _LogDir(executor)
+            found = self._log_dirs[log.log_dir] = _LogDir(FlushThreads(self._threads))
         return found
 
     def _schedule_turn(self) -> None:
@@ -175,20 +175,21 @@ class GroupCommit:
         if pending is None:
             self._tell(log)
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().run_in_executor(log_dir.executor, pending.run)
-        self._in_flight[log] = future
+        self._in_flight[log] = pending
         log_dir.busy += 1
         started_s = asyncio.get_running_loop().time()
-        future.add_done_callback(lambda done: self._done(log, pending, done, started_s))
+        log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
 
-    def _done(self, log: Log, pending: PendingFlush, done: asyncio.Future[None], started_s: float) -> None:
+    def _done(
+        self, log: Log, log_dir: _LogDir, pending: PendingFlush, error: BaseException | None, started_s: float
+    ) -> None:
         del self._in_flight[log]
-        self._log_dir(log).busy -= 1
+        log_dir.busy -= 1
         self._flushes += 1
+        self._one_is_done.set()
         self.on_timed(asyncio.get_running_loop().time() - started_s)
-        if self._queued or any(log_dir.idle for log_dir in self._log_dirs.values()):
+        if self._queued or log_dir.idle:
             self._schedule_turn()
-        error = done.exception()
         if error is None:
             self._short_of_room.discard(log)
             log.complete_flush(pending)
@@ -232,7 +233,8 @@ class GroupCommit:
         while self._queued or self._in_flight:
             self._schedule_turn()
             if self._in_flight:
-                await asyncio.wait(self._in_flight.values())
+                self._one_is_done.clear()
+                await self._one_is_done.wait()
             await asyncio.sleep(0)
         self._closing = True
         for log_dir in self._log_dirs.values():
@@ -241,7 +243,7 @@ class GroupCommit:
             timer.cancel()
         self._deferred.clear()
         for log_dir in self._log_dirs.values():
-            log_dir.executor.shutdown(wait=True)
+            log_dir.threads.close()
 
     def statistics(self) -> GroupCommitStatistics:
         return GroupCommitStatistics(

@@ -50,6 +50,7 @@ class Log:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `storage.recovery`."""
         self._fs = fs
         self.directory = directory
+        self._log_dir = os.path.dirname(directory)
         self.topic_partition = topic_partition
         self.topic_id = options.topic_id
         self.config = config
@@ -84,7 +85,7 @@ class Log:
     @property
     def log_dir(self) -> str:
         """The log dir that this log stands in."""
-        return os.path.dirname(self.directory)
+        return self._log_dir
 
     @property
     def recovery_point(self) -> int:

@@ -64,6 +64,10 @@ class Account:
         self.budget.wait(self, _Waiter(self, size, granted))
         return None
 
+    def has_room(self, size: int) -> bool:
+        """Whether so much could be taken now."""
+        return self.budget.has_room(self, size)
+
     def room(self) -> int:
         """How much could be taken now."""
         return self.budget.room(self)

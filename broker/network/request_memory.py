@@ -72,6 +72,8 @@ class RequestIntake:
     async def wait_turn(self) -> None:
         """Until the next request may be read."""
         is_small = self._expected <= SMALL_BYTES
+        if is_small and self._small.has_room(0):
+            return
         account, size = (self._small, 0) if is_small else (self._large, self._expected)
         turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         lease = account.acquire(size, turn.set_result)

@@ -214,7 +214,8 @@ class FetcherCore:
     def next_turn(self, now_ms: int) -> FetchTurn:
         """What changed since the request before; delayed partitions whose time has come are part of it."""
         self._turns += 1
-        self._forgotten.update(dict.fromkeys(self._appending))
+        if self._appending:
+            self._forgotten.update(dict.fromkeys(self._appending))
         wanted: list[FetchPartition] = []
         for partition in tuple(self._changed):
             if len(wanted) == TURN_PARTITIONS_MAX:
@@ -236,11 +237,15 @@ class FetcherCore:
                     self._partition_bytes_max,
                 )
             )
+        return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
+
+    def _forget(self) -> list[TopicPartition]:
+        """What the leader's session has and shall not have any more."""
         known = [p for p in self._forgotten if p in self._in_session]
         forgotten = known[:TURN_PARTITIONS_MAX]
         self._in_session.difference_update(forgotten)
         self._forgotten = dict.fromkeys(known[TURN_PARTITIONS_MAX:])
-        return FetchTurn(self._turns, wanted, forgotten)
+        return forgotten
 
     # -- answers -----------------------------------------------------------------------------------------------------
 

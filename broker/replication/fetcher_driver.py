@@ -101,6 +101,7 @@ class Fetcher:
         self._outstanding = 0
         self._backoff_ms = 0
         self._flush_done = asyncio.Event()
+        self._flush_is_slow = False
         self._has_work = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
 
@@ -325,7 +326,8 @@ class Fetcher:
         def done(_error: ApiError | None) -> None:
             flushing.discard(partition.topic_partition)
             self._acknowledge(partition, leader_epoch, end_offset)
-            self._flush_done.set()
+            if not flushing or self._flush_is_slow:  # until then nothing is decided by one of them
+                self._flush_done.set()
             self.kick()
 
         return done
@@ -336,17 +338,20 @@ class Fetcher:
 
     async def _until_flushed(self, flushing: set[TopicPartition]) -> None:
         """Until all of them are; the slow ones are left behind as soon as there is something else to ask for."""
+        if not flushing:
+            return
+        self._flush_is_slow = False
+        timer = asyncio.get_running_loop().call_later(self._config.slow_flush_ms / 1000, self._flush_takes_long)
         try:
-            async with asyncio.timeout(self._config.slow_flush_ms / 1000):
-                while flushing:
-                    await self._next_flush()
-        except TimeoutError:
-            while flushing and not self.core.has_others_to_ask_for:
-                await self._next_flush()
+            while flushing and not (self._flush_is_slow and self.core.has_others_to_ask_for):
+                self._flush_done.clear()
+                await self._flush_done.wait()
+        finally:
+            timer.cancel()
 
-    async def _next_flush(self) -> None:
-        self._flush_done.clear()
-        await self._flush_done.wait()
+    def _flush_takes_long(self) -> None:
+        self._flush_is_slow = True
+        self._flush_done.set()
 
 
 def _surely_durable_start(partition: Partition) -> int:

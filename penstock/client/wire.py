@@ -67,19 +67,12 @@ _FETCHED = RecordsField(pb.FetchResponse)
 
 def encode_produce(call: ProduceCall) -> bytes:
     """A ProduceRequest's bytes."""
-    head = pb.ProduceRequest(
+    request = pb.ProduceRequest(
         correlation_id=call.correlation_id, acks=call.acks, timeout_ms=call.timeout_ms, client_id=call.client_id
     )
-    return _PRODUCED.join(
-        head,
-        (
-            (
-                pb.PartitionRecords(topic=part.topic, partition=part.partition, topic_id=part.topic_id),
-                part.records,
-            )
-            for part in call.parts
-        ),
-    )
+    for part in call.parts:
+        request.partitions.add(topic=part.topic, partition=part.partition, topic_id=part.topic_id)
+    return _PRODUCED.join(request, [part.records for part in call.parts])
 
 
 def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:

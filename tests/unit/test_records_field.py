@@ -28,17 +28,12 @@ def response(random: Random) -> pb.FetchResponse:
     return made
 
 
-def taken_apart(message: pb.FetchResponse) -> tuple[Any, list[tuple[Any, bytes]]]:
-    head = pb.FetchResponse()
-    head.CopyFrom(message)
-    head.ClearField("partitions")
-    parts = []
-    for entry in message.partitions:
-        place = pb.PartitionFetchResult()
-        place.CopyFrom(entry)
-        place.ClearField("records")
-        parts.append((place, entry.records))
-    return head, parts
+def taken_apart(message: pb.FetchResponse) -> tuple[Any, list[bytes]]:
+    rest = pb.FetchResponse()
+    rest.CopyFrom(message)
+    for entry in rest.partitions:
+        entry.ClearField("records")
+    return rest, [entry.records for entry in message.partitions]
 
 
 def put_together(raw: bytes) -> pb.FetchResponse:
@@ -127,7 +122,9 @@ def test_what_is_unusual_on_the_wire_is_read_or_refused_as_protobuf_does(tag: by
 def test_a_message_of_very_many_fields_is_left_to_protobuf_which_is_quicker(in_partition: bool) -> None:
     unknown = bytes((15 << 3, 1)) * FIELDS_MAX
     partition = pb.PartitionFetchResult(records=b"r" * CUT_OUT_FROM_BYTES).SerializeToString()
-    raw = FETCHED.join(pb.FetchResponse(), [(pb.PartitionFetchResult.FromString(unknown), b"r")])
+    holding = pb.FetchResponse()
+    holding.partitions.add().MergeFromString(unknown)
+    raw = FETCHED.join(holding, [b"r"])
     if not in_partition:
         raw = unknown + bytes((PARTITIONS_TAG, *_length(len(partition)))) + partition
     message, records = FETCHED.split(raw)
