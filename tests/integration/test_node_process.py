@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import TimedOutError
 from penstock.testing import process
 from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
+from tests.integration.test_cluster import wait_until
 
 READY = """
 import os, signal, socket
@@ -57,8 +58,14 @@ def test_a_node_that_ends_instead_shows_its_log(make_node: MakeNode) -> None:
 
 def test_a_node_that_is_late_tells_what_it_waits_for(make_node: MakeNode) -> None:
     node = make_node(NEVER_READY)
-    with pytest.raises(TimedOutError, match=r"not ready within 0\.5 s: node 0 \(waits for a quorum\)"):
-        wait_all_ready([node], timeout_s=0.5)
+
+    def has_told() -> bool:
+        node.read_notifications()
+        return node.status == "waits for a quorum"
+
+    wait_until(has_told)  # a process may take a second to begin
+    with pytest.raises(TimedOutError, match=r"not ready within 0\.1 s: node 0 \(waits for a quorum\)"):
+        wait_all_ready([node], timeout_s=0.1)
 
 
 def test_a_stopped_node_has_its_exit_code_and_may_start_again(make_node: MakeNode) -> None:
