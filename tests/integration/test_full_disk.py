@@ -56,13 +56,14 @@ def one_node(directory: Path, **config: object) -> Iterator[tuple[Cluster, Path]
 
 
 def write_until_refused(cluster: Cluster, index: int = 0) -> tuple[int, KafkaStorageError]:
-    """How many records were acked, and how the first one was refused that was not."""
+    """How many records were acked, and how the first one was refused, of which nothing was written."""
     address = cluster.endpoint(index)
     for acked in range(2 * DISK_BYTES // RECORD_BYTES):
         (answer,) = raw_broker.produce(address, raw_broker.records("small", 0, BATCH))
         error = answer.partitions[0].error
         if error.code:
             assert error.code == KafkaStorageError.code, error
+            assert error.nothing_written, error
             return acked, KafkaStorageError(error.message)
     raise AssertionError("a disk without end")
 
