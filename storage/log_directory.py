@@ -10,8 +10,9 @@ start would take the missing records for rot. A checkpoint that is missing or da
 every record is checked, a log starts where its first epoch does (at worst at its first segment, and records that were
 deleted can be read again until that goes), high watermarks rise with the first fetches.
 
-The checkpoint job may run in another thread; the lock here keeps it and a truncation apart. Not here: the logs
-(`log_manager.py`), meta.properties.
+The checkpoint job may run in another thread, and a disk may take ten seconds for it; a lock keeps it and a truncation
+apart. A log about which nothing is claimed, on the disk or in what is under way, need not wait for it: new logs are
+created on the event loop. Not here: the logs (`log_manager.py`), meta.properties.
 """
 
 from __future__ import annotations
@@ -51,6 +52,11 @@ class LogDirectory:
             raise MetaPropertiesError(f"{path} is in use by another process (it holds {path}/{LOCK})") from error
         try:
             self._mutex = threading.Lock()
+            """Held while a checkpoint is written."""
+            self._claims = threading.Lock()
+            """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
+            self._under_way: Offsets = {}
+            """What is being written and may be on the disk already."""
             self.clean_stop = take_marker(fs, path)
             """What the marker of a clean stop before this start said; None after any other stop."""
             fs.fsync_dir(path)  # a killed process leaves names that no disk has; what stands in them is about to count
@@ -109,34 +115,57 @@ class LogDirectory:
         with self._mutex:
             points = self._recovery_points
             if points.is_good or not offline:
-                points.replace({tp: points.offsets.get(tp, 0) for tp in offline} | dict(read()))
+                self._write(points, lambda: {tp: points.offsets.get(tp, 0) for tp in offline} | dict(read()))
 
     def checkpoint_recovery_point(self, topic_partition: TopicPartition, offset: int) -> None:
         """The log goes offline, and no later checkpoint will say how far it was flushed."""
         with self._mutex:
-            if self._recovery_points.is_good:
-                self._recovery_points.replace({**self._recovery_points.offsets, topic_partition: offset})
+            points = self._recovery_points
+            if points.is_good:
+                self._write(points, lambda: {**points.offsets, topic_partition: offset})
 
     def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         with self._mutex:
-            self._write_keeping(self._log_starts, offline, read())
+            self._write_keeping(self._log_starts, offline, read)
 
     def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         with self._mutex:
-            self._write_keeping(self._high_watermarks, offline, read())
+            self._write_keeping(self._high_watermarks, offline, read)
 
-    @staticmethod
-    def _write_keeping(checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], offsets: Offsets) -> None:
-        lines = {tp: offset for tp, offset in checkpoint.offsets.items() if tp in kept} | dict(offsets)
-        if lines or checkpoint.offsets:
-            checkpoint.replace(lines)
+    def _write_keeping(
+        self, checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], read: Callable[[], Offsets]
+    ) -> None:
+        def lines() -> Offsets:
+            return {tp: offset for tp, offset in checkpoint.offsets.items() if tp in kept} | dict(read())
+
+        self._write(checkpoint, lines)
+
+    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], Offsets]) -> None:
+        """The lines that `read` returns; they count as claimed BEFORE they are. A file without lines is not begun."""
+        with self._claims:
+            self._under_way = lines = read()
+        try:
+            if lines or checkpoint.offsets or checkpoint is self._recovery_points:
+                checkpoint.replace(lines)
+        finally:
+            with self._claims:
+                self._under_way = {}
+
+    def _is_claimed_above(self, topic_partition: TopicPartition, offset: int) -> bool:
+        with self._claims:
+            claims = (self._under_way, *(checkpoint.offsets for checkpoint in self._checkpoints()))
+            return any(lines.get(topic_partition, 0) > offset for lines in claims)
 
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew."""
-        with self._mutex:
-            for checkpoint in self._checkpoints():
-                checkpoint.lower(topic_partition, offset)
-            self.cleaner_checkpoint.lower(topic_partition, offset)
+        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew.
+
+        What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
+        """
+        if self._is_claimed_above(topic_partition, offset):
+            with self._mutex:
+                for checkpoint in self._checkpoints():
+                    checkpoint.lower(topic_partition, offset)
+        self.cleaner_checkpoint.lower(topic_partition, offset)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Make durable that no checkpoint has a line for the log: it was set aside."""
