@@ -19,6 +19,7 @@ import uvloop
 
 from broker.config import NodeConfig, load_config
 from broker.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.malloc_arenas import limit_malloc_arenas
 from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.node import Node
 from broker.systemd import Notifier
@@ -42,6 +43,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
     clock = SystemClock()
+    limit_malloc_arenas()
     raise_open_files_limit()
     descriptors = plan_descriptors(open_files_limit())
     if descriptors.warning:
