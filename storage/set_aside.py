@@ -53,11 +53,18 @@ class SetAside:
             yield
         finally:
             log_dirs, self._unsynced = self._unsynced, None
-            for log_dir in sorted(log_dirs):
-                try:
-                    self._fs.fsync_dir(log_dir)
-                except OSError as error:
-                    raise storage_error("set logs aside", log_dir, error) from error
+            self._sync(sorted(log_dirs))
+
+    def _sync(self, log_dirs: Sequence[str]) -> None:
+        """All of them; the first error after each had its turn, because one disk's trouble is not the others'."""
+        failure: tuple[str, OSError] | None = None
+        for log_dir in log_dirs:
+            try:
+                self._fs.fsync_dir(log_dir)
+            except OSError as error:
+                failure = failure or (log_dir, error)
+        if failure is not None:
+            raise storage_error("set logs aside", *failure) from failure[1]
 
     def take(self, paths: Sequence[str], topic_partition: TopicPartition, suffix: str) -> list[str]:
         """The new paths, durable when it returns. KafkaStorageError when the disk refused: call it again after a

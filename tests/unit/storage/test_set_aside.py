@@ -12,7 +12,9 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.checkpoint_file import read_offsets
 from storage.deleted_logs import DIRECTORIES_PER_CALL
+from storage.file_names import STRAY_DIRECTORY_SUFFIX
 from storage.log_manager import LogManager
+from storage.set_aside import SetAside
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
@@ -305,3 +307,26 @@ def test_what_follows_a_log_that_left_starts_below_every_old_line(
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
     assert (manager.high_watermarks().get(TP, 0), manager.offline_logs) == (0, {})
+
+
+class OneBadDisk(LosingFileSystem):
+    """The disk of /a takes no sync."""
+
+    def fsync_dir(self, path: str) -> None:
+        if path == "/a":
+            raise OSError(errno.EIO, "EIO")
+        super().fsync_dir(path)
+
+
+def test_a_log_dir_that_cannot_be_synced_keeps_no_other_from_it() -> None:
+    fs = OneBadDisk()
+    for directory in ("/a", "/b", f"/a/{TP}", f"/b/{OTHER}"):
+        fs.mkdir(directory)
+    fs.fsync_dir("/")
+    fs.fsync_dir("/b")
+    aside = SetAside(fs)
+    with pytest.raises(KafkaStorageError, match="/a"), aside.one_sync():
+        aside.take([f"/a/{TP}"], TP, STRAY_DIRECTORY_SUFFIX)
+        (moved,) = aside.take([f"/b/{OTHER}"], OTHER, STRAY_DIRECTORY_SUFFIX)
+    after = fs.after_crash()
+    assert after.is_directory(moved) and not after.is_directory(f"/b/{OTHER}")
