@@ -55,12 +55,12 @@ def wait_until(is_so: Callable[[], bool], timeout_s: float = 15.0) -> None:
 def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(cluster: Cluster) -> None:
     host, _, port = cluster.bootstrap.rpartition(":")
     with Producer(cluster.bootstrap) as producer:
-        producer.send("t", value=b"before").result(10)
+        before = producer.send("t", value=b"before").result(10)
         silent = [socket.create_connection((host, int(port))) for _ in range(10 * CONNECTIONS_MAX)]
         try:
             wait_until(lambda: reading(cluster, CUT.format("limit")) >= 9 * CONNECTIONS_MAX)
             wait_until(lambda: reading(cluster, "penstock_tcp_connections") <= CONNECTIONS_MAX)  # with the producer's
-            producer.send("t", value=b"meanwhile").result(10)
+            assert producer.send("t", value=b"meanwhile").result(10).offset == before.offset + 1
         finally:
             for connection in silent:
                 connection.close()

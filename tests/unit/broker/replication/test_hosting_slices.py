@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import cast
 
+import pytest
+
 from broker.replication.assignment import TopicSettings
 from broker.replication.hosting_slices import SLICE_MS, HostingSlices
 from broker.replication.replica_manager import ReplicaManager
@@ -118,10 +120,9 @@ def test_a_partition_that_waits_is_hosted_in_its_newest_role_and_refuses_until_t
                 assign(manager, number)
             last = big(LOGS - 1)
             assert manager.hosts(last) and manager.statistics().to_create == LOGS - LOGS_OF_A_SLICE
-            try:
+            with pytest.raises(UnknownTopicOrPartitionError, match="still to be created") as refused:
                 manager.get(last, TOPIC_ID)
-            except UnknownTopicOrPartitionError as error:
-                assert error.retriable and "still to be created" in str(error)
+            assert refused.value.retriable
             assign(manager, LOGS - 1, EPOCH + 1)
             assert manager.find(last) is None, "its turn has not come"
             await asyncio.sleep(60)
