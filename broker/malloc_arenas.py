@@ -2,7 +2,8 @@
 
 glibc makes up to eight arenas a core, one for each thread that meets another in malloc. What a thread of gRPC frees in
 its arena no other thread can use, and it is not given back: under a flood of large requests a node on two cores kept
-200 MiB more than its budgets count. Two are enough for one event loop with helpers. Source: mallopt(3), M_ARENA_MAX.
+200 MiB more than its budgets count. Two are enough for one event loop with helpers. Not here: what may be held at all
+(network/memory_budget.py). Source: mallopt(3), M_ARENA_MAX.
 """
 
 from __future__ import annotations

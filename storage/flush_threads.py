@@ -1,7 +1,9 @@
-"""A few threads that do one thing at a time for an event loop: less than an executor, at a third of its cost.
+"""The threads of one log dir in which the blocking part of a flush runs, and the way back to the event loop.
 
-An executor makes two futures and a condition for each call, and copies one future's outcome into the other. A flush is
-a call on the hot path that has one listener, so here is a queue for the threads, and one callback on the loop.
+An executor makes two futures and a condition for each call, and copies one future's outcome into the other: 48 µs of
+CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback do: 16 µs. The
+threads are daemons: a node that has to end does not wait for a disk that hangs. Not here: what is flushed, and when
+(`group_commit.py`).
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class GroupCommit:
         self._log_dirs: dict[str, _LogDir] = {}
         self._subscribers: dict[Log, list[OnFlushed]] = {}
         self._queued: set[Log] = set()
-        self._in_flight: dict[Log, PendingFlush] = {}
+        self._in_flight: set[Log] = set()
         self._one_is_done = asyncio.Event()
         self._failed: set[str] = set()
         self._deferred: dict[Log, asyncio.TimerHandle] = {}
@@ -175,7 +175,7 @@ class GroupCommit:
         if pending is None:
             self._tell(log)
             return
-        self._in_flight[log] = pending
+        self._in_flight.add(log)
         log_dir.busy += 1
         started_s = asyncio.get_running_loop().time()
         log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
@@ -183,7 +183,7 @@ class GroupCommit:
     def _done(
         self, log: Log, log_dir: _LogDir, pending: PendingFlush, error: BaseException | None, started_s: float
     ) -> None:
-        del self._in_flight[log]
+        self._in_flight.remove(log)
         log_dir.busy -= 1
         self._flushes += 1
         self._one_is_done.set()

@@ -50,7 +50,7 @@ class Log:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `storage.recovery`."""
         self._fs = fs
         self.directory = directory
-        self._log_dir = os.path.dirname(directory)
+        self.log_dir = os.path.dirname(directory)
         self.topic_partition = topic_partition
         self.topic_id = options.topic_id
         self.config = config
@@ -81,11 +81,6 @@ class Log:
             log = cls(fs, directory, topic_partition, config, options)
         log._flushing.created(options.topic_id)
         return log
-
-    @property
-    def log_dir(self) -> str:
-        """The log dir that this log stands in."""
-        return self._log_dir
 
     @property
     def recovery_point(self) -> int:

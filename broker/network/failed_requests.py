@@ -1,7 +1,8 @@
-"""What an exception means for the request that it met: the one answer, wherever the request was at work.
+"""The one rule by which an exception becomes the answer of the request that it met, wherever that was at work.
 
 An API error is the answer. Anything else is a bug: logged, and answered as UNKNOWN_SERVER_ERROR. An invariant that does
-not hold ends the node besides, because the next request could make it worse.
+not hold ends the node besides, because the next request could make it worse. Not here: how an answer leaves
+(processor.py), how an error is written (grpc_codec.py).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from penstock.errors import (
 from penstock.types import EpochEndOffset, TopicPartition
 
 TURN_PARTITIONS_MAX = 2_000
-"""What a leader takes in one request (request_limits.py); the others come with the next turn."""
+"""A leader takes so many in one request (request_limits.py); the others come with the next turn."""
 
 SAID_AT_REFUSALS = 50
 """So many errors in a row of the leader for one partition are said, once: after some 10 s, when a change of leader is
@@ -38,7 +38,7 @@ over. Otherwise a follower would stand still and say nothing."""
 
 
 class ReplicaState(Enum):
-    """What a partition of the fetcher is doing."""
+    """The states of a partition of the fetcher."""
 
     FETCHING = "fetching"
     TRUNCATING = "truncating"
@@ -127,7 +127,7 @@ class FetchState:
 
 @dataclass(frozen=True, slots=True)
 class FetchTurn:
-    """What the next request of the session says: partitions added or moved, and partitions forgotten. `number` grows
+    """The next request of the session: partitions added or moved, and partitions forgotten. `number` grows
     from turn to turn; the answer must come with the number of its request."""
 
     number: int
@@ -212,7 +212,7 @@ class FetcherCore:
         return len(self._states) > len(self._appending)
 
     def next_turn(self, now_ms: int) -> FetchTurn:
-        """What changed since the request before; delayed partitions whose time has come are part of it."""
+        """The changes since the request before; delayed partitions whose time has come are part of them."""
         self._turns += 1
         if self._appending:
             self._forgotten.update(dict.fromkeys(self._appending))
@@ -240,7 +240,7 @@ class FetcherCore:
         return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
 
     def _forget(self) -> list[TopicPartition]:
-        """What the leader's session has and shall not have any more."""
+        """Takes from the leader's session the partitions that shall not be in it any more; which they are."""
         known = [p for p in self._forgotten if p in self._in_session]
         forgotten = known[:TURN_PARTITIONS_MAX]
         self._in_session.difference_update(forgotten)
@@ -250,7 +250,7 @@ class FetcherCore:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def on_result(self, result: PartitionFetchResult, turn: int, now_ms: int) -> list[Effect]:
-        """What to do with one partition's answer to the request of that turn."""
+        """The effects of one partition's answer to the request of that turn."""
         partition = result.partition
         state = self._states.get(partition)
         if state is None or state.state is not ReplicaState.FETCHING or partition in self._appending:

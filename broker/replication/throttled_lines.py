@@ -1,6 +1,6 @@
 """When a log line about a partition is due: what fails is tried again several times a second, and would flood the log.
 
-Pure: it decides, whoever asks writes the line.
+Pure: it decides, whoever asks writes the line. Not here: what else a failure means (`refused_appends.py`, the fetcher).
 """
 
 from __future__ import annotations

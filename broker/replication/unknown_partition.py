@@ -1,4 +1,7 @@
-"""Says why a request names a partition that this broker does not serve, in a way that its sender can act on. Pure."""
+"""Says why a request names a partition that this broker does not serve, in a way that its sender can act on.
+
+Pure. Not here: which partitions are served (`replica_manager.py`).
+"""
 
 from __future__ import annotations
 
