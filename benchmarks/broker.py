@@ -3,11 +3,12 @@
     python -m benchmarks.broker [--quick] [--nodes 1,3] [--pairs 5] [--peers DIR] [--before TREE]
 
 One JSON line a row, then a table: medians with their spread, the ratio of each pair, and goals. The systems take turns
-(ours, Kafka, Kafka with fsync, ours, …), each time as a fresh cluster, and never do two run at once. Every system is
-warmed by the same work before anything counts. Each client is a process of its own. Ours acks after an fsync on every
-in-sync replica; plain Kafka acks from the page cache, `kafka-fsync` does what ours does. What was set on each system
-and its clients is the row `settings`. Without Kafka's tools our rows stand alone, and a line says what is missing.
-`--before` names a checkout with its own environment (.venv), measured in Kafka's place.
+(ours, Kafka, Kafka with fsync, ours, …), each time as a fresh cluster, and never do two of them run at once. Every
+system is warmed by the same work before anything counts. Each client is a process of its own. Ours acks after an fsync
+on every in-sync replica; plain Kafka acks from the page cache, `kafka-fsync` does what ours does. What was set on each
+system and its clients is the row `settings`. Without Kafka's tools our rows stand alone, and a line says what is
+missing. `--before` names a checkout with its own environment (.venv). Its cluster lives beside ours and the two take
+turns row by row: an idle one takes 2 % of a core, while from minute to minute the same work varies by a third.
 Absolute figures do not hold from machine to machine; ratios of one run do.
 """
 
@@ -19,9 +20,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +139,18 @@ def _rss_mib(system: systems.System) -> int:
     return systems.rss_bytes(system) // MIB
 
 
-def all_starts(count: int, peers: Path | None, before: Path | None) -> list[Start]:
-    """The systems of one turn, in order."""
-    starts: list[Start] = [functools.partial(systems.penstock, count)]
+def all_starts(count: int, peers: Path | None, before: Path | None) -> list[list[Start]]:
+    """The systems of one turn, in order; those of one list live beside each other."""
+    ours: list[Start] = [functools.partial(systems.penstock, count)]
     if before is not None:
-        starts.append(functools.partial(systems.penstock, count, name="before", tree=before))
-    if peers is not None:
-        starts.append(functools.partial(systems.kafka, peers, count))
-        starts.append(functools.partial(systems.kafka, peers, count, fsync=True))
-    return starts
+        ours.append(functools.partial(systems.penstock, count, name="before", tree=before))
+    if peers is None:
+        return [ours]
+    return [
+        ours,
+        [functools.partial(systems.kafka, peers, count)],
+        [functools.partial(systems.kafka, peers, count, fsync=True)],
+    ]
 
 
 def all_rows(nodes: list[int], size: Size, pairs: int, peers: Path | None, before: Path | None) -> Iterator[Row]:
@@ -154,8 +159,15 @@ def all_rows(nodes: list[int], size: Size, pairs: int, peers: Path | None, befor
         starts = all_starts(count, peers, before)
         for pair in range(pairs):
             # Every other turn goes backwards: whatever drifts on the machine does not favour one of them.
-            for start in starts if pair % 2 == 0 else reversed(starts):
-                yield from session(start, count, size, pair)
+            way = 1 if pair % 2 == 0 else -1
+            for together in starts[::way]:
+                yield from row_by_row([session(start, count, size, pair) for start in together[::way]])
+
+
+def row_by_row(sessions: Sequence[Iterator[Row]]) -> Iterator[Row]:
+    """One row of each, then the next of each, until all have ended."""
+    for rows in zip_longest(*sessions):
+        yield from (row for row in rows if row is not None)
 
 
 def main() -> int:
