@@ -57,6 +57,23 @@ def test_a_partition_is_described_with_the_error_that_only_its_leader_knows(clus
         assert sorted(told) == ["rotten on 1", "rotten on 2", "rotten on 3"]
 
 
+def test_a_partition_is_not_described_with_the_error_of_another_topic_or_of_an_older_epoch() -> None:
+    with FakeCluster(4) as cluster, Admin(cluster.bootstrap) as admin:
+        admin.create_topic("t", partitions=3, replication_factor=1)
+        for leader in (1, 2, 3):
+            cluster.freeze_metadata(leader, "t")
+            answer = cluster.frozen_metadata[leader]
+            answer.metadata_offset = 0  # it lags: node 4 describes the topic
+            (own,) = (p for p in answer.topics[0].partitions if p.leader_id == leader)
+            own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
+            if leader == 1:
+                answer.topics[0].topic_id = "of the topic that had the name before"
+            elif leader == 2:
+                own.leader_epoch -= 1
+        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert told == ["None", "None", "rotten on 3"]
+
+
 def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_between(cluster: FakeCluster) -> None:
     cluster.create_topic("t")
     cluster.on_delete_topics = lambda: cluster.create_topic("t")

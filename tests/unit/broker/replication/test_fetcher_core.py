@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker.replication.fetcher_core import (
+    SAID_AT_REFUSALS,
     AdvanceHighWatermark,
     AdvanceLogStart,
     Append,
     FetcherCore,
     FetchState,
+    SayRefused,
     SayStopped,
     StartOver,
     Truncate,
@@ -128,6 +130,23 @@ def test_a_passing_error_is_asked_again_after_the_back_off() -> None:
         assert error(made, cause, now_ms=1_000) == []
         assert asked(made, 1_000 + BACKOFF_MS - 1) == []
         assert asked(made, 1_000 + BACKOFF_MS) == [(P, 10)]
+
+
+def test_refusals_that_an_answer_comes_between_are_not_said() -> None:
+    made, cause = core(P), NotLeaderOrFollowerError("x")
+
+    def refused(times: int) -> list[object]:
+        effects: list[object] = []
+        for _ in range(times):
+            asked(made, 10**9)
+            effects += made.on_result(PartitionFetchResult(P, "id", 10, cause), 10**9, 0)
+        return effects
+
+    assert refused(SAID_AT_REFUSALS - 1) == []
+    asked(made, 10**9)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=8), 10**9, 0)
+    assert refused(SAID_AT_REFUSALS - 1) == []
+    assert refused(1) == [SayRefused(P, cause)]
 
 
 def test_a_fenced_epoch_waits_for_the_metadata_to_bring_the_partition_anew() -> None:
