@@ -90,7 +90,7 @@ class BrokerParts:
         self.loader = loader
         self.group_commit = GroupCommit(on_failure=self._directory_failed)
         self.replicas = ReplicaManager(
-            config.node_id, log_manager, self.group_commit, clock, config.replica_lag_time_max_ms
+            config.node_id, log_manager, self.group_commit, clock, config.replica_lag_time_max_ms, on_fatal
         )
         self.fetchers = FetcherManager(
             FetcherConfig(
@@ -105,8 +105,8 @@ class BrokerParts:
             clock,
             peers.open_fetch_stream,
             self.replicas,
+            on_fatal,
         )
-        self.fetchers.on_fatal = self.replicas.to_create.on_fatal = on_fatal
         self.replicas.fetchers = self.fetchers
         self.alter_partition = AlterPartitionManager(
             config.node_id, lambda: self.replicas.broker_epoch, controller.call, on_fatal
@@ -149,7 +149,7 @@ class BrokerParts:
 
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
-            count_bytes, fail = self.replicas.count_bytes_out, self.failed_requests.fail
+            count_bytes, fail = self.replicas.traffic.count_out, self.failed_requests.fail
             return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
 
         quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)

@@ -84,8 +84,8 @@ class ProduceApi:
     ) -> None:
         clock = self._replicas.clock
         info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())
-        self._replicas.bytes_in += info.size_bytes
-        self._replicas.messages_in += info.record_count
+        self._replicas.traffic.bytes_in += info.size_bytes
+        self._replicas.traffic.messages_in += info.record_count
         result.base_offset = info.first_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = partition.log.log_start_offset

@@ -26,17 +26,18 @@ class FetcherManager:
         clock: Clock,
         open_stream: Callable[[int], FetchStream],
         node: FetcherNode,
+        on_fatal: Callable[[BaseException], None],
     ) -> None:
         self._config = config
         self._fetchers_per_broker = fetchers_per_broker
         self._clock = clock
         self._open_stream = open_stream
         self._node = node
+        self._on_fatal = on_fatal
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._assigned: dict[TopicPartition, tuple[int, int]] = {}
         self._kick_scheduled = False
         self._stopped = False
-        self.on_fatal: Callable[[BaseException], None] = lambda error: None
 
     def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
         """Follow `partition` from `leader_id`; not after `stop`, although the metadata goes on telling of leaders."""
@@ -49,7 +50,7 @@ class FetcherManager:
             fetcher = self._fetchers[key] = Fetcher(
                 f"{leader_id}-{key[1]}", self._config, self._clock, lambda: self._open_stream(leader_id), self._node
             )
-            fetcher.on_fatal(lambda error: self.on_fatal(error))
+            fetcher.on_fatal(self._on_fatal)
         fetcher.add(partition, leader_epoch)
         self._assigned[name] = key
         if not self._kick_scheduled:

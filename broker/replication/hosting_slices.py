@@ -28,11 +28,11 @@ Host = Callable[[TopicPartition, bool], None]
 class HostingSlices:
     """The partitions of this broker whose logs are still to be created. All methods are called on the event loop."""
 
-    def __init__(self, host: Host, now_ms: Callable[[], int]) -> None:
+    def __init__(self, host: Host, now_ms: Callable[[], int], on_fatal: Callable[[BaseException], None]) -> None:
         """`host(partition, is_new)` creates one log."""
-        self.on_fatal: Callable[[BaseException], None] = _reraise
         self._host = host
         self._now_ms = now_ms
+        self._on_fatal = on_fatal
         self._waiting: dict[TopicPartition, bool] = {}
         self._slice_began_ms: int | None = None
         self._stopped = False
@@ -79,7 +79,7 @@ class HostingSlices:
                 self._host(partition, self._waiting.pop(partition))
             except Exception as error:
                 self.stop()
-                self.on_fatal(error)
+                self._on_fatal(error)
                 return
             if self._is_spent():
                 break
@@ -93,7 +93,3 @@ class HostingSlices:
 
     def __repr__(self) -> str:
         return f"HostingSlices({len(self)} logs to create)"
-
-
-def _reraise(error: BaseException) -> None:
-    raise error

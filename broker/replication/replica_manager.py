@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 
 from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.fetcher_manager import FetcherManager
@@ -18,7 +19,7 @@ from broker.replication.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict, why_no_empty_log
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
-from broker.replication.replica_statistics import ReplicaManagerStatistics, count_roles
+from broker.replication.replica_statistics import ReplicaManagerStatistics, Traffic, count_roles
 from broker.replication.unknown_partition import unknown_partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
@@ -35,7 +36,13 @@ class ReplicaManager:
     """See the module. One per node; all methods are called on the event loop."""
 
     def __init__(
-        self, broker_id: int, log_manager: LogManager, group_commit: GroupCommit, clock: Clock, lag_time_ms_max: int
+        self,
+        broker_id: int,
+        log_manager: LogManager,
+        group_commit: GroupCommit,
+        clock: Clock,
+        lag_time_ms_max: int,
+        on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.broker_id = broker_id
         self.clock = clock
@@ -44,14 +51,14 @@ class ReplicaManager:
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
         self.on_log_gone: Callable[[TopicPartition], None] = lambda key: None
-        self.bytes_in = self.bytes_out = self.messages_in = self.replication_bytes_out = 0
+        self.traffic = Traffic()
         self._log_manager = log_manager
         self._group_commit = group_commit
         self._partitions: dict[TopicPartition, Partition] = {}
         self._assignments: dict[TopicPartition, Assignment] = {}
         self._high_watermarks = log_manager.high_watermarks()
         self.lost = LostReplicas(broker_id)
-        self.to_create = HostingSlices(self._create, clock.now_ms)
+        self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
         self.refused = RefusedAppends(clock.now_ms)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
         for key, offline in log_manager.offline_logs.items():
@@ -308,13 +315,6 @@ class ReplicaManager:
         if len(state.replicas) > 1:
             self.on_replica_lost()
 
-    def count_bytes_out(self, size_bytes: int, is_replica: bool) -> None:
-        """A fetch was answered with so many record bytes."""
-        if is_replica:
-            self.replication_bytes_out += size_bytes
-        else:
-            self.bytes_out += size_bytes
-
     # -- upkeep ------------------------------------------------------------------------------------------------------
 
     def request_flush(self, partition: Partition) -> None:
@@ -389,11 +389,8 @@ class ReplicaManager:
             **count_roles(tuple(self._partitions.values()), self._retired_shrinks, self._retired_expands),
             to_create=len(self.to_create),
             offline=len(self.lost),
-            bytes_in=self.bytes_in,
-            bytes_out=self.bytes_out,
-            messages_in=self.messages_in,
+            **asdict(self.traffic),
             replication_bytes_in=self.fetchers.bytes_in() if self.fetchers else 0,
-            replication_bytes_out=self.replication_bytes_out,
         )
 
     def __repr__(self) -> str:

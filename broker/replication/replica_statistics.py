@@ -1,7 +1,7 @@
 """What the metrics read of all partitions of a broker: how many there are, in which roles, and what went through them.
 
-A snapshot; the counting is in `replica_manager.py` and `leader_state.py`. Not here: what of a disk is lost
-(`lost_replicas.py`).
+A snapshot. `Traffic` counts what goes through, `leader_state.py` the changes of the ISR. Not here: what of a disk is
+lost (`lost_replicas.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from broker.replication.partition import Partition
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What went through this broker since its start, but for what it fetched. Changed on the event loop."""
+
+    bytes_in: int = 0
+    messages_in: int = 0
+    bytes_out: int = 0
+    replication_bytes_out: int = 0
+
+    def count_out(self, size_bytes: int, is_replica: bool) -> None:
+        """A fetch was answered with so many record bytes."""
+        if is_replica:
+            self.replication_bytes_out += size_bytes
+        else:
+            self.bytes_out += size_bytes
 
 
 @dataclass(frozen=True, slots=True)

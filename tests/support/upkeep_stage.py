@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from broker.cleaner_job import CleanerJob
 from broker.log_upkeep import LogUpkeep
 from broker.replication.assignment import TopicSettings
@@ -72,7 +74,7 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     format_directory(fs, str(path / "data"), "cluster", ME)
     log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
     group_commit = GroupCommit(lambda log_dir, error: None)
-    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000)
+    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000, pytest.fail)
     scheduler = Scheduler(clock, lambda error: None)
     cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, clock, fs)
     replicas.on_log_gone = cleaner.cleaner.forget

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 
+import pytest
+
 from broker.metadata_publisher import MetadataPublisher
 from broker.replication.replica_manager import ReplicaManager
 from metadata.delta import MetadataDelta
@@ -26,7 +28,7 @@ class Broker:
     def __init__(self, fs: LosingFileSystem) -> None:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None)
-        replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000)
+        replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
         self._publisher = MetadataPublisher(replicas, self.log_manager, {})
         self._publisher.caught_up(EMPTY_IMAGE)
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
@@ -68,7 +70,7 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
         fs = fs.after_crash()
         log_manager = open_manager(fs)
         group_commit = GroupCommit(lambda log_dir, error: None)
-        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), 10_000)
+        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
         at = len(fs.trace)
         MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
         steps = [step.split()[1] for step in fs.trace[at:]]

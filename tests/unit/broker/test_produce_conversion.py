@@ -23,6 +23,7 @@ from broker.network.request_memory import RequestMemory
 from broker.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
+from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
@@ -188,8 +189,7 @@ def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -
     fake = SimpleNamespace(
         get=lambda key, topic_id: partitions[key],
         clock=ManualClock(),
-        bytes_in=0,
-        messages_in=0,
+        traffic=Traffic(),
         request_flush=lambda partition: None,
     )
     request = Request("Produce", body, Sink(), "test")

@@ -88,7 +88,7 @@ async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterato
     fs = LosingFileSystem()
     log_manager = open_manager(fs)
     group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), 10_000)
+    manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
     manager.brokers_changed(EPOCHS, frozenset(active))
     manager.apply(PARTITION, TOPIC_ID, state(isr=isr), TopicSettings(SMALL, 1), NOBODY)
     partition = manager.get(PARTITION, TOPIC_ID)

@@ -11,6 +11,7 @@ from broker.apis.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
+from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
@@ -45,8 +46,7 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
     fake = SimpleNamespace(
         get=lambda key, topic_id: partitions[key],
         clock=ManualClock(),
-        bytes_in=0,
-        messages_in=0,
+        traffic=Traffic(),
         request_flush=lambda partition: None,
     )
 

@@ -78,7 +78,7 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaManager], Api], Callable[[str], Any]]
 async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """What the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
-    count, fail, sink = at.replicas.count_bytes_out, FailedRequests(pytest.fail).fail, Sink()
+    count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, Sink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail)
     request = Request(row, make_body(topic_id), sink, "test", session)
     make_api(at.replicas).handle(request, request.body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import cast
@@ -39,8 +39,11 @@ class SlowFileSystem(LosingFileSystem):
         super().__init__()
         self._clock = clock
         self.tries = 0
+        self.bug: InvariantViolation | None = None
 
     def mkdir(self, path: str) -> None:
+        if self.bug is not None:
+            raise self.bug
         self._clock.advance(SLICE_MS // LOGS_OF_A_SLICE)
         self.tries += 1
         super().mkdir(path)
@@ -67,7 +70,9 @@ def big(number: int) -> TopicPartition:
 
 
 @asynccontextmanager
-async def broker(fs_made: list[SlowFileSystem] | None = None) -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
+async def broker(
+    fs_made: list[SlowFileSystem] | None = None, on_fatal: Callable[[BaseException], None] = pytest.fail
+) -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
     clock = ManualClock()
     fs = SlowFileSystem(clock)
     fs.mkdir("/d")
@@ -75,7 +80,7 @@ async def broker(fs_made: list[SlowFileSystem] | None = None) -> AsyncIterator[t
         fs_made.append(fs)
     format_directory(fs, "/d", "cluster", ME)
     log_manager = LogManager.open(["/d"], LogManagerConfig(ME), fs, clock)
-    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, 10_000)
+    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, 10_000, on_fatal)
     manager.registered(101)
     yield manager, log_manager
     log_manager.close(clean=True, broker_epoch=101)
@@ -197,12 +202,25 @@ def test_what_nobody_expects_in_a_later_slice_ends_the_node_and_no_other_log_is_
                 raise InvariantViolation("two logs of one name")
 
         clock = ManualClock()
-        slices = HostingSlices(host, clock.now_ms)
-        slices.on_fatal = fatal.append
+        slices = HostingSlices(host, clock.now_ms, fatal.append)
         for number in range(4):
             slices.submit(big(number), is_new=True)
         await asyncio.sleep(60)
         assert [str(error) for error in fatal] == ["two logs of one name"]
         assert hosted == [big(0), big(1)] and not len(slices)
+
+    run_virtual(scenario())
+
+
+def test_a_replica_manager_tells_its_node_what_nobody_expects_in_a_later_slice() -> None:
+    async def scenario() -> None:
+        made: list[SlowFileSystem] = []
+        fatal: list[BaseException] = []
+        async with broker(made, fatal.append) as (manager, _):
+            for number in range(LOGS):
+                assign(manager, number)
+            made[0].bug = InvariantViolation("two logs of one name")
+            await asyncio.sleep(60)
+            assert fatal == [made[0].bug] and not len(manager.to_create)
 
     run_virtual(scenario())

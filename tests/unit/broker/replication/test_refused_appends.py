@@ -40,7 +40,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         format_directory(fs, str(tmp_path / "data"), "cluster", 1)
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), fs, clock)
         group_commit = GroupCommit(lambda log_dir, error: None)
-        manager = ReplicaManager(1, log_manager, group_commit, clock, 10_000)
+        manager = ReplicaManager(1, log_manager, group_commit, clock, 10_000, pytest.fail)
         manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)
         partition = manager.get(PARTITION, TOPIC_ID)
         produce(partition)

@@ -71,7 +71,7 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
     format_directory(fs, str(path / "data"), "cluster", LEADER)
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
     group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
+    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
     manager.registered(EPOCHS[LEADER])
     manager.isrs.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
@@ -318,7 +318,7 @@ async def started_again(path: Path) -> AsyncIterator[ReplicaManager]:
     """The next process of the broker, registered."""
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), OsFileSystem(), ManualClock())
     group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
+    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
     registers_anew(manager)
     yield manager
     await group_commit.close()
@@ -414,7 +414,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     async def scenario() -> None:
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
         group_commit = GroupCommit(lambda log_dir, error: None)
-        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000)
+        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
         manager.registered(EPOCHS[LEADER])
         manager.brokers_changed(EPOCHS, frozenset({LEADER}))
         assert manager.statistics().offline == 1
