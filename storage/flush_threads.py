@@ -3,16 +3,23 @@
 An executor makes two futures and a condition for each call, and copies one future's outcome into the other: 48 µs of
 CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback do: 16 µs. The
 threads are daemons: a node that has to end does not wait for a disk that hangs. Not here: what is flushed, and when
-(`group_commit.py`).
+(`group_commit.py`). Where the system gives no thread, those that are there do all of it; while there is none, `run`
+raises FlushDeferredError, for later there may be.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
+
+from storage.disk_errors import FlushDeferredError
+
+_log = logging.getLogger(__name__)
 
 OnDone = Callable[[BaseException | None], None]
 
@@ -31,15 +38,32 @@ class FlushThreads:
         self._threads: list[threading.Thread] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._open = 0
+        self._said = False
+        """That there was no thread, since the last one that there was."""
 
     def run(self, work: Callable[[], object], on_done: OnDone) -> None:
-        """Do `work` in a thread, then call `on_done` on the loop, with what it raised."""
-        self._open += 1
-        if self._open > len(self._threads) < self._threads_max:
-            thread = threading.Thread(target=self._serve, name=f"flush-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        """Do `work` in a thread, then call `on_done` on the loop, with what it raised.
+
+        Whatever this raises itself, `work` is not queued and `on_done` is not called.
+        """
+        if self._open >= len(self._threads) < self._threads_max:
+            self._start_thread()
         self._jobs.put(_Job(work, asyncio.get_running_loop(), self._counted(on_done)))
+        self._open += 1
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._serve, name=f"flush-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:  # a limit of processes (ulimit -u, TasksMax=), or no memory
+            if not self._threads:
+                raise FlushDeferredError(errno.EAGAIN, f"no thread to flush in: {error}") from error
+            if not self._said:
+                _log.warning("%d threads have to do for the flushes of a log dir: %s", len(self._threads), error)
+            self._said = True
+            return
+        self._threads.append(thread)
+        self._said = False
 
     def _counted(self, on_done: OnDone) -> OnDone:
         def done(error: BaseException | None) -> None:

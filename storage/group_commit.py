@@ -7,8 +7,9 @@ subscribers get the flushed offset, on the loop. Each log dir has threads of its
 an fsync holds up no other.
 
 A failed fsync is final (ATC'20): `on_failure(log_dir, error)` is called once for the log dir, no log in it is flushed
-again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room or descriptors is
-none of that (`FlushDeferredError`): it is tried again after a pause, and whoever waits goes on waiting.
+again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room, descriptors,
+threads or memory is none of that (`FlushDeferredError`): it is tried again after a pause, and whoever waits goes on
+waiting.
 
 Not here: what a flush does (`flush.py`), acks (broker).
 """
@@ -164,21 +165,24 @@ class GroupCommit:
     def _start(self, log: Log, log_dir: _LogDir) -> None:
         if log.log_dir in self._failed:
             return
+        pending = None
         try:
             pending = log.prepare_flush()
-        except FlushDeferredError as error:
-            self._defer(log, error)
-            return
-        except OSError as error:
-            self._fail(log, error)
+            if pending is not None:
+                self._run(log, log_dir, pending)
+        except Exception as error:
+            if pending is not None:
+                pending.abandon()
+            self._not_flushed(log, error)
             return
         if pending is None:
-            self._tell(log)
-            return
-        self._in_flight.add(log)
-        log_dir.busy += 1
+            asyncio.get_running_loop().call_soon(self._tell, log)  # not here: other logs wait for the rest of the turn
+
+    def _run(self, log: Log, log_dir: _LogDir, pending: PendingFlush) -> None:
         started_s = asyncio.get_running_loop().time()
         log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
+        self._in_flight.add(log)  # AFTER: a flush that no thread got would be in flight for ever
+        log_dir.busy += 1
 
     def _done(
         self, log: Log, log_dir: _LogDir, pending: PendingFlush, error: BaseException | None, started_s: float
@@ -194,19 +198,24 @@ class GroupCommit:
             self._short_of_room.discard(log)
             log.complete_flush(pending)
             self._tell(log)
-        elif isinstance(error, FlushDeferredError):
+        else:
+            self._not_flushed(log, error)
+
+    def _not_flushed(self, log: Log, error: BaseException) -> None:
+        """A lack of memory says as little about the disk as a lack of room: no sync has failed."""
+        if isinstance(error, FlushDeferredError | MemoryError):
             self._defer(log, error)
         elif not log.closed:  # a deleted log's files may be gone; nobody waits for it
             self._fail(log, error)
 
-    def _defer(self, log: Log, error: FlushDeferredError) -> None:
+    def _defer(self, log: Log, error: FlushDeferredError | MemoryError) -> None:
         """No room: nothing was flushed and nothing is lost. Requests that come meanwhile are part of the next try."""
         if log.closed or self._closing:
             return
         self._deferrals += 1
         if log not in self._short_of_room:
             self._short_of_room.add(log)
-            _log.error("%s: the flush waits for room: %s", log.directory, error)
+            _log.error("%s: the flush waits for room: %s", log.directory, str(error) or repr(error))
         self._deferred[log] = asyncio.get_running_loop().call_later(self._deferred_ms / 1000, self._try_again, log)
 
     def _try_again(self, log: Log) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
+from storage.disk_errors import FlushDeferredError
 from storage.flush_threads import FlushThreads
+from tests.support.thread_shortage import no_thread_can_start
 
 
 def test_each_job_is_done_once_and_told_on_the_loop() -> None:
@@ -79,5 +83,36 @@ def test_close_waits_for_what_is_under_way() -> None:
         threading.Timer(0, may_end.set).start()
         threads.close()
         assert finished.is_set()
+
+    asyncio.run(main())
+
+
+def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
+    async def main() -> None:
+        threads = FlushThreads(3)
+        outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
+        may_end = threading.Event()
+        threads.run(lambda: may_end.wait(10), outcomes.put_nowait)
+        with no_thread_can_start():
+            for _ in range(4):
+                threads.run(lambda: None, outcomes.put_nowait)
+        may_end.set()
+        assert [await asyncio.wait_for(outcomes.get(), 10) for _ in range(5)] == [None] * 5
+        threads.close()
+
+    asyncio.run(main())
+
+
+def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        threads = FlushThreads(2)
+        outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
+        with no_thread_can_start(), pytest.raises(FlushDeferredError, match="no thread to flush in"):
+            threads.run(lambda: None, lambda error: outcomes.put_nowait(OSError("it was refused")))
+        assert repr(threads) == "FlushThreads(0 jobs, 0 of 2 threads)"
+        threads.run(lambda: None, outcomes.put_nowait)
+        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        threads.close()
+        assert outcomes.empty()
 
     asyncio.run(main())

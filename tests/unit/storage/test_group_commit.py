@@ -11,9 +11,10 @@ from penstock.types import TopicPartition
 from storage.group_commit import GroupCommit
 from storage.log import Log
 from storage.log_types import LogOptions
-from tests.support.gated_flushes import GatedFileSystem, Waiter, no_failure, ready_log
+from tests.support.gated_flushes import GatedFileSystem, Waiter, another_log, no_failure, ready_log
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
+from tests.support.thread_shortage import no_thread_can_start
 
 
 def test_requests_in_one_turn_share_a_flush() -> None:
@@ -294,5 +295,91 @@ def test_close_finishes_what_was_requested() -> None:
         await group_commit.close()
 
         assert log.flushed_offset == 2
+
+    asyncio.run(run())
+
+
+def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None:
+    async def run() -> None:
+        fs, waiter = LosingFileSystem(), Waiter()
+        log = ready_log(fs)
+        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit.subscribe(log, waiter)
+        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        with no_thread_can_start():
+            group_commit.request(log)
+            async with asyncio.timeout(10):
+                while group_commit.statistics().deferrals < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+        assert (waiter.told, log.flushed_offset, group_commit.statistics().in_flight) == ([], 1, 0)
+        await waiter.until(2)
+        await group_commit.close()
+        log.close()
+        assert fs.open_descriptors == 0
+
+    asyncio.run(run())
+
+
+class WithoutMemory(LosingFileSystem):
+    """There is no memory for a descriptor of a flush, or for the flush itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails = ""
+
+    def dup(self, fd: int) -> int:
+        if self.fails == "dup":
+            raise MemoryError
+        return super().dup(fd)
+
+    def fdatasync(self, fd: int) -> None:
+        if self.fails == "fdatasync":
+            raise MemoryError
+        super().fdatasync(fd)
+
+
+@pytest.mark.parametrize("fails", ["dup", "fdatasync"])
+def test_a_flush_that_finds_no_memory_is_tried_again_and_the_other_logs_go_on(fails: str) -> None:
+    async def run() -> None:
+        fs, waiter, other_waiter = WithoutMemory(), Waiter(), Waiter()
+        healthy = LosingFileSystem()
+        healthy.mkdir("/e")
+        log = ready_log(fs)
+        other = Log.create(healthy, "/e/t-1", TopicPartition("t", 1), SMALL, LogOptions())
+        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit.subscribe(log, waiter)
+        group_commit.subscribe(other, other_waiter)
+        fs.fails = fails
+        for one in (log, other):
+            one.append_as_leader(batch(b"x"), 0, NOW_MS)
+            group_commit.request(one)
+        await other_waiter.until(1)
+        fs.fails = ""
+        await waiter.until(2)
+        await group_commit.close()
+        assert group_commit.statistics().failed_log_dirs == ()
+
+    asyncio.run(run())
+
+
+def test_a_subscriber_with_a_bug_keeps_no_other_log_from_its_flush() -> None:
+    async def run() -> None:
+        fs, waiter = LosingFileSystem(), Waiter()
+        log, other = ready_log(fs), another_log(fs, 1)
+        told: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(repr(context["exception"])))
+
+        def bug(flushed_offset: int) -> None:
+            raise ValueError("a bug")
+
+        group_commit = GroupCommit(no_failure)
+        group_commit.subscribe(log, bug)
+        group_commit.subscribe(other, waiter)
+        other.append_as_leader(batch(b"x"), 0, NOW_MS)
+        group_commit.request(log)  # nothing in it waits for the disk
+        group_commit.request(other)
+        await waiter.until(1)
+        await group_commit.close()
+        assert told == ["ValueError('a bug')"]
 
     asyncio.run(run())
