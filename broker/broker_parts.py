@@ -227,7 +227,7 @@ class BrokerParts:
         self.door.open()
 
     def _directory_failed(self, directory: str, error: Exception) -> None:
-        self.replicas.directory_failed(directory, error)
+        self.replicas.failures.directory_failed(directory, error)
 
     # -- start and stop, in order ------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ class CleanerJob:
         except (CorruptFileError, KafkaStorageError) as error:
             partition = self._replicas.find(chosen.log.topic_partition)
             if partition is not None and partition.log is chosen.log and partition.offline is None:
-                self._replicas.disk_error(partition, error)
+                self._replicas.failures.disk_error(partition, error)
             else:
                 log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
 

@@ -130,7 +130,7 @@ class LogUpkeep:
         try:
             return [SegmentFile.of(segment) for segment in partition.log.segments]
         except (OSError, CorruptFileError) as error:
-            self._replicas.disk_error(partition, error)
+            self._replicas.failures.disk_error(partition, error)
             return []
 
     async def _expired(
@@ -164,7 +164,7 @@ class LogUpkeep:
         if not self._is_in_use(partition) or not _are_the_oldest(files, partition_log):
             return ()
         if damage is not None:
-            self._replicas.disk_error(partition, damage)
+            self._replicas.failures.disk_error(partition, damage)
         return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
 
     def _delete(self, partition: Partition, files: Sequence[SegmentFile], reasons: Sequence[Reason]) -> None:
@@ -176,7 +176,7 @@ class LogUpkeep:
                 partition_log.roll()
                 partition_log.remove_oldest(1)
         except (OSError, KafkaStorageError) as error:
-            self._replicas.disk_error(partition, error)
+            self._replicas.failures.disk_error(partition, error)
             reasons = reasons[:full]
         if reasons:
             partition.log_start_moved()
@@ -195,7 +195,7 @@ class LogUpkeep:
             await self._scheduler.in_thread(partition.log.log_dir, partition.log.run_file_changes)
         except OSError as error:
             if self._is_in_use(partition):
-                self._replicas.disk_error(partition, error)
+                self._replicas.failures.disk_error(partition, error)
 
     async def delete_files(self, log_dir: str) -> None:
         """Unlink what left its log or was deleted with its topic `file.delete.delay.ms` ago."""
@@ -205,7 +205,7 @@ class LogUpkeep:
         try:
             await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
         finally:
-            await self._scheduler.in_thread(log_dir, self._log_manager.delete_due, now_ms, log_dir)
+            await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class LogUpkeep:
         checkpoints = self._log_manager.checkpoints
         failure = await self._scheduler.in_thread(log_dir, checkpoints.try_recovery_points, log_dir)
         if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
-            self._replicas.directory_failed(log_dir, failure.__cause__)
+            self._replicas.failures.directory_failed(log_dir, failure.__cause__)
         _raise(failure)
 
     async def checkpoint_log_starts(self, log_dir: str) -> None:

@@ -42,7 +42,7 @@ class MetadataPublisher:
         self._brokers_changed(image)
         # BEFORE roles are taken: a stray may have the name of a topic that was made anew.
         try:
-            with self._log_manager.aside.one_sync():
+            with self._log_manager.removal.aside.one_sync():
                 self._set_strays_aside(image)
         except KafkaStorageError as error:  # after a crash they are found once more
             log.error("the logs that were set aside may be back after a crash: %s", error)
@@ -84,7 +84,7 @@ class MetadataPublisher:
 
     def _delete_topic(self, topic: TopicImage) -> None:
         try:
-            with self._log_manager.aside.one_sync():
+            with self._log_manager.removal.aside.one_sync():
                 for number in topic.partitions:
                     self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
         except KafkaStorageError as error:  # after a crash they may be strays
@@ -112,17 +112,17 @@ class MetadataPublisher:
             if not known or (state is not None and self._replicas.broker_id not in state.replicas):
                 log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
                 try:
-                    self._log_manager.stray(key)
+                    self._log_manager.removal.stray(key)
                 except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
                     log.error("%s could not be set aside: %s", key, error)
 
     def _forget_vanished(self, image: MetadataImage) -> None:
         """Nobody waits for a log whose topic was deleted."""
-        for key in tuple(self._log_manager.vanished):
+        for key in tuple(self._log_manager.table.vanished):
             topic = image.topic(key.topic)
             state = topic.partitions.get(key.partition) if topic is not None else None
             if state is None or self._replicas.broker_id not in state.replicas:
-                del self._log_manager.vanished[key]
+                del self._log_manager.table.vanished[key]
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

@@ -40,14 +40,14 @@ def storage_readings(node: Node) -> Iterator[Reading]:
 def _log_dirs(node: Node) -> Iterator[Reading]:
     failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
     yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
-    strays, rotten = len(node.log_manager.strays), len(node.log_manager.rotten)
+    strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
     help_text = "Directories of partitions that stand aside, for a person to look at and delete."
     yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
     yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
 
 
 def _lost_replicas(node: Node, broker: BrokerParts) -> Iterator[Reading]:
-    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.offline_logs)
+    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline)
     yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     lost = broker.replicas.lost.statistics()
     help_text = "Replicas that this broker should serve and cannot, by what ails them."

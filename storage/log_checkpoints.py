@@ -18,20 +18,14 @@ from penstock.types import TopicPartition
 from storage.disk_errors import storage_error
 from storage.log import Log
 from storage.log_directory import LogDirectory, Offsets
-from storage.log_types import OfflineLog
+from storage.log_table import LogTable
 
 
 class LogCheckpoints:
-    """See the module. The mappings are the log manager's own, and live."""
+    """See the module. The directories and the table are the log manager's own, and live."""
 
-    def __init__(
-        self,
-        directories: Mapping[str, LogDirectory],
-        logs: Mapping[TopicPartition, Log],
-        offline: Mapping[TopicPartition, OfflineLog],
-        vanished: Mapping[TopicPartition, str],
-    ) -> None:
-        self._directories, self._logs, self._offline, self._vanished = directories, logs, offline, vanished
+    def __init__(self, directories: Mapping[str, LogDirectory], table: LogTable) -> None:
+        self._directories, self._table = directories, table
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -47,7 +41,7 @@ class LogCheckpoints:
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
-            lambda: {log.topic_partition: log.claimed_recovery_point for log in self._logs_in(directory)},
+            lambda: {log.topic_partition: log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
             self._offline_in(directory) | self._vanished_from(directory),
         )
 
@@ -64,7 +58,7 @@ class LogCheckpoints:
         directory.checkpoint_log_starts(
             lambda: {
                 log.topic_partition: log.claimed_log_start_offset
-                for log in self._logs_in(directory)
+                for log in self._table.logs_in(directory.path)
                 if self._needs_line(log)
             },
             self._offline_in(directory),
@@ -88,7 +82,7 @@ class LogCheckpoints:
     def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Offsets]) -> None:
         def lines() -> Offsets:
             known = dict(directory.high_watermarks) | dict(read())
-            mine = {log.topic_partition for log in self._logs_in(directory)}
+            mine = {log.topic_partition for log in self._table.logs_in(directory.path)}
             return {tp: offset for tp, offset in known.items() if tp in mine}
 
         directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
@@ -96,20 +90,17 @@ class LogCheckpoints:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """The last ones that were written, none above its log's end."""
         return {
-            tp: min(offset, self._logs[tp].log_end_offset)
+            log.topic_partition: min(directory.high_watermarks[log.topic_partition], log.log_end_offset)
             for directory in self._directories.values()
-            for tp, offset in directory.high_watermarks.items()
-            if tp in self._logs and self._logs[tp].log_dir == directory.path
+            for log in self._table.logs_in(directory.path)
+            if log.topic_partition in directory.high_watermarks
         }
 
-    def _logs_in(self, directory: LogDirectory) -> list[Log]:
-        return [log for log in tuple(self._logs.values()) if log.log_dir == directory.path]
-
     def _vanished_from(self, directory: LogDirectory) -> set[TopicPartition]:
-        return {tp for tp, path in tuple(self._vanished.items()) if os.path.dirname(path) == directory.path}
+        return {tp for tp, path in tuple(self._table.vanished.items()) if os.path.dirname(path) == directory.path}
 
     def _offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
-        offline = tuple(self._offline.items())
+        offline = tuple(self._table.offline.items())
         return {
             tp
             for tp, log in offline

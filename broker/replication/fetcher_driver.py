@@ -238,7 +238,7 @@ class Fetcher:
             # again (FetchSession), goes offline, and another leads.
             self._ask_again(partition, leader_epoch, now_ms)
         except (PenstockError, OSError) as error:
-            self._node.disk_error(partition, error)
+            partition.on_disk_error(partition, error)
             if is_shortage(error) and partition.offline is None:
                 self._ask_again(partition, leader_epoch, now_ms)
             else:
@@ -253,7 +253,7 @@ class Fetcher:
             log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
 
     def _stop_following(self, partition: Partition, error: Exception) -> None:
-        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
+        """In this leader epoch; a partition that went offline with the error has its line from `on_disk_error`."""
         key = partition.topic_partition
         if partition.offline is None:
             log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
@@ -393,5 +393,3 @@ class FetcherNode(Protocol):
     def request_flush(self, partition: Partition) -> None: ...
 
     def make_log_start_durable(self, partition: Partition, done: Callable[[ApiError | None], None]) -> None: ...
-
-    def disk_error(self, partition: Partition, error: Exception) -> None: ...

@@ -1,8 +1,9 @@
-"""The partitions of this broker, and what happens to all of them: roles, ISR upkeep, failures, checkpoints.
+"""The partitions of this broker, and what happens to all of them: roles, lost replicas, ISR upkeep, checkpoints.
 
 Told by the metadata (through `broker/metadata_publisher.py`) which partitions this broker hosts and in which role;
 gives a leader's partitions to the request path and a follower's to the fetchers. The decisions about one partition are
-in partition.py and leader_state.py; sending AlterPartition is alter_partition.py's.
+in partition.py and leader_state.py; sending AlterPartition is alter_partition.py's; what a disk error takes offline is
+disk_failures.py's.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 
 from broker.replication.assignment import Assignment, TopicSettings
+from broker.replication.disk_failures import DiskFailures
 from broker.replication.fetcher_manager import FetcherManager
 from broker.replication.hosting_slices import HostingSlices
 from broker.replication.isr_upkeep import IsrUpkeep
@@ -25,7 +27,6 @@ from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
-from storage.disk_errors import is_shortage, offline_error
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
 
@@ -60,8 +61,9 @@ class ReplicaManager:
         self.lost = LostReplicas(broker_id)
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
         self.refused = RefusedAppends(clock.now_ms)
+        self.failures = DiskFailures(log_manager, self.lost, self.refused, self)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
-        for key, offline in log_manager.offline_logs.items():
+        for key, offline in log_manager.table.offline.items():
             self.lost.found(key, offline.error)
         self._retired_shrinks = self._retired_expands = 0
 
@@ -143,21 +145,21 @@ class ReplicaManager:
         log.error("%s cannot be hosted: %s", key, error)
         self.lost.not_created(key, error, is_new=is_new)
         if self.broker_id in state.isr:
-            self._leave_isrs(state)
+            self.leave_isrs(state)
 
     def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
         """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
         if self._log_manager.get(key) is not None:
             return ""
-        return why_no_empty_log(self.broker_id, state, self._log_manager.vanished.get(key))
+        return why_no_empty_log(self.broker_id, state, self._log_manager.table.vanished.get(key))
 
     def _sets_log_of_another_topic_aside(self, key: TopicPartition, topic_id: str) -> bool:
         """A log that is offline is kept for its own topic; one that gets the name later does not wait for it."""
-        found = self._log_manager.offline_topic_id(key)
+        found = self._log_manager.removal.offline_topic_id(key)
         if not found or found == topic_id:
             return False
         try:
-            path = self._log_manager.stray(key)
+            path = self._log_manager.removal.stray(key)
         except KafkaStorageError as error:
             self._say(key, f"its log is of the deleted topic {found}, and cannot be set aside: {error}")
             return False
@@ -178,7 +180,7 @@ class ReplicaManager:
             self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
         )
         partition.on_follower_fetch = self.isrs.maybe_expand
-        partition.on_disk_error = self.disk_error
+        partition.on_disk_error = self.failures.disk_error
         partition.on_append_refused = self.refused.refused
         self._partitions[key] = partition
         self._group_commit.subscribe(partition_log, partition.flushed)
@@ -196,10 +198,10 @@ class ReplicaManager:
             else:
                 self._follow(partition, state, hint)
         except (OSError, KafkaStorageError) as error:
-            self.partition_failed(partition, error)
+            self.failures.partition_failed(partition, error)
 
     def _lead(self, partition: Partition, state: PartitionRegistration) -> None:
-        self._stop_fetching(partition)
+        self.stop_fetching(partition)
         if partition.become_leader(state, self.clock.now_ms()):
             log.info("%s: leading", partition)
         if partition.log.flushed_offset < partition.log.log_end_offset:
@@ -215,7 +217,7 @@ class ReplicaManager:
             self._retired_expands += partition.leading.isr_expands
         is_new = partition.become_follower(state, hint)
         if is_new or (self.fetchers and not self.fetchers.follows(partition.topic_partition, state.leader_id)):
-            self._stop_fetching(partition)
+            self.stop_fetching(partition)
             if state.leader_id != NO_LEADER:
                 self._fetch_when_durable(partition, state)
 
@@ -231,7 +233,7 @@ class ReplicaManager:
             return
         self.fetchers.add(partition, state.leader_id, state.leader_epoch)
 
-    def _stop_fetching(self, partition: Partition) -> None:
+    def stop_fetching(self, partition: Partition) -> None:
         if self.fetchers is not None:
             self.fetchers.remove([partition.topic_partition])
 
@@ -243,7 +245,7 @@ class ReplicaManager:
         self._assignments.pop(key, None)
         self.to_create.forget(key)
         found = self._log_manager.get(key)
-        known_id = found.topic_id if found is not None else self._log_manager.offline_topic_id(key)
+        known_id = found.topic_id if found is not None else self._log_manager.removal.offline_topic_id(key)
         if partition is None and known_id not in ("", topic_id):
             return  # the log of another topic that had this name: no record says that it goes
         self.lost.forget(key)
@@ -251,13 +253,13 @@ class ReplicaManager:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._dismiss(partition)
         try:
-            self._log_manager.set_aside_for_deletion(key)  # its files go later, by the job delete-logs
+            self._log_manager.removal.set_aside_for_deletion(key)  # its files go later, by the job delete-logs
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
             log.error("%s was deleted, but not from its disk: %s", key, error)
 
     def _dismiss(self, partition: Partition) -> None:
         self._partitions.pop(partition.topic_partition, None)
-        self._stop_fetching(partition)
+        self.stop_fetching(partition)
         self._group_commit.unsubscribe(partition.log)
         self.refused.forget(partition.topic_partition)
         self.on_log_gone(partition.topic_partition)
@@ -294,7 +296,7 @@ class ReplicaManager:
         self.to_create.submit(key, is_new=lost.starts_empty)
 
     def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
-        path = self._log_manager.set_aside_rotten(key)
+        path = self._log_manager.removal.set_aside_rotten(key)
         partition = self._partitions.get(key)
         if partition is not None:
             self._dismiss(partition)
@@ -310,7 +312,7 @@ class ReplicaManager:
             lost.said = what
             log.error("%s is offline here, %s", key, what)
 
-    def _leave_isrs(self, state: PartitionRegistration) -> None:
+    def leave_isrs(self, state: PartitionRegistration) -> None:
         """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
         if len(state.replicas) > 1:
             self.on_replica_lost()
@@ -341,39 +343,6 @@ class ReplicaManager:
         self.lost.registered_epoch = registered_epochs.get(self.broker_id, NO_EPOCH)
         for partition in self._partitions.values():
             self.isrs.reconsider(partition)
-
-    def disk_error(self, partition: Partition, error: Exception) -> None:
-        """What a failed read or append means: a shortage (a full disk, no descriptors) refuses one operation and no
-        more; damage takes one replica offline; anything else is the log dir's failure, for a disk that failed once is
-        not trusted again (ATC'20)."""
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if is_shortage(error) and not partition.log.statistics().failed:
-            self.refused.say(partition, error)
-        elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
-            self.partition_failed(partition, error)
-        elif isinstance(error, CorruptFileError):
-            self._log_manager.fail_log(partition.topic_partition, error)
-            self.partition_failed(partition, error)
-        elif isinstance(cause, OSError):
-            self.directory_failed(partition.log.log_dir, cause)
-
-    def partition_failed(self, partition: Partition, error: Exception) -> None:
-        """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
-        replica to the ISR, and may even have it lead: `on_replica_lost` is to change that."""
-        log.error("%s goes offline: %s", partition, error)
-        self._stop_fetching(partition)
-        partition.stop(offline_error(partition.log.directory, error))
-        self.lost.found(partition.topic_partition, error)
-        self._leave_isrs(partition.state)
-
-    def directory_failed(self, directory: str, error: Exception) -> None:
-        """A log dir failed: every partition in it goes offline, and the dir is not used again."""
-        for partition in self.partitions():
-            if partition.log.log_dir == directory:
-                self.partition_failed(partition, error)
-        if isinstance(error, OSError):
-            self._log_manager.fail_log_dir(directory, error)
-        self.on_storage_failure(directory, error)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """What replication-offset-checkpoint should hold; of partitions that are not hosted, what it held before.

@@ -207,7 +207,7 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         if f"/{topic_partition}/" not in path and os.path.dirname(path) != DIR and outcome is not Outcome.EXACT:
             raise Wrong(f"{topic_partition} stands beside the damage and is {outcome}")
         outcomes.add(outcome)
-    if manager.offline_logs and (not of.has_swap or (path.endswith(SWAP_SUFFIX) and path in of.fs.files())):
+    if manager.table.offline and (not of.has_swap or (path.endswith(SWAP_SUFFIX) and path in of.fs.files())):
         _must_be_untouched(fs, of, path)
     manager.close(False)
     return next(o for o in (Outcome.REFUSED, Outcome.TAIL_LOST, Outcome.EXACT) if o in outcomes)
@@ -242,7 +242,7 @@ def _vote_is_true(fs: LosingFileSystem, of: Image) -> bool:
 
 def judge_log(manager: LogManager, topic_partition: TopicPartition, truth: LogTruth) -> Outcome:
     """What is left of one log."""
-    if topic_partition in manager.offline_logs:
+    if topic_partition in manager.table.offline:
         return Outcome.REFUSED
     log = manager.get(topic_partition)
     if log is None:

@@ -58,7 +58,7 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
     if not is_formatted(fs):
         format_disk(fs)
     manager = start(fs)
-    for offline in manager.offline_logs.values():
+    for offline in manager.table.offline.values():
         raise Wrong(f"refused: {offline.error}")
     if manager.previous_broker_epoch not in history.marker_epochs:
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}, not one of {sorted(history.marker_epochs)}")
@@ -81,9 +81,9 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
 
 
 def _judge_strays(fs: LosingFileSystem, manager: LogManager, history: History) -> None:
-    manager.delete_due(NEVER_MS)
+    manager.removal.delete_due(NEVER_MS)
     for path, files in history.strays.items():
-        if path not in manager.strays or not fs.exists(path):
+        if path not in manager.removal.strays or not fs.exists(path):
             raise Wrong(f"{path}: a stray directory is gone")
         for name, content in files.items():
             if not fs.read_file(f"{path}/{name}").startswith(content):

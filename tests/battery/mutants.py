@@ -22,7 +22,7 @@ from storage.file_changes import FileChanges
 from storage.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from storage.flush import FlushTracker, PendingFlush
 from storage.log_directory import LogDirectory
-from storage.log_manager import LogManager
+from storage.log_removal import LogRemoval
 from storage.recovery import _Recovery
 from storage.segment import Segment
 from storage.segment_indexes import SegmentIndexes
@@ -164,9 +164,9 @@ def _peek_marker(fs: LosingFileSystem, log_dir: str) -> CleanStop | None:
     return _parse(path, read_text(fs, path) or "") if fs.exists(path) else None
 
 
-def _delete_all_set_aside(self: LogManager, set_aside: Any) -> None:
+def _delete_all_set_aside(self: LogRemoval, set_aside: Any) -> None:
     for path in set_aside:
-        self._deleted.add(path, 0)
+        self.deleted.add(path, 0)
 
 
 def _remove_youngest_first(self: FileChanges, segments: Any) -> None:
@@ -202,7 +202,7 @@ MUTANTS = {
     "deletes a stray directory": Mutant(
         "what nobody asks for is taken for deleted",
         crashes.run,
-        ((LogManager, "_note_set_aside", _delete_all_set_aside),),
+        ((LogRemoval, "found", _delete_all_set_aside),),
     ),
     "loses a tombstone early": Mutant(
         "deletions go at the first cleaning", crashes.run, ((batch_filter, "tombstone_may_go", _true),)

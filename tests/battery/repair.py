@@ -73,14 +73,14 @@ def _repaired(fs: LosingFileSystem, leader: Log) -> tuple[Outcome, str]:
             manager.fail_log(ONE, damage)
         else:
             return (Outcome.EXACT, "") if equal else (Outcome.WRONG, f"{log!r}: differs, and nobody noticed")
-    aside = manager.set_aside_rotten(ONE)
+    aside = manager.removal.set_aside_rotten(ONE)
     _fetch_all(manager, leader)
     manager.close(True, 6)
     manager = start(fs.after_crash())
     log = manager.get(ONE)
     if log is None or _content(log) != _content(leader):
         return Outcome.WRONG, f"{log!r}: is not equal to its peer"
-    if aside not in manager.rotten:
+    if aside not in manager.removal.rotten:
         return Outcome.WRONG, f"{aside}: what was set aside is gone"
     return Outcome.REPAIRED, ""
 

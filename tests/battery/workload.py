@@ -261,11 +261,11 @@ class Workload:
         history.must_exist = False
         manager = self._manager()
         paths: list[str | None] = []
-        if self.attempt("delete", lambda: paths.append(manager.set_aside_for_deletion(topic_partition))):
+        if self.attempt("delete", lambda: paths.append(manager.removal.set_aside_for_deletion(topic_partition))):
             del self.history.logs[topic_partition]
             self.history.gone.add(topic_partition)
             for path in filter(None, paths):
-                self.attempt("remove_deleted", lambda at=path: manager.remove_deleted(at))  # type: ignore[misc]
+                self.attempt("remove_deleted", lambda at=path: manager.removal.remove_deleted(at))  # type: ignore[misc]
 
     def stray(self, topic_partition: TopicPartition) -> None:
         """Set a flushed log aside."""
@@ -278,7 +278,7 @@ class Workload:
         history.must_exist = False
         manager = self._manager()
         paths: list[str | None] = []
-        if self.attempt("stray", lambda: paths.append(manager.stray(topic_partition))):
+        if self.attempt("stray", lambda: paths.append(manager.removal.stray(topic_partition))):
             del self.history.logs[topic_partition]
             self.history.gone.add(topic_partition)
             self.history.strays.update((path, contents) for path in paths if path is not None)

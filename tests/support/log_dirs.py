@@ -60,7 +60,7 @@ def open_values(path: Path) -> list[bytes]:
     manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), OsFileSystem(), ManualClock())
     try:
         log = manager.get(TP)
-        assert log is not None, manager.offline_logs
+        assert log is not None, manager.table.offline
         return [value for _, value in read_all(log)]
     finally:
         manager.close(clean=False)

@@ -75,7 +75,7 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
         MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
         steps = [step.split()[1] for step in fs.trace[at:]]
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
-        assert len(log_manager.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
+        assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
         await group_commit.close()
 
     asyncio.run(scenario())

@@ -100,7 +100,7 @@ def test_a_wrong_index_of_an_idle_log_costs_time_only(damage) -> None:  # type: 
     manager = reopened(fs)
     log = manager.logs()[0]
 
-    assert manager.was_clean_shutdown and not manager.offline_logs
+    assert manager.was_clean_shutdown and not manager.table.offline
     log.append_as_leader(batch(value(RECORDS), timestamp_ms=NOW_MS + RECORDS), 0, NOW_MS)
     assert [content for _, content in read_all(log)] == [value(n) for n in range(RECORDS + 1)]
     for n in (0, 76, 90, 100):
@@ -150,7 +150,7 @@ def test_logs_that_leave_leave_the_ring() -> None:
     for log in manager.logs():
         read_all(log)
     assert manager.open_files.statistics().open == 9
-    manager.delete(TP)
+    manager.removal.delete(TP)
     log = manager.logs()[0]
     log.truncate_to(50)
     log.remove_oldest(1)

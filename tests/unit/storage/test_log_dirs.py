@@ -337,7 +337,7 @@ def test_a_log_whose_topic_id_is_damaged_is_offline_and_no_stray(fs: LosingFileS
     fs.damage("/d/t-0/partition.metadata", 25, 1)
     manager = open_manager(fs)
 
-    assert list(manager.offline_logs) == [ONE]
+    assert list(manager.table.offline) == [ONE]
     with pytest.raises(PenstockError, match=r"t-0/partition\.metadata: damaged"):
         manager.get_or_create(ONE, TOPIC_ID, SMALL)
 

@@ -251,7 +251,7 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 5}
     assert read_offsets(fs, "/d/replication-offset-checkpoint") == {TP: 5}
     again = open_manager(survivor)
-    assert not again.offline_logs and again.logs()[0].log_end_offset == 5
+    assert not again.table.offline and again.logs()[0].log_end_offset == 5
     assert again.logs()[0].log_start_offset == 3
     log.append_as_leader(batch(b"more"), 1, NOW_MS)
     log.flush()
@@ -278,20 +278,20 @@ def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> Non
 
     with pytest.raises(InconsistentTopicIdError, match=f"holds topic id {TOPIC_ID}, not {OTHER_ID}"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
-    path = manager.stray(TP)
+    path = manager.removal.stray(TP)
     assert path is not None and path.endswith("-stray")
     assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
     assert fs.exists(f"{path}/00000000000000000000.log"), "a stray is never deleted"
     manager.close()
-    assert open_manager(fs).strays == [path]
+    assert open_manager(fs).removal.strays == [path]
 
 
 def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
     manager.checkpoint_recovery_points()
-    manager.delete(TP)
-    manager.delete(TP)
+    manager.removal.delete(TP)
+    manager.removal.delete(TP)
 
     assert manager.get(TP) is None
     assert not [path for path in fs.files() if "orders" in path]
@@ -304,13 +304,13 @@ def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> Non
 def test_a_deletion_that_was_interrupted_is_finished_after_the_next_start(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    path = manager.set_aside_for_deletion(TP)
+    path = manager.removal.set_aside_for_deletion(TP)
     assert path is not None
     fs = fs.after_crash()
     manager = open_manager(fs)
 
     assert manager.logs() == ()
-    assert manager.delete_due(0) == 1
+    assert manager.removal.delete_due(0) == 1
     assert not fs.exists(path)
 
 
@@ -325,15 +325,15 @@ def test_one_rotten_log_is_offline_and_the_others_go_on(fs: LosingFileSystem) ->
 
     for _ in range(2):
         manager = open_manager(fs)
-        assert list(manager.offline_logs) == [TP]
-        assert "00000000000000000014.log: damaged" in str(manager.offline_logs[TP].error)
+        assert list(manager.table.offline) == [TP]
+        assert "00000000000000000014.log: damaged" in str(manager.table.offline[TP].error)
         assert len(read_all(manager.logs()[0])) == 20
         with pytest.raises(KafkaStorageError, match="the log is offline"):
             manager.get_or_create(TP, TOPIC_ID, SMALL)
         manager.checkpoint_recovery_points()
         manager.close(False)
     manager = open_manager(fs)
-    manager.stray(TP)
+    manager.removal.stray(TP)
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).log_end_offset == 0
 
 
@@ -346,7 +346,7 @@ def test_rot_stays_rot_when_the_checkpoint_is_gone(fs: LosingFileSystem) -> None
 
     for _ in range(2):
         manager = open_manager(fs)
-        assert list(manager.offline_logs) == [TP]
+        assert list(manager.table.offline) == [TP]
         manager.close(True, 4)
 
 
@@ -356,7 +356,7 @@ def test_a_partition_in_two_dirs_is_offline(fs: LosingFileSystem) -> None:
     manager.close()
     fs.mkdir("/b/orders-0")
 
-    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(open_manager(fs, TWO).offline_logs[TP].error)
+    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(open_manager(fs, TWO).table.offline[TP].error)
 
 
 def test_a_failed_log_dir_takes_only_its_logs(fs: LosingFileSystem) -> None:
@@ -413,6 +413,6 @@ def test_the_machines_own_file_system_does_the_same(tmp_path) -> None:  # type: 
 
     assert manager.previous_broker_epoch == 8
     assert len(read_all(manager.logs()[0])) == 15
-    manager.delete(TP)
+    manager.removal.delete(TP)
     assert not (tmp_path / "deep" / "data" / "orders-0").exists()
     manager.close()

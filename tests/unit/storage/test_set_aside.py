@@ -14,6 +14,7 @@ from storage.checkpoint_file import read_offsets
 from storage.deleted_logs import DIRECTORIES_PER_CALL
 from storage.file_names import STRAY_DIRECTORY_SUFFIX
 from storage.log_manager import LogManager
+from storage.log_removal import LogRemoval
 from storage.set_aside import SetAside
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
@@ -68,15 +69,15 @@ def rotten(fs: LosingFileSystem) -> LosingFileSystem:
 def test_a_deleted_logs_files_go_after_the_delay(fs: LosingFileSystem) -> None:
     clock = ManualClock()
     manager = filled(fs, clock)
-    path = manager.set_aside_for_deletion(TP)
+    path = manager.removal.set_aside_for_deletion(TP)
 
     assert path is not None and manager.get(TP) is None
     assert manager.statistics().deleted == 1
     clock.advance(SMALL.file_delete_delay_ms - 1)
-    assert manager.delete_due(clock.now_ms()) == 0 and fs.exists(path)
+    assert manager.removal.delete_due(clock.now_ms()) == 0 and fs.exists(path)
     clock.advance(1)
-    assert manager.delete_due(clock.now_ms()) == 1 and not fs.exists(path)
-    assert manager.delete_due(clock.now_ms()) == 0
+    assert manager.removal.delete_due(clock.now_ms()) == 1 and not fs.exists(path)
+    assert manager.removal.delete_due(clock.now_ms()) == 0
     assert manager.statistics().deleted == 0
 
 
@@ -85,23 +86,23 @@ def test_one_call_removes_a_bounded_number(fs: LosingFileSystem) -> None:
     manager = open_manager(fs, clock=clock)
     for n in range(DIRECTORIES_PER_CALL + 3):
         manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL)
-        manager.set_aside_for_deletion(TopicPartition("t", n))
+        manager.removal.set_aside_for_deletion(TopicPartition("t", n))
     clock.advance(SMALL.file_delete_delay_ms)
 
-    assert [manager.delete_due(clock.now_ms()) for _ in range(3)] == [DIRECTORIES_PER_CALL, 3, 0]
+    assert [manager.removal.delete_due(clock.now_ms()) for _ in range(3)] == [DIRECTORIES_PER_CALL, 3, 0]
 
 
 def test_a_directory_that_cannot_be_removed_is_said_and_does_not_stop_the_others(fs: LosingFileSystem) -> None:
     manager = filled(fs)
-    paths = [manager.set_aside_for_deletion(tp) for tp in (TP, OTHER)]
+    paths = [manager.removal.set_aside_for_deletion(tp) for tp in (TP, OTHER)]
     fs.fail_at[fs.operations + 1] = errno.EIO
     with pytest.raises(KafkaStorageError, match=r"cannot delete: .*the disk failed"):
-        manager.delete_due(NOW_MS)
+        manager.removal.delete_due(NOW_MS)
 
-    assert manager.delete_due(NOW_MS) == 1
+    assert manager.removal.delete_due(NOW_MS) == 1
     assert [fs.exists(str(path)) for path in paths] == [True, False]
     manager = open_manager(fs.clone())
-    assert manager.delete_due(NOW_MS) == 1, "the next start finds it"
+    assert manager.removal.delete_due(NOW_MS) == 1, "the next start finds it"
 
 
 def test_a_name_that_only_looks_deleted_is_never_removed(fs: LosingFileSystem) -> None:
@@ -110,7 +111,7 @@ def test_a_name_that_only_looks_deleted_is_never_removed(fs: LosingFileSystem) -
         fs.mkdir(f"/d/{name}")
     manager = open_manager(fs)
 
-    assert manager.delete_due(NOW_MS) == 0
+    assert manager.removal.delete_due(NOW_MS) == 0
     assert "photos.2024-delete" in fs.listdir("/d")
 
 
@@ -121,7 +122,7 @@ def test_strays_are_reported_at_every_start_and_never_deleted(fs: LosingFileSyst
     manager = filled(fs)
     long_name = TopicPartition("t" * 249, 2_000_000_000)
     manager.get_or_create(long_name, TOPIC_ID, SMALL)
-    paths = sorted(str(manager.stray(tp)) for tp in (TP, long_name))
+    paths = sorted(str(manager.removal.stray(tp)) for tp in (TP, long_name))
     assert all(len(path.rpartition("/")[2]) <= 255 for path in paths)
     assert manager.statistics().strays == 2
     manager.checkpoint_recovery_points()
@@ -129,9 +130,9 @@ def test_strays_are_reported_at_every_start_and_never_deleted(fs: LosingFileSyst
 
     for _ in range(2):
         manager = open_manager(fs)
-        assert sorted(manager.strays) == paths
+        assert sorted(manager.removal.strays) == paths
         assert manager.statistics().strays == 2 and manager.statistics().rotten == 0
-        assert manager.delete_due(NOW_MS) == 0
+        assert manager.removal.delete_due(NOW_MS) == 0
         manager.close()
     assert all(fs.exists(f"{path}/partition.metadata") for path in paths)
 
@@ -140,51 +141,51 @@ def test_a_log_that_cannot_be_set_aside_is_offline_and_no_other_takes_its_place(
     manager = filled(fs)
     fs.fail_on["rename"] = errno.EIO
     with pytest.raises(KafkaStorageError, match="cannot set aside"):
-        manager.stray(TP)
+        manager.removal.stray(TP)
     fs.fail_on.clear()
 
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
-    assert manager.stray(TP) is not None
+    assert manager.removal.stray(TP) is not None
     assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
 
 
-TAKERS = [LogManager.set_aside_for_deletion, LogManager.stray]
+TAKERS = [LogRemoval.set_aside_for_deletion, LogRemoval.stray]
 
 
 @pytest.mark.parametrize("take", TAKERS)
 def test_a_rename_that_found_no_descriptor_for_its_sync_is_finished_by_the_next_call(
-    fs: LosingFileSystem, take: Callable[[LogManager, TopicPartition], str | None]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], str | None]
 ) -> None:
     manager = filled(fs)
     fs.fail_at[fs.operations + 2] = errno.EMFILE
     with pytest.raises(KafkaStorageError, match="too many open files"):
-        take(manager, TP)
-    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.offline_logs
-    path = take(manager, TP)
+        take(manager.removal, TP)
+    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.table.offline
+    path = take(manager.removal, TP)
 
     assert path is not None and fs.after_crash().exists(path)
-    assert manager.offline_logs == {} and [*manager.strays, *manager._deleted.paths()] == [path]
+    assert manager.table.offline == {} and [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
 
 
-@pytest.mark.parametrize("take", [*TAKERS, LogManager.set_aside_rotten])
+@pytest.mark.parametrize("take", [*TAKERS, LogRemoval.set_aside_rotten])
 def test_a_log_that_follows_one_whose_directory_is_renamed_only_makes_that_durable_first(
-    fs: LosingFileSystem, take: Callable[[LogManager, TopicPartition], str | None]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], str | None]
 ) -> None:
     fs = rotten(fs)
     manager = open_manager(fs)
     fs.fail_at[fs.operations + 2] = errno.EMFILE
     with pytest.raises(KafkaStorageError):
-        take(manager, TP)
+        take(manager.removal, TP)
     fs.fail_at[fs.operations + 1] = errno.EMFILE
     with pytest.raises(KafkaStorageError):
         manager.get_or_create(TP, OTHER_ID, SMALL)
     log = manager.get_or_create(TP, OTHER_ID, SMALL)
 
-    assert log.log_end_offset == 0 and manager.offline_logs == {}
-    assert len([*manager.strays, *manager.rotten, *manager._deleted.paths()]) == 1
+    assert log.log_end_offset == 0 and manager.table.offline == {}
+    assert len([*manager.removal.strays, *manager.removal.rotten, *manager.removal.deleted.paths()]) == 1
     log.flush()
-    assert list(open_manager(fs.after_crash()).offline_logs) == []
+    assert list(open_manager(fs.after_crash()).table.offline) == []
 
 
 def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
@@ -192,8 +193,8 @@ def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
     fs.fail_at[fs.operations + 2] = errno.EIO
     for _ in range(2):
         with pytest.raises(KafkaStorageError, match="cannot set aside"):
-            manager.stray(TP)
-    assert TP in manager.offline_logs
+            manager.removal.stray(TP)
+    assert TP in manager.table.offline
 
 
 # Rotten
@@ -202,9 +203,9 @@ def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
 def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFileSystem) -> None:
     fs = rotten(fs)
     manager = open_manager(fs)
-    assert list(manager.offline_logs) == [TP]
+    assert list(manager.table.offline) == [TP]
     assert lines(fs, TP) == [20, 15, 3, 9]
-    path = manager.set_aside_rotten(TP)
+    path = manager.removal.set_aside_rotten(TP)
 
     assert path is not None and path.endswith("-rotten")
     assert lines(fs, TP) == [None] * 4
@@ -213,7 +214,7 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     assert fs.exists(f"{path}/00000000000000000014.log")
     manager = open_manager(fs.after_kill())
-    assert (manager.rotten, manager.statistics().rotten, manager.strays) == ([path], 1, [])
+    assert (manager.removal.rotten, manager.statistics().rotten, manager.removal.strays) == ([path], 1, [])
     assert manager.high_watermarks() == {OTHER: 16}
     assert sorted(map(str, (log.topic_partition for log in manager.logs()))) == ["orders-0", "orders-1"]
 
@@ -221,10 +222,10 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
 def test_only_an_offline_log_is_rotten(fs: LosingFileSystem) -> None:
     manager = filled(fs)
 
-    assert manager.set_aside_rotten(TP) is None
-    assert manager.set_aside_rotten(TopicPartition("none", 0)) is None
+    assert manager.removal.set_aside_rotten(TP) is None
+    assert manager.removal.set_aside_rotten(TopicPartition("none", 0)) is None
     manager.fail_log_dir("/d", OSError(errno.EIO, "I/O error"))
-    assert manager.set_aside_rotten(TP) is None, "nobody knows whether it is good: its disk failed"
+    assert manager.removal.set_aside_rotten(TP) is None, "nobody knows whether it is good: its disk failed"
 
 
 def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFileSystem) -> None:
@@ -235,7 +236,7 @@ def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFile
         manager = open_manager(fs)
         fs.crash_at = fs.operations + crash_at
         try:
-            manager.set_aside_rotten(TP)
+            manager.removal.set_aside_rotten(TP)
             manager.get_or_create(TP, TOPIC_ID, SMALL).flush()
         except Crashed:
             pass
@@ -244,12 +245,12 @@ def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFile
         manager = open_manager(fs.after_crash())
         log = manager.get(TP)
         assert log is None or log.size_bytes == 0, "a log that was rotten is not taken for one with a torn tail"
-        if log is None and TP not in manager.offline_logs:
-            assert len(manager.rotten) == 1
+        if log is None and TP not in manager.table.offline:
+            assert len(manager.removal.rotten) == 1
             log = manager.get_or_create(TP, TOPIC_ID, SMALL)
             log.append_as_leader(batch(b"new"), 0, NOW_MS)
             assert len(read_all(log)) == 1
-        outcomes.add((log is None, len(manager.rotten)))
+        outcomes.add((log is None, len(manager.removal.rotten)))
 
     assert outcomes == {(True, 0), (False, 1)}
 
@@ -273,7 +274,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
         manager.logs()[0].read(0, 1000)
     manager.fail_log(TP, CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it again"))
     manager.close(False)
-    assert list(open_manager(fs).offline_logs) == [TP]
+    assert list(open_manager(fs).table.offline) == [TP]
 
 
 # In several log dirs
@@ -288,25 +289,25 @@ def test_a_partition_in_three_dirs_is_offline_and_leaves_all_of_them(fs: LosingF
     fs.mkdir("/c/orders-0")
     manager = open_manager(fs, dirs)
 
-    assert manager.logs() == () and manager.offline_logs[TP].copies == ("/b/orders-0", "/c/orders-0")
+    assert manager.logs() == () and manager.table.offline[TP].copies == ("/b/orders-0", "/c/orders-0")
     assert fs.listdir("/a/orders-0") == [], "nothing was touched"
-    manager.stray(TP)
-    assert sorted(path[:12] for path in manager.strays) == ["/a/orders-0.", "/b/orders-0.", "/c/orders-0."]
+    manager.removal.stray(TP)
+    assert sorted(path[:12] for path in manager.removal.strays) == ["/a/orders-0.", "/b/orders-0.", "/c/orders-0."]
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).log_end_offset == 0
 
 
-@pytest.mark.parametrize("take", [LogManager.delete, LogManager.stray, LogManager.set_aside_rotten])
+@pytest.mark.parametrize("take", [LogRemoval.delete, LogRemoval.stray, LogRemoval.set_aside_rotten])
 def test_what_follows_a_log_that_left_starts_below_every_old_line(
-    fs: LosingFileSystem, take: Callable[[LogManager, TopicPartition], object]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], object]
 ) -> None:
     manager = open_manager(rotten(fs))
-    take(manager, TP)
+    take(manager.removal, TP)
     manager.get_or_create(TP, OTHER_ID, SMALL).flush()
     fs = manager._fs.after_crash()  # type: ignore[attr-defined]
 
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
-    assert (manager.high_watermarks().get(TP, 0), manager.offline_logs) == (0, {})
+    assert (manager.high_watermarks().get(TP, 0), manager.table.offline) == (0, {})
 
 
 class OneBadDisk(LosingFileSystem):

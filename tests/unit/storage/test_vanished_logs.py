@@ -43,7 +43,7 @@ def test_gone_log_is_remembered_by_every_start_after_a_crash_or_a_stop_in_order(
     vanishes(tmp_path)
     for clean in (False, True, False):
         manager = opened(tmp_path)
-        assert manager.vanished == {ORDERS: str(tmp_path / "d" / "orders-0")}
+        assert manager.table.vanished == {ORDERS: str(tmp_path / "d" / "orders-0")}
         manager.checkpoint_recovery_points()
         manager.close(clean=clean)
 
@@ -51,7 +51,7 @@ def test_gone_log_is_remembered_by_every_start_after_a_crash_or_a_stop_in_order(
 def test_log_that_never_held_anything_flushed_is_not_missed(tmp_path: Path) -> None:
     vanishes(tmp_path, flushed=False)
     manager = opened(tmp_path)
-    assert not manager.vanished
+    assert not manager.table.vanished
     manager.close(clean=False)
 
 
@@ -59,19 +59,19 @@ def test_new_log_of_that_name_ends_it(tmp_path: Path) -> None:
     vanishes(tmp_path)
     manager = opened(tmp_path)
     manager.get_or_create(ORDERS, "id", LogConfig())
-    assert not manager.vanished
+    assert not manager.table.vanished
     manager.checkpoint_recovery_points()
     manager.close(clean=False)
     shutil.rmtree(tmp_path / "d" / "orders-0")
     manager = opened(tmp_path)
-    assert not manager.vanished, "the second one held nothing"
+    assert not manager.table.vanished, "the second one held nothing"
     manager.close(clean=False)
 
 
 def test_log_that_was_deleted_before_a_crash_is_not_missed(tmp_path: Path) -> None:
     manager = with_records(tmp_path)
-    manager.set_aside_for_deletion(ORDERS)
+    manager.removal.set_aside_for_deletion(ORDERS)
     manager.close(clean=False)
     manager = opened(tmp_path)
-    assert not manager.vanished
+    assert not manager.table.vanished
     manager.close(clean=False)

@@ -63,9 +63,9 @@ def follow(at: Stage) -> None:
 ENDINGS: dict[str, tuple[Callable[[Stage], object], tuple[int, ...]]] = {
     "another leads": (follow, (1, -1)),
     "the topic is deleted": (lambda at: at.replicas.remove(PARTITION, TOPIC_ID), (1, -1)),
-    "the disk fails": (lambda at: at.replicas.partition_failed(at.partition, OSError(5, "EIO")), (1, -1)),
+    "the disk fails": (lambda at: at.replicas.failures.partition_failed(at.partition, OSError(5, "EIO")), (1, -1)),
     "the log dir fails": (
-        lambda at: at.replicas.directory_failed(at.partition.log.log_dir, OSError(5, "EIO")),
+        lambda at: at.replicas.failures.directory_failed(at.partition.log.log_dir, OSError(5, "EIO")),
         (1, -1),
     ),
     "the isr is too small": (lambda at: lead(at, (ME,), 2, 2), (-1,)),

@@ -361,7 +361,6 @@ def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_
             broker_epoch=102,
             find=lambda key: follower,
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
-            disk_error=lambda partition, error: None,
         )
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
         fetcher = Fetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node))

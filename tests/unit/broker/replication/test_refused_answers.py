@@ -53,7 +53,7 @@ def follow(path: Path, answer: PartitionFetchResult, scenario: Callable[[Fetcher
     async def main() -> None:
         partition = make_partition(path, broker_id=2)
         partition.become_follower(state(), NOBODY)
-        node = SimpleNamespace(broker_epoch=102, find=lambda key: partition, disk_error=lambda partition, error: None)
+        node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 50, 1 << 20, 1 << 20, BACKOFF_MS)
         fetcher = Fetcher("1-0", config, virtual_clock(), lambda: SameAnswerStream(answer), cast(FetcherNode, node))
         fetcher.add(partition, 5)

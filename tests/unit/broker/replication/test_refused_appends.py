@@ -50,7 +50,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
                     produce(partition)
         assert partition.offline is None
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=1)
-        manager.disk_error(partition, FULL)
+        manager.failures.disk_error(partition, FULL)
         assert manager.refused.statistics().appends == 3, "a read that is refused is no append"
         produce(partition)
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=0)

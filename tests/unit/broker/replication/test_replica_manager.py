@@ -25,6 +25,7 @@ from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
+from storage.log_removal import LogRemoval
 from storage.meta_properties import format_directory
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
@@ -101,7 +102,7 @@ def test_what_waits_for_a_failed_log_dir_is_told_the_file_and_the_remedy(tmp_pat
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            manager.directory_failed(partition.log.log_dir, OSError(errno.EROFS, os.strerror(errno.EROFS)))
+            manager.failures.directory_failed(partition.log.log_dir, OSError(errno.EROFS, os.strerror(errno.EROFS)))
             said = str(partition.offline)
             assert partition.log.directory in said and "the file system is read-only" in said and "remount" in said
 
@@ -148,12 +149,12 @@ def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp
 def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogManager, _key: TopicPartition) -> str:
+    def refused(_self: LogRemoval, _key: TopicPartition) -> str:
         raise KafkaStorageError("EROFS")
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            monkeypatch.setattr(LogManager, "set_aside_for_deletion", refused)
+            monkeypatch.setattr(LogRemoval, "set_aside_for_deletion", refused)
             manager.remove(PARTITION, TOPIC_ID)
             assert manager.find(PARTITION) is None and partition.offline is not None
 
@@ -165,7 +166,7 @@ def test_a_replica_that_its_disk_lost_is_told_so_that_others_may_lead(tmp_path: 
         async with leading_alone(tmp_path) as (manager, partition, _):
             lost: list[None] = []
             manager.on_replica_lost = lambda: lost.append(None)
-            manager.disk_error(partition, CorruptFileError("t-0/00.log", 0, "rot"))
+            manager.failures.disk_error(partition, CorruptFileError("t-0/00.log", 0, "rot"))
             assert partition.offline is not None and lost == [None]
 
     asyncio.run(scenario())
@@ -178,7 +179,7 @@ NEXT_EPOCH = 201
 def damage(manager: ReplicaManager, partition: Partition) -> Path:
     """Some records, and then rot that somebody reads; the directory of the log."""
     partition.log.append_as_leader(batch(b"v1", b"v2"), LEADER_EPOCH, 1_700_000_000_000)
-    manager.disk_error(partition, ROT)
+    manager.failures.disk_error(partition, ROT)
     return Path(partition.log.directory)
 
 
@@ -233,7 +234,7 @@ def test_a_damaged_replica_in_the_isr_stays_offline_and_keeps_its_log(
 def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogManager, _key: TopicPartition) -> str:
+    def refused(_self: LogRemoval, _key: TopicPartition) -> str:
         raise KafkaStorageError("full")
 
     async def scenario() -> None:
@@ -241,7 +242,7 @@ def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
             damage(manager, partition)
             apply(manager, led_by_2(1))
             with monkeypatch.context() as context:
-                context.setattr(LogManager, "set_aside_rotten", refused)
+                context.setattr(LogRemoval, "set_aside_rotten", refused)
                 registers_anew(manager)
                 assert manager.get(PARTITION, TOPIC_ID) is partition
             manager.revive_lost()

@@ -1,0 +1,78 @@
+"""Decides how much goes offline when a disk refuses something: one operation, one replica, or a whole log dir.
+
+    a shortage (a full disk, no descriptors)    refuses one operation; everything stays online
+    damage, or a shortage in mid-change         takes one replica offline
+    any other disk error                        takes the log dir offline, with every replica in it
+
+A disk that failed once is not trusted again (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX
+ATC 2020). Not here: when a replica comes back (lost_replicas.py), what a node does without its log dirs (node.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from broker.replication.lost_replicas import LostReplicas
+from broker.replication.partition import Partition
+from broker.replication.refused_appends import RefusedAppends
+from metadata.registrations import PartitionRegistration
+from penstock.errors import CorruptFileError
+from storage.disk_errors import is_shortage, offline_error
+from storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class Hosted(Protocol):
+    """The replicas that a failure takes offline, and who is told; the replica manager gives it."""
+
+    on_storage_failure: Callable[[str, Exception], None]
+
+    def partitions(self) -> Iterable[Partition]: ...
+
+    def stop_fetching(self, partition: Partition) -> None: ...
+
+    def leave_isrs(self, state: PartitionRegistration) -> None: ...
+
+
+class DiskFailures:
+    """See the module. All methods are called on the event loop."""
+
+    def __init__(self, log_manager: LogManager, lost: LostReplicas, refused: RefusedAppends, hosted: Hosted) -> None:
+        self._log_manager, self._lost, self._refused, self._hosted = log_manager, lost, refused, hosted
+
+    def disk_error(self, partition: Partition, error: Exception) -> None:
+        """A read, an append or a truncation of the partition's log failed with this."""
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if is_shortage(error) and not partition.log.statistics().failed:
+            self._refused.say(partition, error)
+        elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
+            self.partition_failed(partition, error)
+        elif isinstance(error, CorruptFileError):
+            self._log_manager.fail_log(partition.topic_partition, error)
+            self.partition_failed(partition, error)
+        elif isinstance(cause, OSError):
+            self.directory_failed(partition.log.log_dir, cause)
+
+    def partition_failed(self, partition: Partition, error: Exception) -> None:
+        """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
+        replica to the ISR, and may even have it lead, until this broker has left the ISRs."""
+        log.error("%s goes offline: %s", partition, error)
+        self._hosted.stop_fetching(partition)
+        partition.stop(offline_error(partition.log.directory, error))
+        self._lost.found(partition.topic_partition, error)
+        self._hosted.leave_isrs(partition.state)
+
+    def directory_failed(self, directory: str, error: Exception) -> None:
+        """A log dir failed: every partition in it goes offline, and the dir is not used again."""
+        for partition in self._hosted.partitions():
+            if partition.log.log_dir == directory:
+                self.partition_failed(partition, error)
+        if isinstance(error, OSError):
+            self._log_manager.fail_log_dir(directory, error)
+        self._hosted.on_storage_failure(directory, error)
+
+    def __repr__(self) -> str:
+        return f"DiskFailures({self._log_manager!r}, {len(self._lost)} replicas lost)"
