@@ -133,7 +133,9 @@ class Fetcher:
             self._stream.cancel()
 
     def kick(self) -> None:
-        """Something was added: do not let it wait for the long poll under way."""
+        """Something was added: do not let it wait for the long poll under way, nor for a flush that takes long."""
+        if self._flush_is_slow:
+            self._flush_done.set()
         if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
             self._ask(self._stream)
 
@@ -310,6 +312,8 @@ class Fetcher:
         """Have everything appended flushed; the core may acknowledge each partition by a fetch AFTER its flush."""
         flushing: set[TopicPartition] = set()
         for partition, leader_epoch, end_offset in grown:
+            if partition.offline is not None:  # a neighbour found their disk broken: nobody would tell of a flush
+                continue
             if partition.log.flushed_offset >= end_offset:
                 self._acknowledge(partition, leader_epoch, end_offset)
             else:
