@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from broker.replication.partition import Partition
 from broker.requests import ProduceRequest
 from penstock.clock import Clock
-from penstock.errors import ApiError, UnknownServerError
+from penstock.errors import ApiError, UnknownServerError, without_frames
 from penstock.types import TopicPartition
 from storage.batch_claims import MAX_UNPACKED_BYTES
 from storage.key_validation import KeyedRecords
@@ -108,7 +108,7 @@ class ProduceConverter:
                 left_bytes -= made.unpacked_bytes
                 outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
             except ApiError as error:
-                outcomes.append(error)
+                outcomes.append(without_frames(error))
             except Exception as error:
                 log.exception("converting %d bytes to %s", len(one.records), one.config.compression_type)
                 outcomes.append(UnknownServerError(f"Produce: {type(error).__name__}: {error}"))

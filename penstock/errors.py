@@ -8,9 +8,11 @@ once, at the edge. An invariant that does not hold raises `InvariantViolation`, 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from penstock.types import LeaderHint, TopicPartition
+
+E = TypeVar("E", bound=BaseException)
 
 
 class PenstockError(Exception):
@@ -147,6 +149,23 @@ class ApiError(PenstockError):
     @property
     def message(self) -> str:
         return str(self)
+
+
+def without_frames(error: E) -> E:
+    """The error, rid of its traceback and of those of what it came from: for one that is kept, in an answer or a batch.
+
+    A traceback holds the frames that the error passed, with the records in their variables. If one of these leads back
+    to the error, only Python's cycle collector frees them, and it goes by objects, not by megabytes.
+    """
+    passed: set[int] = set()
+    left: list[BaseException] = [error]
+    while left:
+        one = left.pop()
+        if id(one) not in passed:
+            passed.add(id(one))
+            one.__traceback__ = None
+            left += [source for source in (one.__cause__, one.__context__) if source is not None]
+    return error
 
 
 ERRORS: dict[int, type[ApiError]] = {}

@@ -23,6 +23,7 @@ from penstock.errors import (
     InvalidTopicError,
     RequestTimedOutError,
     ResourceExhaustedError,
+    without_frames,
 )
 from penstock.types import METADATA_TOPIC, TopicPartition
 
@@ -102,7 +103,7 @@ class DeleteRecordsApi:
                 partition = self._replicas.get(wanted.partition, wanted.topic_id)
                 deletions[index] = _Deletion(index, partition, partition.delete_records(wanted.before_offset))
             except ApiError as error:
-                result.error = error
+                result.error = without_frames(error)
         return deletions
 
 

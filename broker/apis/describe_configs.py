@@ -27,7 +27,13 @@ from metadata.config_types import ConfigDefinition, ConfigValue, config_text
 from metadata.image import MetadataImage
 from metadata.records import TOPIC_RESOURCE
 from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_definition
-from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    ApiError,
+    InvalidConfigError,
+    InvalidRequestError,
+    UnknownTopicOrPartitionError,
+    without_frames,
+)
 
 BROKER_RESOURCE: Final = "broker"
 RESOURCES_MAX: Final = API_LIMITS["DescribeConfigs"].elements["resources"]
@@ -57,7 +63,7 @@ class DescribeConfigsApi:
         try:
             configs = tuple(self._entries(image, asked))
         except ApiError as error:
-            return DescribeConfigsResult(asked.resource_type, asked.resource_name, error)
+            return DescribeConfigsResult(asked.resource_type, asked.resource_name, without_frames(error))
         return DescribeConfigsResult(asked.resource_type, asked.resource_name, None, configs)
 
     def _entries(self, image: MetadataImage, asked: DescribeConfigsResource) -> Iterable[ConfigEntryView]:

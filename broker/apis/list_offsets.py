@@ -16,6 +16,7 @@ from penstock.errors import (
     InvalidRequestError,
     KafkaStorageError,
     OffsetNotAvailableError,
+    without_frames,
 )
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
 
@@ -34,7 +35,7 @@ class ListOffsetsApi:
         try:
             found = _look_up(self._replicas.get(asked.partition, asked.topic_id), asked)
         except ApiError as error:
-            return ListOffsetsResult(asked.partition, error)
+            return ListOffsetsResult(asked.partition, without_frames(error))
         if found is None:
             return ListOffsetsResult(asked.partition)
         return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)

@@ -10,7 +10,7 @@ from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
-from penstock.errors import ApiError, OffsetNotAvailableError
+from penstock.errors import ApiError, OffsetNotAvailableError, without_frames
 from penstock.types import EpochEndOffset
 
 
@@ -28,7 +28,7 @@ class OffsetForLeaderEpochApi:
         try:
             found = _end_of_epoch(self._replicas.get(asked.partition, asked.topic_id), asked, is_replica)
         except ApiError as error:
-            return EpochPartitionResult(asked.partition, error)
+            return EpochPartitionResult(asked.partition, without_frames(error))
         return EpochPartitionResult(asked.partition, None, found.epoch, found.end_offset)
 
 

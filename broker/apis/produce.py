@@ -25,6 +25,7 @@ from penstock.errors import (
     InvalidRequiredAcksError,
     NetworkError,
     RequestTimedOutError,
+    without_frames,
 )
 
 TIMEOUT_MS_MAX = 600_000
@@ -68,7 +69,7 @@ class ProduceApi:
                     raise body.refused[len(results) - 1]
                 self._append(partition, records, body.acks, result, len(results) - 1, delayed)
             except ApiError as error:
-                result.error = error
+                result.error = without_frames(error)
         body.partitions = []  # the records are in the log: do not hold them until the ack
         if delayed.all_expected():
             timer = asyncio.get_running_loop().call_later(left_ms / 1000, delayed.expire)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from broker.network.idle_meter import IdleMeter
 from broker.network.memory_budget import Lease
-from penstock.errors import ApiError
+from penstock.errors import ApiError, without_frames
 
 SMALL_BYTES = 64 * 1024
 """A request up to this size is small: it is HTTP/2's window, which a stream that is not read may fill anyway."""
@@ -96,7 +96,7 @@ class Request:
     def fail(self, error: ApiError) -> None:
         """Answer with an error of the request as a whole."""
         if self.completed_ns == 0:
-            self.error, self.failures = error, (error,)
+            self.error, self.failures = without_frames(error), (error,)
             self.complete(None)
 
     def handled(self) -> None:

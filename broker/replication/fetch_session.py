@@ -34,6 +34,7 @@ from penstock.errors import (
     InvariantViolation,
     ResourceExhaustedError,
     StaleBrokerEpochError,
+    without_frames,
 )
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 
@@ -161,7 +162,7 @@ class FetchSession:
                     self._clock.now_ms(),
                 )
         except ApiError as error:
-            watched.error = error
+            watched.error = without_frames(error)
         self._new.pop(partition, None)
         self._new[partition] = None
 
@@ -321,7 +322,7 @@ class FetchSession:
                 limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
                 result.records = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica)
         except ApiError as error:
-            result.error = error
+            result.error = without_frames(error)
         return result
 
     def _has_news(self, watched: _Watched, result: PartitionFetchResult) -> bool:

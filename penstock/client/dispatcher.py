@@ -29,6 +29,7 @@ from penstock.errors import (
     ResourceExhaustedError,
     TimedOutError,
     UnknownServerError,
+    without_frames,
 )
 
 REQUEST_PARTITIONS_MAX = 2_000
@@ -244,7 +245,7 @@ class Dispatcher:
         self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, *, is_unknown: bool
     ) -> Outcome:
         queue.in_flight = None
-        batch.last_error = error
+        batch.last_error = without_frames(error)
         batch.unknown_attempts += is_unknown
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
