@@ -1,7 +1,7 @@
 """How a typed error crosses gRPC where a message has no field for it, and what gRPC's own failures mean. An edge.
 
-A whole request that fails is a gRPC status with the wire code in the trailing metadata (`penstock-error-code`), so that
-another language sees a proper status and our own edges get the exact error back.
+A whole request that fails is a gRPC status with the wire code in the trailing metadata (penstock/error_trailer.py), so
+that another language sees a proper status and our own edges get the exact error back.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import grpc
 import grpc.aio
 
+from penstock.error_trailer import error_in_trailer, trailer_of
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
@@ -20,10 +21,8 @@ from penstock.errors import (
     UnknownServerError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
-    error_for,
 )
 
-ERROR_CODE_KEY = "penstock-error-code"
 DETAILS_CHARACTERS_MAX = 1_000
 """A status travels in HTTP/2 headers, which peers limit to 8 KiB: a longer text would cost the caller the error."""
 
@@ -42,15 +41,15 @@ _STATUS: dict[type[ApiError], grpc.StatusCode] = {
 async def abort(context: grpc.aio.ServicerContext, error: ApiError) -> None:
     """End the call with this error; does not return."""
     status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
-    await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], ((ERROR_CODE_KEY, str(error.code)),))
+    await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], trailer_of(error))
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:
     """What a failed call to `peer` means."""
-    for key, value in error.trailing_metadata() or ():
-        if key == ERROR_CODE_KEY:
-            return error_for(int(value), error.details() or "")
     status, details = error.code(), error.details() or ""
+    told = error_in_trailer(error.trailing_metadata(), details)
+    if told is not None:
+        return told
     if status is grpc.StatusCode.DEADLINE_EXCEEDED:
         return RequestTimedOutError(f"{peer}: no answer in time")
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED:

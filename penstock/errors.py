@@ -358,7 +358,7 @@ def error_for(code: int, message: str = "", *, nothing_written: bool = False, **
     """The exception for a wire code; a code that this version does not know becomes `UnknownServerError`."""
     cls = ERRORS.get(code)
     if cls is None:
-        return UnknownServerError(f"error code {code}: {message}")
+        cls, message = UnknownServerError, f"error code {code}, which this version does not know: {message}"
     error = cls(message, **details)  # type: ignore[arg-type]
     if nothing_written:
         error.nothing_written = True

@@ -39,6 +39,7 @@ from penstock.client.messages import (
     QuorumInfo,
     TopicOutcome,
 )
+from penstock.error_trailer import error_in_trailer
 from penstock.errors import (
     ApiError,
     ClusterAuthorizationFailedError,
@@ -49,7 +50,6 @@ from penstock.errors import (
     ResourceExhaustedError,
     UnknownServerError,
     UnsupportedVersionError,
-    error_for,
 )
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
@@ -74,8 +74,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.lookahead_bytes", 4 * 1024 * 1024),
 )
 ANSWER_GRACE_MS = 1_000
-ERROR_CODE_KEY = "penstock-error-code"
-"""The trailing metadata in which a broker says the wire code of an error of a whole call."""
 PRODUCE_METHOD = "/penstock.v1.Broker/Produce"
 FETCH_METHOD = "/penstock.v1.Broker/Fetch"
 
@@ -101,9 +99,9 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     """Our exception for gRPC's, naming who was asked."""
     status = error.code()
     details = error.details() or "no details"
-    for key, value in error.trailing_metadata() or ():
-        if key == ERROR_CODE_KEY:  # the broker's own word, about the request as a whole
-            return error_for(int(value), details)
+    told = error_in_trailer(error.trailing_metadata(), details)
+    if told is not None:
+        return told  # the broker's own word, about the request as a whole
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         cls = MessageTooLargeError

@@ -21,8 +21,8 @@ import grpc
 import grpc.aio
 import uvloop
 
-from penstock.client.channel import ERROR_CODE_KEY
 from penstock.epochs import diverging_epoch
+from penstock.error_trailer import trailer_of
 from penstock.errors import ERRORS, ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc, common_pb2, configs_pb2
@@ -373,7 +373,7 @@ class FakeNode(broker_pb2_grpc.BrokerServicer):
                 self._cluster.fetches.append((self._node_id, request))
             if self._cluster.fetch_refusals:
                 error = self._cluster.fetch_refusals.popleft()
-                await context.abort(grpc.StatusCode.INTERNAL, str(error), ((ERROR_CODE_KEY, str(error.code)),))
+                await context.abort(grpc.StatusCode.INTERNAL, str(error), trailer_of(error))
             for part in request.partitions:
                 session[TopicPartition(part.topic, part.partition)] = part
             for gone in request.forgotten:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 
 from penstock.client.channel import Connection
 from penstock.client.messages import FetchCall, ProduceCall
+from penstock.error_trailer import ERROR_CODE_KEY
 from penstock.errors import NetworkError
+from penstock.pb import broker_pb2_grpc
+from penstock.types import Endpoint
 from tests.support.garbage_server import GARBAGE, speaking
 
 
@@ -28,5 +34,32 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
             with pytest.raises(NetworkError, match="the answer to a fetch is not a message"):
                 await fetch.read()
             await connection.close()
+
+    asyncio.run(main())
+
+
+def test_a_refusal_with_a_garbled_code_is_what_its_status_says() -> None:
+    class Proxy(broker_pb2_grpc.BrokerServicer):
+        """Refuses every call, with a trailer that is not ours."""
+
+        async def Metadata(self, request: Any, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "no upstream", ((ERROR_CODE_KEY, "503 no upstream"),))
+
+        async def Fetch(self, request_iterator: Any, context: Any) -> None:
+            await self.Metadata(None, context)
+
+    async def main() -> None:
+        server = grpc.aio.server()
+        broker_pb2_grpc.add_BrokerServicer_to_server(Proxy(), server)
+        endpoint = Endpoint("127.0.0.1", server.add_insecure_port("127.0.0.1:0"))
+        await server.start()
+        connection = Connection(endpoint)
+        with pytest.raises(NetworkError, match=f"{endpoint}: UNAVAILABLE: no upstream"):
+            await connection.metadata(None, 5_000)
+        fetch = connection.open_fetch()
+        with pytest.raises(NetworkError, match=f"{endpoint}: UNAVAILABLE: no upstream"):
+            await fetch.read()
+        await connection.close()
+        await server.stop(None)
 
     asyncio.run(main())

@@ -14,13 +14,14 @@ import pytest
 
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.client.arrow_table import ArrowOptions, take_table
-from penstock.client.channel import ERROR_CODE_KEY, FetchStream
+from penstock.client.channel import FetchStream
 from penstock.client.consumer_core import ConsumerCore
 from penstock.client.fetch_buffer import Refusal
 from penstock.client.fetch_link import UNKNOWN_ERRORS_MAX
 from penstock.client.messages import FetchCall
 from penstock.client.positions import Deliver
 from penstock.client.raw_buffer import RawBuffer
+from penstock.error_trailer import trailer_of
 from penstock.errors import (
     InvalidRequestError,
     NetworkError,
@@ -118,7 +119,7 @@ def test_a_write_to_a_stream_that_was_refused_says_why() -> None:
             return "not from here"
 
         async def trailing_metadata(self) -> grpc.aio.Metadata:
-            return grpc.aio.Metadata((ERROR_CODE_KEY, str(PolicyViolationError.code)))
+            return grpc.aio.Metadata(*trailer_of(PolicyViolationError()))
 
     call = FetchCall(1, 1, 1, 1, (), (), "test")
     with pytest.raises(PolicyViolationError, match="not from here"):

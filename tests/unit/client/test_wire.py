@@ -30,4 +30,6 @@ def test_an_error_keeps_its_hint_and_its_bounds() -> None:
     ranged = wire.decode_error(common_pb2.Error(code=1, message="x", log_start_offset=3, log_end_offset=8))
     assert isinstance(ranged, OffsetOutOfRangeError) and (ranged.log_start_offset, ranged.log_end_offset) == (3, 8)
     assert wire.decode_error(common_pb2.Error()) is None
-    assert isinstance(wire.decode_error(common_pb2.Error(code=9_999)), UnknownServerError)
+    newer = wire.decode_error(common_pb2.Error(code=9_999, message="x", leader=hint, nothing_written=True))
+    assert isinstance(newer, UnknownServerError) and "error code 9999" in str(newer)
+    assert newer.leader == LeaderHint(2, 5, Endpoint("b", 9), "id") and newer.nothing_written

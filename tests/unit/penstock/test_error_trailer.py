@@ -1,0 +1,47 @@
+"""A trailer may come from a newer node, or through a proxy: whatever stands in it, the caller gets a typed error."""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+import pytest
+
+from broker.grpc_errors import from_rpc_error
+from penstock.client.channel import api_error
+from penstock.error_trailer import ERROR_CODE_KEY, error_in_trailer, trailer_of
+from penstock.errors import ERRORS, ApiError, NetworkError, UnknownServerError
+from penstock.types import Endpoint
+
+GARBLED = ["", "abc", "42, 42", " 42", "4_2", "\u0664\u0662", "4.2", "--1", "0", "-", "1" * 5_000, b"42"]
+
+
+def both_edges(*trailer: tuple[str, str | bytes]) -> tuple[ApiError, ApiError]:
+    """What a client and another node make of a call that ended so."""
+    status, metadata = grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(*trailer)
+    error = grpc.aio.AioRpcError(status, grpc.aio.Metadata(), metadata, "try later")
+    return api_error(error, Endpoint("host", 1)), from_rpc_error(error, "host:1")
+
+
+@pytest.mark.parametrize("code", ERRORS)
+def test_every_error_comes_back_as_what_it_was(code: int) -> None:
+    for found in both_edges(("grpc-encoding", "identity"), *trailer_of(ERRORS[code]())):
+        assert type(found) is ERRORS[code] and str(found) == "try later"
+
+
+def test_a_code_of_a_newer_node_is_an_unknown_error_that_names_it() -> None:
+    for found in both_edges((ERROR_CODE_KEY, "31999")):
+        assert type(found) is UnknownServerError and not found.retriable and not found.nothing_written
+        assert "error code 31999" in str(found) and "try later" in str(found)
+
+
+@pytest.mark.parametrize("value", GARBLED)
+def test_a_code_that_is_none_leaves_what_the_status_says(value: str | bytes) -> None:
+    assert error_in_trailer([(ERROR_CODE_KEY, value)], "try later") is None
+    for found in both_edges((ERROR_CODE_KEY, value)):
+        assert type(found) is NetworkError and found.retriable and "try later" in str(found)
+
+
+def test_a_good_code_behind_a_garbled_one_counts() -> None:
+    (known,) = trailer_of(ERRORS[42]())
+    assert [type(found) for found in both_edges((ERROR_CODE_KEY, "x"), known)] == [ERRORS[42]] * 2
+    assert error_in_trailer(None, "") is None
