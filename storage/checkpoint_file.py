@@ -43,9 +43,11 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
     }
 
 
-def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+def write_offsets(
+    fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int], *, sync_directory: bool = True
+) -> None:
     rows = "".join(f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in offsets.items())
-    write_atomically(fs, path, seal(f"{VERSION}\n{len(offsets)}\n{rows}"))
+    write_atomically(fs, path, seal(f"{VERSION}\n{len(offsets)}\n{rows}"), sync_directory=sync_directory)
 
 
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:

@@ -153,8 +153,8 @@ class LogDirectory:
 
     def _is_claimed_above(self, topic_partition: TopicPartition, offset: int) -> bool:
         with self._claims:
-            claims = (self._under_way, *(checkpoint.offsets for checkpoint in self._checkpoints()))
-            return any(lines.get(topic_partition, 0) > offset for lines in claims)
+            claims = [checkpoint.claim(topic_partition) for checkpoint in self._checkpoints()]
+            return max(self._under_way.get(topic_partition, 0), *claims) > offset
 
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
         """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew.

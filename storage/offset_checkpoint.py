@@ -1,13 +1,15 @@
 """One offset checkpoint of a log dir, in memory and on the disk: an offset for each partition that has a line.
 
-What is in memory is what is on the disk, always: a change is written, durably, BEFORE it is taken over here. A file
-that is missing or damaged is the same as none; what that means is for the owner to say. Not thread-safe, and not here:
-the format (`checkpoint_file.py`), what the offsets mean (`log_directory.py`).
+What is in memory is what is on the disk: a change is written, durably, BEFORE it is taken over here. A sync of the
+directory that found no descriptor leaves in doubt which of two files is there; then both count as claimed, until a
+write succeeds. A file that is missing or damaged is the same as none; what that means is for the owner to say. Not
+thread-safe, and not here: the format (`checkpoint_file.py`), what the offsets mean (`log_directory.py`).
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
@@ -21,7 +23,7 @@ _log = logging.getLogger(__name__)
 class OffsetCheckpoint:
     """The lines of one checkpoint."""
 
-    __slots__ = ("_fs", "is_good", "offsets", "path")
+    __slots__ = ("_fs", "_in_doubt", "is_good", "offsets", "path")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
@@ -34,23 +36,41 @@ class OffsetCheckpoint:
         self.is_good = found is not None
         """False while there is no file, or a damaged one."""
         self.offsets: Mapping[TopicPartition, int] = found or {}
+        self._in_doubt: Mapping[TopicPartition, int] = {}
+        """Lines that are on the disk instead, perhaps; of several writes the highest."""
+
+    def claim(self, topic_partition: TopicPartition) -> int:
+        """What the file says of the partition at most; 0 when it has no line."""
+        return max(self.offsets.get(topic_partition, 0), self._in_doubt.get(topic_partition, 0))
+
+    def has_line(self, topic_partition: TopicPartition) -> bool:
+        """Whether the file has one for the partition, or may have."""
+        return topic_partition in self.offsets or topic_partition in self._in_doubt
 
     def replace(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Write these lines and no others; does nothing when the file has them."""
-        if offsets != self.offsets or not self.is_good:
+        if offsets != self.offsets or self._in_doubt or not self.is_good:
             offsets = dict(offsets)
-            write_offsets(self._fs, self.path, offsets)
+            write_offsets(self._fs, self.path, offsets, sync_directory=False)
+            doubted = self._in_doubt
+            self._in_doubt = {**doubted, **{tp: max(offset, doubted.get(tp, 0)) for tp, offset in offsets.items()}}
+            self._fs.fsync_dir(os.path.dirname(self.path))
             self.offsets, self.is_good = offsets, True
+            self._in_doubt = {}
 
     def lower(self, topic_partition: TopicPartition, offset: int) -> None:
         """Durable when it returns: the file claims no more than `offset` for the partition."""
-        if self.offsets.get(topic_partition, 0) > offset:
-            self.replace({**self.offsets, topic_partition: offset})
+        if self.claim(topic_partition) > offset:
+            self.replace({**self._lines(), topic_partition: offset})
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Durable when it returns: the file has no line for the partition."""
-        if topic_partition in self.offsets:
-            self.replace({tp: offset for tp, offset in self.offsets.items() if tp != topic_partition})
+        if self.has_line(topic_partition):
+            self.replace({tp: offset for tp, offset in self._lines().items() if tp != topic_partition})
+
+    def _lines(self) -> Mapping[TopicPartition, int]:
+        """Those in doubt among them: a file without them would say that these logs were never flushed."""
+        return {**self.offsets, **self._in_doubt}
 
     def __repr__(self) -> str:
         return f"OffsetCheckpoint({self.path}, {len(self.offsets)} lines, {'good' if self.is_good else 'none'})"
