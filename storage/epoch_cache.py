@@ -10,7 +10,6 @@ older snapshot never replaces a newer one. Not here: checking the entries agains
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
 
 from penstock import epochs
@@ -18,6 +17,7 @@ from penstock.types import NO_EPOCH, EpochEntry
 from storage.checkpoint_file import write_epochs
 from storage.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.file_system import FileSystem
+from storage.named_writes import NamedWrites
 
 
 class EpochSnapshot(NamedTuple):
@@ -30,15 +30,15 @@ class EpochSnapshot(NamedTuple):
 class EpochCache:
     """Epoch entries, ascending; changed on one thread, persisted on any."""
 
-    __slots__ = ("_closed", "_directory", "_entries", "_fs", "_lock", "_persisted_version", "_version")
+    __slots__ = ("_directory", "_entries", "_fs", "_persisted_version", "_version", "names")
 
     def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...]) -> None:
         """`entries` are what the file holds."""
         self._fs, self._directory = fs, directory
         self._entries = entries
         self._version = self._persisted_version = 0
-        self._lock = threading.Lock()
-        self._closed = False
+        self.names = NamedWrites()
+        """For every file that a flush of the log writes by its name."""
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -77,16 +77,12 @@ class EpochCache:
 
     def persist(self, snapshot: EpochSnapshot) -> None:
         """Write the snapshot durably, unless a newer one is written already or the log is closed. Blocks."""
-        with self._lock:
-            if self._closed or snapshot.version <= self._persisted_version:
-                return
+        self.names.run(lambda: self._write(snapshot))
+
+    def _write(self, snapshot: EpochSnapshot) -> None:
+        if snapshot.version > self._persisted_version:
             write_epochs(self._fs, f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", snapshot.entries)
             self._persisted_version = snapshot.version
-
-    def close(self) -> None:
-        """No write after this: the directory may be renamed, or be another log's."""
-        with self._lock:
-            self._closed = True
 
     def __repr__(self) -> str:
         return f"EpochCache({self._directory}, {len(self._entries)} entries, latest {self.latest_epoch})"

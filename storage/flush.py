@@ -3,7 +3,8 @@
 A flush has three steps. `FlushTracker.prepare`, on the event loop, captures what is dirty up to the log end;
 `PendingFlush.run` blocks, in any thread, while appends go on and belong to the next flush; `FlushTracker.complete`, on
 the loop, lets the recovery point advance. Every file is synced through a descriptor of its own, so that rolling,
-truncating or closing the log cannot pull one away.
+truncating or closing the log cannot pull one away; small files are written only while their names are the log's
+(`named_writes.py`).
 
 The order in `run` is the promise: what explains the records (their epochs) is durable BEFORE the records, the names of
 new files BEFORE the flush counts. An error of a sync is never retried: the kernel may have dropped the pages (ATC'20).
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 
 from storage.atomic_file import write_atomically
 from storage.disk_errors import FlushDeferredError, is_shortage
@@ -73,13 +75,14 @@ class PendingFlush:
             raise
 
     def _write_small_files(self) -> None:
+        names = self.epoch_cache.names
         try:
             if self.epochs is not None:
                 self.epoch_cache.persist(self.epochs)
             if self.new_topic_id is not None:
-                write_topic_id(self.fs, *self.new_topic_id)
+                names.run(partial(write_topic_id, self.fs, *self.new_topic_id))
             for path, content in self.indexes:
-                write_atomically(self.fs, path, content, sync_directory=False)
+                names.run(partial(write_atomically, self.fs, path, content, sync_directory=False))
         except OSError as error:
             raise_deferred(error)
             raise

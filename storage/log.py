@@ -372,7 +372,7 @@ class Log:
         """Close without a flush: the log dir failed, or the log is to be deleted."""
         self._health.closed = True
         self._changes.cancel()
-        self._epochs.close()
+        self._epochs.names.end()
         self._segments.close()
 
     def statistics(self) -> LogStatistics:

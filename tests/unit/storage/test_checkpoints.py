@@ -144,7 +144,7 @@ def test_a_closed_epoch_cache_writes_nothing(fs: LosingFileSystem) -> None:
     cache.assign(1, 0)
     snapshot = cache.unpersisted()
     assert snapshot is not None
-    cache.close()
+    cache.names.end()
     cache.persist(snapshot)
 
     assert fs.files() == []
