@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,10 @@ def dev(
     port: Annotated[int, typer.Option(help="Brokers from here on; the others 100 to 300 above.")] = DEFAULT_PORT,
     as_json: AsJson = False,
 ) -> None:
-    """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly."""
+    """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly.
+
+    A node that dies leaves the others running; how to start it again is printed then.
+    """
     from penstock.errors import PenstockError
     from penstock.testing import Cluster, NodeFailedError
 
@@ -47,19 +50,34 @@ def dev(
             print(cluster.bootstrap, flush=True)
         wanted = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)  # after the nodes were made, which would inherit it
+        ended: set[int] = set()
         while signal.sigtimedwait(wanted, LOOK_EVERY_S) is None:
-            for index in range(nodes):
+            for index in sorted(set(range(nodes)) - ended):
                 if not cluster.is_running(index):
-                    raise PenstockError(f"node {index} ended by itself; see {cluster.log_path(index)}")
+                    ended.add(index)
+                    note_ended(index, nodes - len(ended), cluster.log_path(index), cluster.config_path(index))
         note("stopping")
-        require_stopped(cluster.stop_all(), cluster.log_path)
+        codes = cluster.stop_all()
+        require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
 
 
-def require_stopped(codes: Sequence[int | None], log_path: Callable[[int], Path]) -> None:
+def note_ended(index: int, left: int, log: Path, config: Path) -> None:
+    """Say that a node ended by itself, and how to start it again; PenstockError when no node is left."""
+    from penstock.errors import PenstockError
+
+    if left == 0:
+        raise PenstockError(f"node {index} ended by itself, and none is left; see {log}")
+    note(
+        f"node {index} ended by itself, {left} still run; see {log}. "
+        f"To start it again, in another terminal: penstock node start --config {config}"
+    )
+
+
+def require_stopped(codes: Mapping[int, int | None], log_path: Callable[[int], Path]) -> None:
     """PenstockError for the first node that failed while it was stopped; `codes` are the exit codes by node."""
     from penstock.errors import PenstockError
 
-    for index, code in enumerate(codes):
+    for index, code in codes.items():
         if code != 0:
             raise PenstockError(
                 f"node {index} ended with exit code {code} while it was stopped; see {log_path(index)}. "

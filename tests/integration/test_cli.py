@@ -226,14 +226,17 @@ def test_dev_says_in_one_line_that_its_port_is_taken(tmp_path: Path, cluster: Cl
     assert not (tmp_path / "data").exists()
 
 
-def test_dev_ends_when_a_node_ends(tmp_path: Path) -> None:
+def test_dev_goes_on_until_its_last_node_has_ended(tmp_path: Path) -> None:
     port = 31_000 + os.getpid() % 1_000
-    command = [*PENSTOCK, "dev", "--data", str(tmp_path / "data"), "--port", str(port)]
+    command = [*PENSTOCK, "dev", "--nodes", "2", "--data", str(tmp_path / "data"), "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:
         assert dev.stdout is not None and dev.stderr is not None
-        assert dev.stdout.readline().decode().strip() == f"127.0.0.1:{port}", dev.stderr.read().decode()
+        assert dev.stdout.readline().startswith(f"127.0.0.1:{port}".encode()), dev.stderr.read().decode()
+        assert b"2 nodes ready" in dev.stderr.readline()
         children = Path(f"/proc/{dev.pid}/task").glob("*/children")
-        node = next(int(pid) for task in children for pid in task.read_text().split())
-        os.kill(node, signal.SIGKILL)
+        first, second = (int(pid) for task in children for pid in task.read_text().split())
+        os.kill(first, signal.SIGKILL)
+        assert b"ended by itself, 1 still run" in dev.stderr.readline()
+        os.kill(second, signal.SIGKILL)
         assert dev.wait(60) == 1
-        assert b"node 0 ended by itself" in dev.stderr.read()
+        assert b"ended by itself, and none is left" in dev.stderr.read()

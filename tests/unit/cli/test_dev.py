@@ -1,4 +1,4 @@
-"""What `penstock dev` says of nodes that it stopped."""
+"""What `penstock dev` says of nodes that it stopped, and of nodes that ended by themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.dev import require_stopped
+from penstock.cli.dev import note_ended, require_stopped
 from penstock.errors import PenstockError
 
 
@@ -15,8 +15,22 @@ def log_path(index: int) -> Path:
 
 
 def test_a_node_that_fails_while_it_is_stopped_is_named_with_its_log() -> None:
-    require_stopped([0, 0, 0], log_path)
+    require_stopped({0: 0, 1: 0, 2: 0}, log_path)
     with pytest.raises(
         PenstockError, match=r"node 1 ended with exit code 1 while it was stopped; see node-1/node\.log"
     ):
-        require_stopped([0, 1, 0], log_path)
+        require_stopped({0: 0, 1: 1, 2: 0}, log_path)
+
+
+def test_a_node_that_ends_by_itself_is_named_with_the_command_that_starts_it_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note_ended(1, 2, log_path(1), Path("node-1/node.toml"))
+    said = capsys.readouterr().err
+    assert said.startswith("node 1 ended by itself, 2 still run; see node-1/node.log")
+    assert said.endswith("penstock node start --config node-1/node.toml\n") and said.count("\n") == 1
+
+
+def test_the_last_node_that_ends_by_itself_is_an_error() -> None:
+    with pytest.raises(PenstockError, match=r"node 0 ended by itself, and none is left; see node-0/node\.log"):
+        note_ended(0, 0, log_path(0), Path("node-0/node.toml"))
