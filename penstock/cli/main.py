@@ -69,7 +69,7 @@ def main() -> None:
     except ApiError as error:
         _fail(f"{error.kafka_name}: ", error, EXIT_FAILED)
     except PenstockError as error:
-        _fail(f"{type(error).__name__}: ", error, EXIT_FAILED)
+        _fail("" if type(error) is PenstockError else f"{type(error).__name__}: ", error, EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
 

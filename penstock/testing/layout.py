@@ -93,6 +93,13 @@ class Layout:
 
     def write(self, configs: Sequence[Mapping[str, object]]) -> None:
         """The directories, each node's node.toml with `configs[i]` over its own, and cluster.json."""
+        try:
+            self._write(configs)
+        except OSError as error:
+            where = error.filename or self.directory
+            raise ConfigError(f"{where}: cannot be written ({error.strerror}); give another directory") from None
+
+    def _write(self, configs: Sequence[Mapping[str, object]]) -> None:
         for index, overrides in enumerate(configs):
             self.node_directory(index).mkdir(parents=True, exist_ok=True)
             self.config_path(index).write_text(to_toml({**self.node_config(index), **overrides}), encoding="utf-8")
@@ -118,7 +125,9 @@ def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | Non
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
     if len(ports) != nodes:
-        raise ConfigError(f"{directory}: holds a cluster of {len(ports)} nodes, not {nodes}; give nodes={len(ports)}")
+        count = len(ports)
+        remedy = f"ask for {count}, or give another directory"
+        raise ConfigError(f"{directory}: holds a cluster of {count} nodes, not {nodes}; {remedy}")
     return Layout(directory, cluster_id, ports if port is None else fixed_ports(nodes, port))
 
 

@@ -53,3 +53,10 @@ def test_node_start_becomes_the_node_and_passes_on_its_exit_code(tmp_path: Path)
     result = penstock("node", "format", "--config", str(tmp_path / "missing.toml"))
     assert result.returncode == 2
     assert result.stderr.count(b"\n") == 1 and b"no such configuration file" in result.stderr
+
+
+def test_dev_in_a_place_that_cannot_be_written_exits_2_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = penstock("dev", "--data", str(tmp_path / "file" / "data"))
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"penstock: ") and result.stderr.count(b"\n") == 1

@@ -79,3 +79,10 @@ def test_a_cluster_that_is_not_open_says_so() -> None:
 def test_a_number_of_nodes_out_of_range_is_refused(nodes: int) -> None:
     with pytest.raises(ConfigError, match=f"nodes = {nodes}"):
         Cluster(nodes)
+
+
+def test_a_directory_that_cannot_be_made_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    layout = new_layout(tmp_path / "file" / "data", 1, port=None)
+    with pytest.raises(ConfigError, match=r"file.*: cannot be written \(Not a directory\); give another directory"):
+        layout.write([{}])
