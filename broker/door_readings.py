@@ -36,7 +36,12 @@ def _memory(broker: BrokerParts) -> Iterator[Reading]:
         help_text = "Bytes of requests, of built answers and of fetch sessions in memory."
         yield Reading("penstock_memory_used_bytes", help_text, found.used_bytes, labels=(("kind", kind),))
     for kind, found in budgets.items():
-        yield Reading("penstock_memory_max_bytes", "The budget of each.", found.bytes_max, labels=(("kind", kind),))
+        yield Reading(
+            "penstock_memory_max_bytes",
+            "Bytes of requests, of built answers and of fetch sessions that there may be in memory.",
+            found.bytes_max,
+            labels=(("kind", kind),),
+        )
     for kind, found in budgets.items():
         help_text = "Streams that wait for room before they are read or answered."
         yield Reading("penstock_memory_waiting_streams", help_text, found.waiting, labels=(("kind", kind),))
@@ -48,7 +53,11 @@ def _memory(broker: BrokerParts) -> Iterator[Reading]:
 def _connections(broker: BrokerParts) -> Iterator[Reading]:
     found = broker.servers[0].connections.statistics()
     yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
-    yield Reading("penstock_tcp_connections_max", "The most there may be.", found.connections_max)
+    yield Reading(
+        "penstock_tcp_connections_max",
+        "TCP connections that there may be at the broker listener.",
+        found.connections_max,
+    )
     help_text = "Connections that were cut, by the reason."
     for reason, count in (("limit", found.cut_over_limit), ("stalled", found.cut_stalled)):
         yield Reading("penstock_tcp_connections_cut", help_text, count, True, (("reason", reason),))

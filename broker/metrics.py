@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
@@ -58,6 +58,7 @@ class Metrics:
     """The node's registry, its request histograms, and the HTTP endpoint."""
 
     def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the times when each counter was made, as series
         self.registry = CollectorRegistry()
         self.registry.register(_Readings(read))
         ProcessCollector(registry=self.registry)

@@ -57,14 +57,19 @@ def _lost_replicas(node: Node, broker: BrokerParts) -> Iterator[Reading]:
         ("without_log", lost.without_log),
     ):
         yield Reading("penstock_lost_replicas", help_text, count, labels=(("why", why),))
-    help_text = "Damaged logs that were set aside and are fetched anew."
+    help_text = "Damaged logs that were set aside since the start, and fetched anew."
     yield Reading("penstock_replicas_rebuilt", help_text, lost.rebuilt, True)
 
 
 def _flushes(broker: BrokerParts) -> Iterator[Reading]:
     flushes = broker.group_commit.statistics()
     yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
-    yield Reading("penstock_log_flushes_deferred", "Flushes that found no room.", flushes.deferrals, True)
+    yield Reading(
+        "penstock_log_flushes_deferred",
+        "Flushes that found no room on the disk, and were tried again.",
+        flushes.deferrals,
+        True,
+    )
     yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
 
 
@@ -82,7 +87,9 @@ def _retention(broker: BrokerParts) -> Iterator[Reading]:
     for reason, name in _REASONS.items():
         count = found.segments_deleted.get(reason, 0)
         yield Reading("penstock_log_segments_deleted", help_text, count, True, (("reason", name),))
-    yield Reading("penstock_log_bytes_deleted", "Bytes of those segments.", found.bytes_deleted, True)
+    yield Reading(
+        "penstock_log_bytes_deleted", "Bytes of the segments that retention has deleted.", found.bytes_deleted, True
+    )
     yield Reading(
         "penstock_wall_clock_believed",
         "0 after the clock has jumped: nothing is deleted by age until it is back.",
@@ -96,18 +103,39 @@ def _cleaner(broker: BrokerParts) -> Iterator[Reading]:
     found = broker.cleaner.statistics()
     last = found.last_pass
     yield Reading(
-        "penstock_cleaner_max_dirty_percent", "Of the dirtiest log, when last looked.", 100 * found.max_dirty_ratio
+        "penstock_cleaner_max_dirty_percent",
+        "Share of the dirtiest compacted log that is not cleaned yet (0 to 100), when last looked.",
+        100 * found.max_dirty_ratio,
     )
     recopied = 100 * last.bytes_written / max(1, last.bytes_read) if last is not None else 0.0
-    yield Reading("penstock_cleaner_recopy_percent", "How much of it the last pass kept.", recopied)
+    yield Reading(
+        "penstock_cleaner_recopy_percent",
+        "Share of what it read that the cleaner's last pass kept (0 to 100).",
+        recopied,
+    )
     elapsed_ms = last.elapsed_ms if last is not None else 0
-    yield Reading("penstock_cleaner_last_pass_seconds", "How long the last pass took.", elapsed_ms / 1000)
-    yield Reading("penstock_cleaner_passes", "Passes that ended well.", found.passes, True)
+    yield Reading("penstock_cleaner_last_pass_seconds", "How long the cleaner's last pass took.", elapsed_ms / 1000)
+    yield Reading("penstock_cleaner_passes", "Passes of the cleaner that ended well.", found.passes, True)
     aborted = found.aborted + found.deferred
-    yield Reading("penstock_cleaner_passes_given_up", "Passes that will be tried again.", aborted, True)
-    yield Reading("penstock_cleaner_bytes_read", "Read for the map and for filtering.", found.bytes_read, True)
-    yield Reading("penstock_cleaner_bytes_written", "Written by cleaning.", found.bytes_written, True)
-    yield Reading("penstock_cleaner_tombstones_removed", "Delete markers taken out.", found.tombstones_removed, True)
+    yield Reading(
+        "penstock_cleaner_passes_given_up",
+        "Passes of the cleaner that were given up, and will be tried again.",
+        aborted,
+        True,
+    )
+    yield Reading(
+        "penstock_cleaner_bytes_read",
+        "Bytes that the cleaner read, for its map of keys and for filtering.",
+        found.bytes_read,
+        True,
+    )
+    yield Reading("penstock_cleaner_bytes_written", "Bytes that the cleaner wrote.", found.bytes_written, True)
+    yield Reading(
+        "penstock_cleaner_tombstones_removed",
+        "Delete markers that the cleaner removed.",
+        found.tombstones_removed,
+        True,
+    )
     yield Reading(
         "penstock_cleaner_undecodable_batches",
         "Batches whose records could not be decoded, and that passes kept as they were.",
@@ -142,7 +170,9 @@ def _jobs(broker: BrokerParts) -> Iterator[Reading]:
         yield Reading("penstock_scheduled_runs", "Runs of a periodic job.", job.runs, True, (("task", job.name),))
     for job in jobs:
         labels = (("task", job.name),)
-        yield Reading("penstock_scheduled_failures", "Runs that a disk made fail.", job.failures, True, labels)
+        yield Reading(
+            "penstock_scheduled_failures", "Runs of a periodic job that a disk made fail.", job.failures, True, labels
+        )
     for job in jobs:
         seconds = max(0, job.last_duration_ms) / 1000
         help_text = "How long the last run of a periodic job took."
