@@ -49,7 +49,8 @@ class LogDirectory:
         try:
             self._lock_fd = fs.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
-            raise MetaPropertiesError(f"{path} is in use by another process (it holds {path}/{LOCK})") from error
+            holder = f"another process (it holds {path}/{LOCK})"
+            raise MetaPropertiesError(f"{path} is in use by {holder}; stop that first") from error
         try:
             self._mutex = threading.Lock()
             """Held while a checkpoint is written."""

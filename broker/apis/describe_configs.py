@@ -70,7 +70,9 @@ class DescribeConfigsApi:
         name, keys = asked.resource_name, asked.keys
         if asked.resource_type == TOPIC_RESOURCE:
             if image.topic(name) is None:
-                raise UnknownTopicOrPartitionError(f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist")
+                raise UnknownTopicOrPartitionError(
+                    f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
+                )
             own = image.topic_config(name)
             return [self._topic_entry(topic_config_definition(key), own) for key in keys or TOPIC_CONFIGS]
         if asked.resource_type == BROKER_RESOURCE:

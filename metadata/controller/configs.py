@@ -76,7 +76,9 @@ def _alter_topic(context: DecisionContext, resource: AlterConfigsResource) -> li
     name = resource.resource_name
     topic = context.state.topic_named(name)
     if topic is None:
-        raise UnknownTopicOrPartitionError(f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist")
+        raise UnknownTopicOrPartitionError(
+            f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
+        )
     before = context.state.topic_config(name)
     after = _changed(context, before, resource.changes)
     check_min_insync_replicas(name, validate_topic_config(after), topic.replication_factor)

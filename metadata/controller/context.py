@@ -36,7 +36,9 @@ class DecisionContext:
     def check_cluster_id(self, cluster_id: str) -> None:
         if cluster_id != self.config.cluster_id:
             raise InconsistentClusterIdError(
-                f"the request is of cluster {cluster_id!r}, this is cluster {self.config.cluster_id!r}"
+                f"the request is of cluster {cluster_id!r}, this is cluster {self.config.cluster_id!r}; correct"
+                " controller.quorum.voters of the node that sent it, or, if that node has never held data, remove its"
+                f" log dirs and format them with --cluster-id {self.config.cluster_id}"
             )
 
     def check_item_count(self, count: int, what: str) -> None:

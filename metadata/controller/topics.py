@@ -121,7 +121,7 @@ def _partition_record(
 def _check_name(context: DecisionContext, name: str, batch: _Batch) -> None:
     validate_topic_name(name)
     if context.state.topic_named(name) is not None:
-        raise TopicExistsError(f"topic {name} exists already")
+        raise TopicExistsError(f"topic {name} exists already; choose another name, or delete that topic first")
     other = context.state.name_colliding_with(name) or batch.names_by_collision_key.get(collision_key(name))
     if other is not None:
         raise InvalidTopicError(f"topic name {name} collides with topic {other}: '.' and '_' count as the same")

@@ -18,9 +18,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-app.command("offsets")(offsets)
-app.command("delete-records")(delete_records)
-
 CLUSTER_DEFAULT = -1
 TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
 
@@ -103,6 +100,10 @@ def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: A
         print_json({"deleted": name})
     else:
         print(f"deleted {name}")
+
+
+app.command("offsets")(offsets)
+app.command("delete-records")(delete_records)
 
 
 def _ids(ids: tuple[int, ...]) -> str:

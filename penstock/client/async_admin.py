@@ -119,7 +119,9 @@ class AsyncAdmin:
         snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
         topic = next((topic for topic in snapshot.topics if topic.name == name), None)
         if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
-            raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist")
+            raise UnknownTopicOrPartitionError(
+                f"topic {name!r} does not exist; `penstock topics list` names those that do"
+            )
         if topic.error is not None:
             raise topic.error
         return topic

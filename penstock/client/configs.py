@@ -56,7 +56,9 @@ async def describe_broker(cluster: Cluster, node_id: int, deadline_ms: int) -> d
         await cluster.refresh()
         connection = cluster.connection(node_id)
     if connection is None:
-        raise BrokerIdNotRegisteredError(f"broker {node_id} is not in service")
+        raise BrokerIdNotRegisteredError(
+            f"broker {node_id} is not in service; `penstock cluster describe` shows those that are"
+        )
     left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
     timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
     answer = await connection.describe_configs((ConfigResource("broker", str(node_id)),), timeout_ms)

@@ -41,7 +41,7 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
             admin.create_topic("t")
         admin.delete_topic("t")
         assert admin.list_topics() == []
-        with pytest.raises(UnknownTopicOrPartitionError, match="'t' does not exist"):
+        with pytest.raises(UnknownTopicOrPartitionError, match="'t' does not exist; `penstock topics list`"):
             admin.describe_topic("t")
 
 

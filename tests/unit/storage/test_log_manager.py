@@ -125,7 +125,7 @@ def test_damaged_meta_properties_are_refused(fs: LosingFileSystem, content: byte
 
 def test_a_dir_that_another_process_holds_is_refused(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
-    with pytest.raises(MetaPropertiesError, match=r"/d is in use by another process .*\.lock"):
+    with pytest.raises(MetaPropertiesError, match=r"/d is in use by another process .*\.lock\); stop that first"):
         open_manager(fs)
     manager.close()
     open_manager(fs).close()

@@ -40,7 +40,7 @@ def test_driver_that_replays_a_registration_at_another_offset_is_stopped() -> No
 def test_wrong_cluster_id_is_refused() -> None:
     cluster = Cluster()
     error = raised_by(lambda: cluster.controller.register_broker(replace(GOOD, cluster_id="other"), 0, 0))
-    assert is_error(error, InconsistentClusterIdError, "'other'", CLUSTER_ID)
+    assert is_error(error, InconsistentClusterIdError, "'other'", f"--cluster-id {CLUSTER_ID}")
 
 
 @pytest.mark.parametrize(
