@@ -84,7 +84,8 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
             asyncio.get_running_loop().call_soon(flush, partition)
 
     async def scenario() -> None:
-        node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush, disk_error=disk_error)
+        node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
+        hosted[OTHER].on_disk_error = disk_error
         fetchers.append(Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node)))
         (fetcher,) = fetchers
         with fs.failing("write", f"{OTHER}/", errno.EIO) as fault:
