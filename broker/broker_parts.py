@@ -25,7 +25,6 @@ from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.apis.router import Router
 from broker.cleaner_job import CleanerJob, cleaner_config
-from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.descriptors import open_files_limit, plan_descriptors
 from broker.grpc_door import BrokerDoor, DoorLimits
@@ -43,6 +42,7 @@ from broker.network.handler_pool import HandlerPool
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.node_config import NodeConfig
 from broker.produce_conversion import ProduceConverter
 from broker.replication.alter_partition import AlterPartitionManager
 from broker.replication.fetch_session import FetchSession, SessionMemory

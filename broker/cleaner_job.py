@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from broker.config import NodeConfig
+from broker.node_config import NodeConfig
 from broker.replication.replica_manager import ReplicaManager
 from broker.scheduler import Scheduler
 from penstock.clock import Clock

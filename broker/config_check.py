@@ -7,13 +7,10 @@ type of single keys were checked by config.py before. Directories are only looke
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from broker.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
-
-if TYPE_CHECKING:
-    from broker.config import NodeConfig
 
 WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "*", ""})
 """Hosts that mean 'every address of mine': fine to listen on, useless to connect to."""

@@ -6,17 +6,14 @@ Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from broker.metrics import Reading
+from broker.node_view import BrokerView
 from broker.request_limits import API_LIMITS
 from storage.spare_descriptors import SPARE
 
-if TYPE_CHECKING:
-    from broker.broker_parts import BrokerParts
 
-
-def door_readings(broker: BrokerParts) -> Iterator[Reading]:
+def door_readings(broker: BrokerView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _memory(broker)
     yield from _connections(broker)
@@ -26,7 +23,7 @@ def door_readings(broker: BrokerParts) -> Iterator[Reading]:
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
 
 
-def _memory(broker: BrokerParts) -> Iterator[Reading]:
+def _memory(broker: BrokerView) -> Iterator[Reading]:
     budgets = {
         "requests": broker.request_memory.statistics(),
         "answers": broker.answer_memory.statistics(),
@@ -50,7 +47,7 @@ def _memory(broker: BrokerParts) -> Iterator[Reading]:
         yield Reading("penstock_memory_pauses", help_text, found.pauses, True, (("kind", kind),))
 
 
-def _connections(broker: BrokerParts) -> Iterator[Reading]:
+def _connections(broker: BrokerView) -> Iterator[Reading]:
     found = broker.servers[0].connections.statistics()
     yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
     yield Reading(

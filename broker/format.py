@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 import sys
 
-from broker.config import NodeConfig, load_config
+from broker.config import load_config
 from broker.metadata_log import METADATA_PARTITION
+from broker.node_config import NodeConfig
 from broker.voter_memory import VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.types import new_uuid

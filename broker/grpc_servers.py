@@ -10,7 +10,6 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from broker.config import NodeConfig
 from broker.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.grpc_controller_door import ControllerDoor, QuorumDoor
 from broker.grpc_door import BrokerDoor, DoorLimits
@@ -22,6 +21,7 @@ from broker.network.accepted_sockets import AcceptedSockets
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.request_channel import SMALL_BYTES
 from broker.network.request_memory import RequestMemory
+from broker.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint

@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from broker.config import NodeConfig
+from broker.node_config import NodeConfig
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.scheduler import Scheduler

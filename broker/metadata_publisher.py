@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from broker.config import NodeConfig
+from broker.node_config import NodeConfig
 from broker.replication.assignment import TopicSettings
 from broker.replication.replica_manager import ReplicaManager
 from metadata.config_types import ConfigValue

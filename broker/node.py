@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from broker.broker_parts import BrokerParts
 from broker.cluster_guard import ClusterGuard
-from broker.config import NodeConfig
 from broker.controller_channel import ControllerChannel
 from broker.controller_driver import ControllerDriver
 from broker.descriptors import open_files_limit, plan_descriptors
@@ -32,6 +31,7 @@ from broker.metadata_log import (
 )
 from broker.metadata_publisher import topic_defaults
 from broker.metrics import Metrics
+from broker.node_config import NodeConfig
 from broker.node_readings import node_readings
 from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
 from broker.voter_memory import VoterMemory

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from broker.door_readings import door_readings
 from broker.metrics import Reading
+from broker.node_view import NodeView
 from broker.storage_readings import storage_readings
 from metadata.image import MetadataImage
 from metadata.offline import OfflineReason, offline_reason
 
-if TYPE_CHECKING:
-    from broker.node import Node
 
-
-def node_readings(node: Node) -> Iterator[Reading]:
+def node_readings(node: NodeView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _quorum(node)
     if node.broker is not None:
@@ -29,7 +26,7 @@ def node_readings(node: Node) -> Iterator[Reading]:
     yield from storage_readings(node)
 
 
-def _quorum(node: Node) -> Iterator[Reading]:
+def _quorum(node: NodeView) -> Iterator[Reading]:
     driver = node.raft
     active = node.controller is not None and node.controller.is_active
     _, epoch = driver.leader_and_epoch
@@ -79,7 +76,7 @@ def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
         )
 
 
-def _request_path(node: Node) -> Iterator[Reading]:
+def _request_path(node: NodeView) -> Iterator[Reading]:
     broker = node.broker
     if broker is None:
         return
@@ -99,7 +96,7 @@ def _request_path(node: Node) -> Iterator[Reading]:
     yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
 
 
-def _replication(node: Node) -> Iterator[Reading]:
+def _replication(node: NodeView) -> Iterator[Reading]:
     broker = node.broker
     if broker is None:
         return

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import socket
 
-from broker.config import NodeConfig, load_config
+from broker.config import load_config
+from broker.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 

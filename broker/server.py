@@ -17,11 +17,12 @@ from dataclasses import replace
 
 import uvloop
 
-from broker.config import NodeConfig, load_config
+from broker.config import load_config
 from broker.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
 from broker.malloc_arenas import limit_malloc_arenas
 from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.node import Node
+from broker.node_config import NodeConfig
 from broker.systemd import Notifier
 from broker.voter_memory import DoubtfulCuts
 from penstock.clock import SystemClock

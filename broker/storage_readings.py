@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 from broker.metrics import Reading
+from broker.node_view import BrokerView, NodeView
 from storage.log import Log
 from storage.retention import Reason
-
-if TYPE_CHECKING:
-    from broker.broker_parts import BrokerParts
-    from broker.node import Node
 
 PARTITIONS_SHOWN_MAX = 1_000
 """Partitions with a size of their own; the sum over all of them is always there."""
 _REASONS = {Reason.TIME: "retention.ms", Reason.SIZE: "retention.bytes", Reason.LOG_START: "log.start.offset"}
 
 
-def storage_readings(node: Node) -> Iterator[Reading]:
+def storage_readings(node: NodeView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _log_dirs(node)
     if node.broker is not None:
@@ -37,7 +33,7 @@ def storage_readings(node: Node) -> Iterator[Reading]:
         yield from _jobs(node.broker)
 
 
-def _log_dirs(node: Node) -> Iterator[Reading]:
+def _log_dirs(node: NodeView) -> Iterator[Reading]:
     failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
     yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
     strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
@@ -46,7 +42,7 @@ def _log_dirs(node: Node) -> Iterator[Reading]:
     yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
 
 
-def _lost_replicas(node: Node, broker: BrokerParts) -> Iterator[Reading]:
+def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:
     offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline)
     yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     lost = broker.replicas.lost.statistics()
@@ -61,7 +57,7 @@ def _lost_replicas(node: Node, broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_replicas_rebuilt", help_text, lost.rebuilt, True)
 
 
-def _flushes(broker: BrokerParts) -> Iterator[Reading]:
+def _flushes(broker: BrokerView) -> Iterator[Reading]:
     flushes = broker.group_commit.statistics()
     yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
     yield Reading(
@@ -73,7 +69,7 @@ def _flushes(broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
 
 
-def _refused_appends(broker: BrokerParts) -> Iterator[Reading]:
+def _refused_appends(broker: BrokerView) -> Iterator[Reading]:
     refused = broker.replicas.refused.statistics()
     help_text = "Appends that found no room or no descriptor, a leader's or a follower's."
     yield Reading("penstock_appends_refused", help_text, refused.appends, True)
@@ -81,7 +77,7 @@ def _refused_appends(broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_partitions_refusing_appends", help_text, refused.partitions)
 
 
-def _retention(broker: BrokerParts) -> Iterator[Reading]:
+def _retention(broker: BrokerView) -> Iterator[Reading]:
     found = broker.upkeep.statistics()
     help_text = "Segments that retention has deleted, by the reason."
     for reason, name in _REASONS.items():
@@ -97,7 +93,7 @@ def _retention(broker: BrokerParts) -> Iterator[Reading]:
     )
 
 
-def _cleaner(broker: BrokerParts) -> Iterator[Reading]:
+def _cleaner(broker: BrokerView) -> Iterator[Reading]:
     """Kafka's max-dirty-percent, cleaner-recopy-percent, max-clean-time-secs, uncleanable-partitions-count, and
     DeadThreadCount, which is 0 or the end of the node: a worker that meets a bug is fatal."""
     found = broker.cleaner.statistics()
@@ -150,7 +146,7 @@ def _cleaner(broker: BrokerParts) -> Iterator[Reading]:
     yield Reading("penstock_cleaner_dead_threads", "Workers of the cleaner that have ended.", broker.cleaner.dead)
 
 
-def _logs(node: Node) -> Iterator[Reading]:
+def _logs(node: NodeView) -> Iterator[Reading]:
     logs = node.log_manager.logs()
     yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
     yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
@@ -163,7 +159,7 @@ def _partition(log: Log) -> tuple[tuple[str, str], ...]:
     return ("topic", log.topic_partition.topic), ("partition", str(log.topic_partition.partition))
 
 
-def _jobs(broker: BrokerParts) -> Iterator[Reading]:
+def _jobs(broker: BrokerView) -> Iterator[Reading]:
     """The label is `task`: `job` is Prometheus' own."""
     jobs = broker.scheduler.statistics()
     for job in jobs:

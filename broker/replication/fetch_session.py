@@ -20,12 +20,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
 from broker.replication.leader_state import ReplicaPosition
+from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import Clock
 from penstock.errors import (
@@ -38,9 +38,6 @@ from penstock.errors import (
 )
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
 
-if TYPE_CHECKING:
-    from broker.replication.partition import Partition
-
 SESSION_PARTITIONS_MAX = 100_000
 """Partitions of one session."""
 SESSION_PARTITION_BYTES = 800
@@ -51,7 +48,7 @@ Measured: with 20 answers of 8 MB that no client read, a node had grown by 2.04 
 ANSWER_BYTES_MIN = 64 * 1024
 """With less room than this an answer is not begun, or a busy node would send crumbs."""
 
-PartitionLookup = Callable[[TopicPartition, str], "Partition"]
+PartitionLookup = Callable[[TopicPartition, str], Partition]
 """`ReplicaManager.get`."""
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from broker.replication.leader_state import LeaderState, ProposedIsr, ReplicaPosition
 from broker.replication.partition_watcher import PartitionWatcher
@@ -33,10 +32,8 @@ from penstock.errors import (
 from penstock.record.batch import iter_headers
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
 from storage.disk_errors import is_shortage
-
-if TYPE_CHECKING:
-    from storage.log import Log
-    from storage.log_types import AppendInfo
+from storage.log import Log
+from storage.log_types import AppendInfo
 
 log = logging.getLogger(__name__)
 

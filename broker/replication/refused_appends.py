@@ -9,13 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.replication.partition import Partition
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.client.messages import BrokerInfo, ClusterInfo, ConfigEntry, PartitionInfo, QuorumInfo, QuorumReplicaInfo
+from penstock.client.offsets import OffsetInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +25,6 @@ class TopicDescription:
     @property
     def replication_factor(self) -> int:
         return len(self.partitions[0].replicas) if self.partitions else 0
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetInfo:
-    """The answer to 'which offset?': offset -1 when no record is that late."""
-
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
 
 
 __all__ = [

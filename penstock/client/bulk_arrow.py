@@ -7,10 +7,11 @@ together by partition with one `take`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from penstock.client.accumulator import PartitionQueue
 from penstock.errors import InvalidRecordError, MessageTooLargeError, MissingDependencyError
+from penstock.record.codecs import Codec
 
 try:
     import numpy as np
@@ -21,15 +22,41 @@ try:
 except ImportError as error:
     raise MissingDependencyError("Arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
 
-if TYPE_CHECKING:
-    from penstock.client.bulk_send import BulkPlan
-
 OVERHEAD_BYTES = 16
 MAX_KEYED_ROWS = 200_000
 """Rows that are put together by partition at a time."""
 
 
-def arrow_batches(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
+class ArrowPlan(Protocol):
+    """What is asked of one send_many (bulk_send.py): where records go, and how large a batch may be."""
+
+    @property
+    def limit_bytes(self) -> int: ...
+
+    @property
+    def record_limit_bytes(self) -> int: ...
+
+    @property
+    def timestamp_ms(self) -> int: ...
+
+    @property
+    def has_partition(self) -> bool: ...
+
+    @property
+    def has_partitioner(self) -> bool: ...
+
+    @property
+    def partition_count(self) -> int: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+    def queue(self, key: bytes | None = None, value: bytes | None = None) -> PartitionQueue: ...
+
+    def queue_of(self, partition: int) -> PartitionQueue: ...
+
+
+def arrow_batches(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     """Every batch of the array, in order within each partition."""
     if keys is not None and len(keys) != len(values):
         raise InvalidRecordError("send_many got more values than keys, or more keys than values")
@@ -60,7 +87,7 @@ def _plain(array: Any) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _by_hash(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
+def _by_hash(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     ids = partition_ids(as_binary(keys), plan.partition_count)
     for partition in np.unique(ids).tolist():
         rows = pa.array(np.flatnonzero(ids == partition))
@@ -68,7 +95,7 @@ def _by_hash(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[Partition
         yield from _encode(plan, queue, values.take(rows), keys.take(rows))
 
 
-def _by_distinct_key(plan: BulkPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
+def _by_distinct_key(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     encoded = keys.dictionary_encode()
     distinct = [_as_bytes(key) for key in encoded.dictionary.to_pylist()]
     queues: dict[int, PartitionQueue] = {}
@@ -90,7 +117,7 @@ def _as_bytes(key: Any) -> bytes:
 
 
 def _encode(
-    plan: BulkPlan, queue: PartitionQueue | None, values: Any, keys: Any
+    plan: ArrowPlan, queue: PartitionQueue | None, values: Any, keys: Any
 ) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     """Slices that fit one batch each; an estimate first, halved where rows are uneven."""
     total = len(values)

@@ -12,13 +12,31 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
-from penstock.types import RecordMetadata
+from penstock.types import RecordMetadata, TopicPartition
 
-if TYPE_CHECKING:
-    from penstock.client.batch import ProducerBatch
+
+class PendingBatch(Protocol):
+    """What a future asks of the batch that has its records (batch.py)."""
+
+    topic_partition: TopicPartition
+    done: bool
+    error: PenstockError | None
+
+    @property
+    def state(self) -> str:
+        """One word for people."""
+        ...
+
+    def error_of(self, index: int) -> PenstockError | None: ...
+
+    def metadata(self, index: int) -> RecordMetadata: ...
+
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        """Calls back once when done; at once when it is."""
+        ...
 
 
 class OffsetRange(NamedTuple):
@@ -35,7 +53,7 @@ class OffsetRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class RecordFuture(tuple["ProducerBatch", int]):
+class RecordFuture(tuple[PendingBatch, int]):
     """The promise of one record's RecordMetadata."""
 
     __slots__ = ()
@@ -81,7 +99,7 @@ class BulkFuture:
 
     __slots__ = ("_batches",)
 
-    def __init__(self, batches: Sequence[tuple[ProducerBatch, int, int]]) -> None:
+    def __init__(self, batches: Sequence[tuple[PendingBatch, int, int]]) -> None:
         self._batches = batches  # (batch, first index, count)
 
     def result(self, timeout: float | None = None) -> int:
@@ -145,7 +163,7 @@ class BulkFuture:
         return f"BulkFuture(records={self.count}, batches={len(self._batches)}, done={self.done()})"
 
 
-def wait_done(batch: ProducerBatch, timeout: float | None) -> None:
+def wait_done(batch: PendingBatch, timeout: float | None) -> None:
     """Blocks this thread until the batch is acked or has failed; TimedOutError after `timeout` seconds."""
     event = threading.Event()
     batch.add_callback(event.set)
@@ -153,7 +171,7 @@ def wait_done(batch: ProducerBatch, timeout: float | None) -> None:
         raise TimedOutError(f"{batch.topic_partition}: not acked within {timeout} s; the record may still be written")
 
 
-async def when_done(batch: ProducerBatch) -> None:
+async def when_done(batch: PendingBatch) -> None:
     """Waits on this event loop until the batch is acked or has failed."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()

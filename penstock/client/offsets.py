@@ -6,8 +6,8 @@ How leaders are found and asked again is by_leader.py's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from penstock.client.admin_types import OffsetInfo
 from penstock.client.by_leader import Answer, LeaderCall, Question, Round, ask_leaders, ask_leaders_once
 from penstock.client.channel import Connection
 from penstock.client.cluster import METADATA_ATTEMPT_MS, Cluster
@@ -15,6 +15,15 @@ from penstock.client.messages import ListOffsetsPart
 from penstock.types import TopicPartition
 
 Wanted = Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetInfo:
+    """The answer to 'which offset?': offset -1 when no record is that late."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
 
 
 async def list_offsets(

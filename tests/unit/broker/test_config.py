@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import NodeConfig, load_config, parse_config
+from broker.config import load_config, parse_config
 from broker.config_reference import reference
 from broker.config_table import KEYS, REQUIRED
 from broker.metadata_publisher import topic_defaults
+from broker.node_config import NodeConfig
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ConfigError
 from penstock.types import Endpoint

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import NodeConfig, parse_config
+from broker.config import parse_config
 from broker.format import format_node
+from broker.node_config import NodeConfig
 from penstock.errors import ConfigError, MetaPropertiesError
 from storage.file_system import OsFileSystem
 from storage.meta_properties import read_meta_properties

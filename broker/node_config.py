@@ -1,0 +1,129 @@
+"""What one node was told, checked and complete: the value that the parts of a node are made from.
+
+Made by config.py from a file; the rules between its keys are in config_check.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+CLIENT_LISTENER = "BROKER"
+CONTROLLER_LISTENER = "CONTROLLER"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What one node was told. Attributes are Kafka's names with underscores; see config_table.py for each."""
+
+    node_id: int
+    process_roles: frozenset[str]
+    listeners: dict[str, Endpoint]
+    advertised_listeners: dict[str, Endpoint]
+    inter_broker_listener_name: str
+    broker_rack: str
+    metrics_listener: Endpoint | None
+    controller_quorum_voters: dict[int, Endpoint]
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_timeout_ms: int
+    broker_heartbeat_interval_ms: int
+    broker_session_timeout_ms: int
+    controlled_shutdown_enable: bool
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    num_io_threads: int
+    queued_max_requests: int
+    socket_request_max_bytes: int
+    queued_max_request_bytes: int
+    queued_max_response_bytes: int
+    fetch_sessions_max_bytes: int
+    max_connections: int
+    max_connections_per_ip: int
+    connections_max_idle_ms: int
+    connections_max_write_stall_ms: int
+    fetch_max_bytes: int
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    message_max_bytes: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
+    unclean_leader_election_enable: bool
+    auto_create_topics_enable: bool
+    num_replica_fetchers: int
+    replica_lag_time_max_ms: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    log_segment_bytes: int
+    log_roll_ms: int
+    log_roll_jitter_ms: int
+    log_index_interval_bytes: int
+    log_index_size_max_bytes: int
+    log_flush_interval_messages: int
+    log_flush_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    num_recovery_threads_per_data_dir: int
+    flush_policy: str
+    log_cleanup_policy: tuple[str, ...]
+    log_retention_ms: int
+    log_retention_bytes: int
+    log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_threads: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_min_compaction_lag_ms: int
+    log_cleaner_max_compaction_lag_ms: int
+    given: Mapping[str, object] = field(compare=False)
+    """What the file says, by Kafka's names; every other key has its default."""
+    lost_log_dirs: tuple[str, ...] = ()
+    """Not in the file, but said at one start: directory ids that the operator has given up."""
+
+    @property
+    def roles(self) -> frozenset[str]:
+        return self.process_roles
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def voters(self) -> dict[int, Endpoint]:
+        """Node id → endpoint of every controller of the quorum."""
+        return self.controller_quorum_voters
+
+    def listener(self, name: str) -> Endpoint:
+        """Where this node listens as `name`: BROKER, CONTROLLER, or what inter.broker.listener.name says."""
+        if name not in self.listeners:
+            raise ConfigError(f"listeners: no {name} listener on node {self.node_id}; add {name}://host:port")
+        return self.listeners[name]
+
+    @property
+    def advertised(self) -> Endpoint:
+        """What clients connect to: the broker listener, or on a controller-only node that of the controller."""
+        return self.advertised_listeners[CLIENT_LISTENER if self.is_broker else CONTROLLER_LISTENER]
+
+    @property
+    def inter_broker_advertised(self) -> Endpoint:
+        """What the other brokers connect to."""
+        return self.advertised_listeners[self.inter_broker_listener_name]
