@@ -3,6 +3,9 @@
 Needs the right to mount, which root has and CI too; elsewhere the test is skipped, and says so. A tmpfs has no fsync to
 speak of; with PENSTOCK_SMALL_DISK=ext4 the same tests run on a loop image of a journalling file system, which delays
 its allocations. What survives a power cut is not to be learnt here.
+
+A process of its own mounts the disk, and unmounts it when its standard input ends. So the disk goes with the test run,
+also when that is killed.
 """
 
 from __future__ import annotations
@@ -13,9 +16,19 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+KEEPER = """
+trap '' HUP INT TERM PIPE
+point=$1
+shift
+mount "$@" "$point" || exit
+echo mounted
+read -r _
+umount --lazy "$point"
+"""
 EXT4_OWN_BYTES = 6 * 1024 * 1024
 """What the file system takes for itself, the journal most of it."""
 
@@ -28,11 +41,22 @@ def small_disk(mount_point: Path, size_bytes: int) -> Iterator[Path]:
         source = ["-o", "loop", str(_ext4_image(mount_point.with_suffix(".img"), size_bytes + EXT4_OWN_BYTES))]
     else:
         source = ["-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs"]
-    _run_or_skip("mount", *source, str(mount_point))
+    keeper = subprocess.Popen(
+        ["sh", "-c", KEEPER, "sh", str(mount_point), *source],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # what is sent to the test run's group does not end it
+    )
+    assert keeper.stdout is not None
+    if not keeper.stdout.readline():
+        _skip("mount", keeper.communicate()[1])
     try:
         yield mount_point
     finally:
-        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
+        said = keeper.communicate()[1]
+        assert keeper.returncode == 0, f"{mount_point} is still mounted: {said}"
 
 
 def _ext4_image(path: Path, size_bytes: int) -> Path:
@@ -48,7 +72,11 @@ def _run_or_skip(*command: str) -> None:
     except FileNotFoundError:
         pytest.skip(f"there is no {command[0]} here")
     if done.returncode != 0:
-        pytest.skip(f"{command[0]} is not possible here, it takes root: {done.stderr.strip()}")
+        _skip(command[0], done.stderr)
+
+
+def _skip(command: str, said: str) -> NoReturn:
+    pytest.skip(f"{command} is not possible here, it takes root: {said.strip()}")
 
 
 def make_read_only(mount_point: Path) -> None:
