@@ -38,7 +38,9 @@ class ConnectionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
-    client_id: str = described("penstock", doc="a name that the brokers' logs and metrics show")
+    client_id: str = described(
+        "penstock", doc="a name that every produce and fetch request carries; brokers do not show it yet"
+    )
     request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
     bootstrap_timeout_ms: int = limited(10_000, 1, doc="how long all bootstrap addresses together may take to answer")
     retry_backoff_ms: int = limited(100, 0, doc="the wait before the first retry; doubles with each one after it")

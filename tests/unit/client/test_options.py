@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
-from penstock.client.config import ProducerConfig, admin_config, consumer_config, producer_config
+from penstock.client.client_reference import reference
+from penstock.client.config import (
+    AdminConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    admin_config,
+    consumer_config,
+    producer_config,
+)
 from penstock.client.options import parse_bootstrap
-from penstock.errors import ConfigError
+from penstock.errors import ERRORS, ConfigError
 from penstock.types import Endpoint
 
 
@@ -71,3 +82,13 @@ def test_consumer_and_admin_options_are_checked_too() -> None:
 @pytest.mark.parametrize(("acks", "wire"), [("all", -1), (-1, -1), ("-1", -1), (0, 0), (1, 1), ("1", 1)])
 def test_acks_have_one_meaning_however_written(acks: int | str, wire: int) -> None:
     assert ProducerConfig(acks=acks).required_acks == wire
+
+
+def test_the_reference_page_has_every_option_and_every_error() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "clients.md"
+    text = page.read_text(encoding="utf-8")
+    assert text == reference(), "run python -m penstock.client.client_reference"
+    options = {f.name for config in (ProducerConfig, ConsumerConfig, AdminConfig) for f in fields(config)}
+    assert all(text.count(f"\n| `{option}` |") == 1 for option in options)
+    assert all(f"`{error.__name__}`" in text for error in ERRORS.values())
+    assert all(len(line) > 0 and not line.endswith("|  |") for line in text.splitlines() if line.startswith("| "))

@@ -1,0 +1,119 @@
+"""docs/clients.md, made from the tables: `python -m penstock.client.client_reference > docs/clients.md`.
+
+The options are the fields of the client configs, the errors are the wire error table. A test holds the page against
+this, so that neither an option nor an error can be added without its line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+from penstock.client.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options import MAX_INT32
+from penstock.errors import (
+    ERRORS,
+    ApiError,
+    BootstrapError,
+    BufferExhaustedError,
+    ClientClosedError,
+    ConfigError,
+    LogTruncationError,
+    MissingDependencyError,
+    PenstockError,
+    TimedOutError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+)
+
+INTRODUCTION = """# The Python clients
+
+Made from `penstock/client/config.py` and `penstock/errors.py` by `python -m penstock.client.client_reference`; do not
+edit by hand.
+
+`penstock.Producer`, `Consumer` and `Admin` block; `AsyncProducer`, `AsyncConsumer` and `AsyncAdmin` are the same for
+asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword
+arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`.
+"""
+
+ERRORS_HEAD = """
+## Errors
+All are in `penstock.errors`, and all are a `PenstockError`. A wrong argument of a call is
+Python's `TypeError` or `ValueError`.
+
+| class | meaning |
+| --- | --- |
+"""
+
+WIRE_HEAD = """
+What a broker answers is an `ApiError`, with the attributes `code`, `kafka_name`, `retriable` and `nothing_written`. The
+clients try a retriable one again by themselves. *Nothing written* is a promise for a produce request; without it the
+records may be in the log.
+
+| code | name | class | retriable | nothing written | meaning |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
+    ConfigError,
+    BootstrapError,
+    TimedOutError,
+    BufferExhaustedError,
+    ClientClosedError,
+    LogTruncationError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+    MissingDependencyError,
+)
+
+
+def reference() -> str:
+    """The page."""
+    parts = [INTRODUCTION]
+    common = {field.name for field in dataclasses.fields(AdminConfig)} & {
+        field.name for field in dataclasses.fields(ProducerConfig)
+    }
+    parts.append(_options("Options of every client", AdminConfig, common))
+    for client, config in (("Producer", ProducerConfig), ("Consumer", ConsumerConfig), ("Admin", AdminConfig)):
+        own = {field.name for field in dataclasses.fields(config)} - common
+        parts.append(_options(f"Options of `{client}`", config, own))
+    parts.append(ERRORS_HEAD)
+    parts += [f"| `{error.__name__}` | {_meaning(error)} |\n" for error in CLIENT_ERRORS]
+    parts.append(WIRE_HEAD)
+    parts += [_wire_row(ERRORS[code]) for code in sorted(ERRORS)]
+    return "".join(parts)
+
+
+def _options(title: str, config: Any, names: set[str]) -> str:
+    rows = "".join(
+        f"| `{field.name}` | `{field.default}` | {_range(field)} | {field.metadata['doc']} |\n"
+        for field in dataclasses.fields(config)
+        if field.name in names
+    )
+    return f"\n## {title}\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}"
+
+
+def _range(field: dataclasses.Field[Any]) -> str:
+    limits = field.metadata
+    if "choices" in limits:
+        return ", ".join(f"`{choice}`" for choice in limits["choices"])
+    if "low" in limits:
+        low, high = limits["low"], limits["high"]
+        return f"from {low}" if high >= MAX_INT32 else f"{low} to {high}"
+    return ""
+
+
+def _wire_row(error: type[ApiError]) -> str:
+    yes = {True: "yes", False: ""}
+    cells = (error.code, error.kafka_name, f"`{error.__name__}`", yes[error.retriable], yes[error.nothing_written])
+    return f"| {' | '.join(map(str, cells))} | {_meaning(error)} |\n"
+
+
+def _meaning(error: type[PenstockError]) -> str:
+    """The first paragraph of what the class says of itself, on one line."""
+    return " ".join((error.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())
