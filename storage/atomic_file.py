@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from penstock.errors import CorruptFileError
 from storage.file_names import TMP_SUFFIX
 from storage.file_system import FileSystem
 
+NamingStep = Callable[[], AbstractContextManager[bool]]
+"""Whether a file may be created, renamed or removed by its name, and that this stays so in the block."""
 
-def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_directory: bool = True) -> None:
+
+def always() -> AbstractContextManager[bool]:
+    """The names are the caller's for good."""
+    return contextlib.nullcontext(True)
+
+
+def write_atomically(
+    fs: FileSystem, path: str, content: bytes, *, sync_directory: bool = True, step: NamingStep = always
+) -> None:
     """Replace the file's content durably.
 
     With `sync_directory=False` the rename becomes durable with the caller's own fsync of the directory; what the file
     holds is synced in either case, so the name never points to bytes that are not there.
     """
-    _replace(fs, path, content, sync_content=True)
+    _replace(fs, path, content, sync_content=True, step=step)
     if sync_directory:
         fs.fsync_dir(os.path.dirname(path))
 
@@ -27,24 +39,30 @@ def write_atomically(fs: FileSystem, path: str, content: bytes, *, sync_director
 def write_without_sync(fs: FileSystem, path: str, content: bytes) -> None:
     """Write a file that is new. A killed process leaves all of it or nothing; a power cut may leave the name with other
     content, until the caller has synced the file and its directory."""
-    _replace(fs, path, content, sync_content=False)
+    _replace(fs, path, content, sync_content=False, step=always)
 
 
-def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool) -> None:
+def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool, step: NamingStep) -> None:
     tmp = path + TMP_SUFFIX
-    with contextlib.suppress(FileNotFoundError):
-        fs.unlink(tmp)
-    try:
-        _write(fs, tmp, content, sync_content=sync_content)
-        fs.rename(tmp, path)
-    except OSError:
-        with contextlib.suppress(OSError):  # on a full disk its blocks are worth something
+    with step() as may_be_named:
+        if not may_be_named:
+            return
+        with contextlib.suppress(FileNotFoundError):
             fs.unlink(tmp)
+        fd = fs.open(tmp, create=True)
+    try:
+        _write(fs, fd, content, sync_content=sync_content)
+        with step() as may_be_named:
+            if may_be_named:
+                fs.rename(tmp, path)
+    except OSError:
+        with step() as may_be_named, contextlib.suppress(OSError):  # on a full disk its blocks are worth something
+            if may_be_named:
+                fs.unlink(tmp)
         raise
 
 
-def _write(fs: FileSystem, path: str, content: bytes, *, sync_content: bool) -> None:
-    fd = fs.open(path, create=True)
+def _write(fs: FileSystem, fd: int, content: bytes, *, sync_content: bool) -> None:
     try:
         written = 0
         while written < len(content):

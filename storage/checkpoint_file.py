@@ -23,7 +23,7 @@ from itertools import islice, pairwise
 
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
-from storage.atomic_file import read_text, write_atomically
+from storage.atomic_file import NamingStep, always, read_text, write_atomically
 from storage.file_system import FileSystem
 from storage.sealed_text import is_sealed, seal, unseal
 
@@ -62,9 +62,17 @@ def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:
     return entries
 
 
-def write_epochs(fs: FileSystem, path: str, entries: Sequence[EpochEntry], *, sync_directory: bool = True) -> None:
+def write_epochs(
+    fs: FileSystem,
+    path: str,
+    entries: Sequence[EpochEntry],
+    *,
+    sync_directory: bool = True,
+    step: NamingStep = always,
+) -> None:
     rows = "".join(f"{entry.epoch} {entry.start_offset}\n" for entry in entries)
-    write_atomically(fs, path, seal(f"{VERSION}\n{len(entries)}\n{rows}"), sync_directory=sync_directory)
+    content = seal(f"{VERSION}\n{len(entries)}\n{rows}")
+    write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
 
 
 def _read_rows(fs: FileSystem, path: str, width: int) -> Iterator[list[str]] | None:

@@ -38,7 +38,7 @@ class EpochCache:
         self._entries = entries
         self._version = self._persisted_version = 0
         self.names = NamedWrites()
-        """For every file that a flush of the log writes by its name."""
+        """For every small file that a flush of the log writes."""
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -77,12 +77,11 @@ class EpochCache:
 
     def persist(self, snapshot: EpochSnapshot) -> None:
         """Write the snapshot durably, unless a newer one is written already or the log is closed. Blocks."""
-        self.names.run(lambda: self._write(snapshot))
-
-    def _write(self, snapshot: EpochSnapshot) -> None:
-        if snapshot.version > self._persisted_version:
-            write_epochs(self._fs, f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}", snapshot.entries)
-            self._persisted_version = snapshot.version
+        with self.names.one:
+            if snapshot.version > self._persisted_version:
+                path = f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"
+                write_epochs(self._fs, path, snapshot.entries, step=self.names.step)
+                self._persisted_version = snapshot.version
 
     def __repr__(self) -> str:
         return f"EpochCache({self._directory}, {len(self._entries)} entries, latest {self.latest_epoch})"

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import partial
 
 from storage.atomic_file import write_atomically
 from storage.disk_errors import FlushDeferredError, is_shortage
@@ -80,9 +79,11 @@ class PendingFlush:
             if self.epochs is not None:
                 self.epoch_cache.persist(self.epochs)
             if self.new_topic_id is not None:
-                names.run(partial(write_topic_id, self.fs, *self.new_topic_id))
+                with names.one:
+                    write_topic_id(self.fs, *self.new_topic_id, names.step)
             for path, content in self.indexes:
-                names.run(partial(write_atomically, self.fs, path, content, sync_directory=False))
+                with names.one:
+                    write_atomically(self.fs, path, content, sync_directory=False, step=names.step)
         except OSError as error:
             raise_deferred(error)
             raise
@@ -240,7 +241,8 @@ class FlushTracker:
     def sync_directories(self) -> None:
         """Now, and blocking: before a second file is created while the first has no durable name."""
         if self._new_topic_id:
-            write_topic_id(self._fs, self._directory, self._new_topic_id)
+            with self._epochs.names.one:  # a flush may be writing it
+                write_topic_id(self._fs, self._directory, self._new_topic_id)
             self._new_topic_id = ""
             self._directory_changes += 1
         for directory in self._dirty_directories():

@@ -1,35 +1,41 @@
-"""Whether a log may write small files by their names: no more once its directory may be renamed, or be another log's.
+"""Keeps the small files of one log apart from each other's writers, and from the next log of the same name.
 
-A flush may come to its small files late, in its thread, when the topic was deleted and made anew meanwhile: the old
-topic's id in the new log's directory would have the next start set that log aside as a deleted topic's. So each such
-file is written by `run`, and `end` waits for the one that is under way, as `FileChanges.cancel` does. Record bytes
-need none of this: they are synced through descriptors. Not here: what is written (`flush.py`, `epoch_cache.py`).
+Such a file is written to a temporary one, which is then renamed. A flush may do so in its thread while the event loop
+does: both use one temporary name, so one writes at a time (`one`). And a flush may be late: the topic was deleted and
+made anew meanwhile, and the directory of that name is another log's. The old topic's id in it would have the next start
+set that log aside as a deleted topic's. So every step that goes by a name is taken within `step`, and `end` says that
+none is taken any more. It waits for no disk: what is written and synced between two steps has no name that counts.
+
+Record bytes need none of this: they are synced through descriptors. Not here: what is written (`flush.py`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class NamedWrites:
     """Of one log. Used from several threads."""
 
-    __slots__ = ("_ended", "_writing")
+    __slots__ = ("_ended", "_naming", "one")
 
     def __init__(self) -> None:
-        self._writing = threading.Lock()
+        self.one = threading.Lock()
+        """Held while a file is written, synced and renamed."""
+        self._naming = threading.Lock()
         self._ended = False
 
-    def run(self, write: Callable[[], object]) -> None:
-        """Write one file, unless the end has come. Waits for the one before."""
-        with self._writing:
-            if not self._ended:
-                write()
+    @contextmanager
+    def step(self) -> Iterator[bool]:
+        """Create, rename or remove a file within it; False: that must not be any more."""
+        with self._naming:
+            yield not self._ended
 
     def end(self) -> None:
-        """Nothing is written any more when this returns."""
-        with self._writing:
+        """The log is out of use: its directory may be renamed."""
+        with self._naming:
             self._ended = True
 
     def __repr__(self) -> str:

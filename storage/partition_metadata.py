@@ -15,7 +15,7 @@ import re
 import sys
 
 from penstock.errors import CorruptFileError
-from storage.atomic_file import read_text, sync_file, write_atomically, write_without_sync
+from storage.atomic_file import NamingStep, always, read_text, sync_file, write_atomically, write_without_sync
 from storage.disk_errors import is_shortage
 from storage.file_names import PARTITION_METADATA
 from storage.file_system import FileSystem
@@ -47,9 +47,9 @@ def note_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
     write_without_sync(fs, _path(directory), _content(topic_id))
 
 
-def write_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
+def write_topic_id(fs: FileSystem, directory: str, topic_id: str, step: NamingStep = always) -> None:
     """Write the file anew, and make durable what it holds; its name is made so with the directory."""
-    write_atomically(fs, _path(directory), _content(topic_id), sync_directory=False)
+    write_atomically(fs, _path(directory), _content(topic_id), sync_directory=False, step=step)
 
 
 def sync_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
