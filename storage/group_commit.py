@@ -202,10 +202,14 @@ class GroupCommit:
             self._not_flushed(log, error)
 
     def _not_flushed(self, log: Log, error: BaseException) -> None:
-        """A lack of memory says as little about the disk as a lack of room: no sync has failed."""
+        """A lack of memory says as little about the disk as a lack of room: no sync has failed.
+
+        The files of a log that was deleted may be gone. Anything else counts for its log dir all the same: the kernel
+        tells of a failed write once, and the next sync of that directory says that all is well.
+        """
         if isinstance(error, FlushDeferredError | MemoryError):
             self._defer(log, error)
-        elif not log.closed:  # a deleted log's files may be gone; nobody waits for it
+        elif not (log.closed and isinstance(error, FileNotFoundError)):
             self._fail(log, error)
 
     def _defer(self, log: Log, error: FlushDeferredError | MemoryError) -> None:

@@ -66,7 +66,10 @@ class DiskFailures:
         self._hosted.leave_isrs(partition.state)
 
     def directory_failed(self, directory: str, error: Exception) -> None:
-        """A log dir failed: every partition in it goes offline, and the dir is not used again."""
+        """A log dir failed: every partition in it goes offline, and the dir is not used again. Flushes that were under
+        way may tell of it once more."""
+        if directory in self._log_manager.offline_log_dirs:
+            return
         for partition in self._hosted.partitions():
             if partition.log.log_dir == directory:
                 self.partition_failed(partition, error)

@@ -263,28 +263,6 @@ def test_close_does_not_wait_for_room() -> None:
     asyncio.run(run())
 
 
-def test_a_log_that_is_deleted_during_its_flush_harms_nobody() -> None:
-    async def run() -> None:
-        fs = GatedFileSystem()
-        log = ready_log(fs)
-        group_commit = GroupCommit(no_failure)
-        fs.gate.clear()
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
-        log.roll()
-        group_commit.request(log)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        log.abandon()
-        fs.rename("/d/orders-0", "/d/orders-0.x-delete")
-        fs.gate.set()
-        await group_commit.close()
-
-        assert group_commit.statistics().failed_log_dirs == ()
-        assert fs.open_descriptors == 0
-
-    asyncio.run(run())
-
-
 def test_close_finishes_what_was_requested() -> None:
     async def run() -> None:
         fs = LosingFileSystem()
