@@ -27,7 +27,7 @@ Records = Annotated[int, typer.Option("-n", "--records", min=1, help="How many r
 
 @app.command("produce")
 def bench_produce(
-    topic: Annotated[str, typer.Argument(help="An existing topic.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="An existing topic.")],
     records: Records = 1_000_000,
     size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bytes of each value.")] = 100,
     acks: Annotated[str, typer.Option(help="0, 1 or all.")] = "all",
@@ -60,7 +60,7 @@ def bench_produce(
 
 @app.command("consume")
 def bench_consume(
-    topic: Annotated[str, typer.Argument(help="An existing topic.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="An existing topic.")],
     records: Records = 1_000_000,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,

@@ -17,6 +17,8 @@ DEFAULT_PORT = 9192
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
 """More nodes on one machine show nothing that these do not."""
+SAID = "penstock: "
+"""So begins the line in which a command or a node says why it ends."""
 LOOK_EVERY_S = 0.5
 """How often a node that ended by itself is looked for."""
 
@@ -39,8 +41,8 @@ def dev(
     cluster = Cluster(nodes, directory=data, port=port, defaults={})
     try:
         cluster.open()
-    except NodeFailedError as error:  # a node's last words are one line that says why; its log has the rest
-        raise PenstockError(str(error).splitlines()[-1].strip().removeprefix("penstock: ")) from None
+    except NodeFailedError as error:
+        raise PenstockError(last_words(str(error))) from None
     with closing(cluster):
         if as_json:
             metrics = [cluster.metrics_url(index) for index in range(nodes)]
@@ -59,6 +61,14 @@ def dev(
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def last_words(failure: str) -> str:
+    """Of a node that did not start: the one line in which it said why, at the end of its log, or else where that is."""
+    first, *log = failure.splitlines()
+    if log and log[-1].lstrip().startswith(SAID):
+        return log[-1].strip().removeprefix(SAID)
+    return first.replace("the end of ", "see ").rstrip(":")
 
 
 def note_ended(index: int, left: int, log: Path, config: Path) -> None:

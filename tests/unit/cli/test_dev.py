@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.dev import note_ended, require_stopped
+from penstock.cli.dev import last_words, note_ended, require_stopped
 from penstock.errors import PenstockError
 
 
@@ -34,3 +34,14 @@ def test_a_node_that_ends_by_itself_is_named_with_the_command_that_starts_it_aga
 def test_the_last_node_that_ends_by_itself_is_an_error() -> None:
     with pytest.raises(PenstockError, match=r"node 0 ended by itself, and none is left; see node-0/node\.log"):
         note_ended(0, 0, log_path(0), Path("node-0/node.toml"))
+
+
+def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:
+    failure = "node 1 ended with code 2; the end of node-1/node.log:\n    INFO: a\n    penstock: port taken"
+    assert last_words(failure) == "port taken"
+
+
+@pytest.mark.parametrize("log", ["", "\n    INFO: 3 of 9 logs opened"])
+def test_a_node_that_is_killed_while_it_starts_is_named_with_its_log(log: str) -> None:
+    failure = f"node 1 ended with code -9; the end of node-1/node.log:{log}"
+    assert last_words(failure) == "node 1 ended with code -9; see node-1/node.log"
