@@ -47,13 +47,16 @@ def main() -> int:
     options = _parser().parse_args()
     _die_with_parent()
     _prepare_path()
-    from penstock.errors import ConfigError, MetaPropertiesError, PenstockError
+    from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
 
     try:
         return _run(options)
     except (ConfigError, MetaPropertiesError) as error:
         _complain(str(error))
         return EXIT_REFUSED
+    except CorruptFileError as error:  # of a start; the next one would find the same file
+        _complain(str(error))
+        return EXIT_FAILED if options.action in LOG_ACTIONS else EXIT_REFUSED
     except PenstockError as error:
         _complain(str(error))
         return EXIT_FAILED

@@ -37,5 +37,8 @@ def test_voter_that_lost_its_metadata_log_comes_back_and_its_vote_elects_again(t
 def test_only_voter_that_lost_its_metadata_log_refuses_to_start(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path) as cluster:
         lose_metadata_log(cluster, 0)
-        with pytest.raises(NodeFailedError, match=rf"{METADATA}/quorum-state: .*only voter.*data-directory\.md"):
+        with pytest.raises(
+            NodeFailedError,
+            match=rf"(?s)ended with code 2; .*{METADATA}/quorum-state: .*only voter.*data-directory\.md",
+        ):
             cluster.start(0)
