@@ -112,7 +112,7 @@ class MetadataPublisher:
             if not known or (state is not None and self._replicas.broker_id not in state.replicas):
                 log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
                 try:
-                    self._log_manager.removal.stray(key)
+                    self._log_manager.removal.stray(key, found.topic_id)
                 except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
                     log.error("%s could not be set aside: %s", key, error)
 

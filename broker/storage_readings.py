@@ -7,12 +7,13 @@ than a limit, the largest first: a node may host many more partitions than a mon
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import nlargest
 
 from broker.metrics import Reading
 from broker.node_view import BrokerView, NodeView
-from storage.log import Log
+from penstock.types import TopicPartition
 from storage.retention import Reason
 
 PARTITIONS_SHOWN_MAX = 1_000
@@ -43,7 +44,7 @@ def _log_dirs(node: NodeView) -> Iterator[Reading]:
 
 
 def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:
-    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline)
+    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline.names())
     yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     lost = broker.replicas.lost.statistics()
     help_text = "Replicas that this broker should serve and cannot, by what ails them."
@@ -151,12 +152,12 @@ def _logs(node: NodeView) -> Iterator[Reading]:
     yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
     yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
     help_text = "Bytes of one replica here; of the largest ones, where there are many."
-    for log in nlargest(PARTITIONS_SHOWN_MAX, logs, key=lambda log: log.size_bytes):
-        yield Reading("penstock_partition_log_bytes", help_text, log.size_bytes, labels=_partition(log))
-
-
-def _partition(log: Log) -> tuple[tuple[str, str], ...]:
-    return ("topic", log.topic_partition.topic), ("partition", str(log.topic_partition.partition))
+    sizes: Counter[TopicPartition] = Counter()
+    for log in logs:  # two may have one name, until the metadata says which of them is a stray
+        sizes[log.topic_partition] += log.size_bytes
+    for tp, size_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
+        labels = (("topic", tp.topic), ("partition", str(tp.partition)))
+        yield Reading("penstock_partition_log_bytes", help_text, size_bytes, labels=labels)
 
 
 def _jobs(broker: BrokerView) -> Iterator[Reading]:

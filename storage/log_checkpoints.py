@@ -18,7 +18,7 @@ from penstock.types import TopicPartition
 from storage.disk_errors import storage_error
 from storage.log import Log
 from storage.log_directory import LogDirectory, Offsets
-from storage.log_table import LogTable
+from storage.log_table import LogId, LogTable
 
 
 class LogCheckpoints:
@@ -71,26 +71,27 @@ class LogCheckpoints:
         begins_at = log.segments[0].base_offset
         return log.claimed_log_start_offset > begins_at or log.has_file_changes
 
-    def write_high_watermarks(self, read: Callable[[], Offsets]) -> None:
+    def write_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
         """Those that `read` returns, as it is then; a log that is not in the mapping keeps the one it has."""
         self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))
 
-    def try_high_watermarks(self, log_dir: str, read: Callable[[], Offsets]) -> KafkaStorageError | None:
+    def try_high_watermarks(self, log_dir: str, read: Callable[[], Mapping[LogId, int]]) -> KafkaStorageError | None:
         """Of one dir; the error when it did not take them."""
         return self._failure(log_dir, lambda directory: self._write_high_watermarks_of(directory, read))
 
-    def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Offsets]) -> None:
+    def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Mapping[LogId, int]]) -> None:
         def lines() -> Offsets:
-            known = dict(directory.high_watermarks) | dict(read())
-            mine = {log.topic_partition for log in self._table.logs_in(directory.path)}
-            return {tp: offset for tp, offset in known.items() if tp in mine}
+            known, before = read(), directory.high_watermarks
+            logs = {log.topic_partition: log.topic_id for log in self._table.logs_in(directory.path)}
+            offsets = {tp: known.get(LogId(tp, topic_id), before.get(tp)) for tp, topic_id in logs.items()}
+            return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
         directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
+    def high_watermarks(self) -> dict[LogId, int]:
         """The last ones that were written, none above its log's end."""
         return {
-            log.topic_partition: min(directory.high_watermarks[log.topic_partition], log.log_end_offset)
+            LogId.of(log): min(directory.high_watermarks[log.topic_partition], log.log_end_offset)
             for directory in self._directories.values()
             for log in self._table.logs_in(directory.path)
             if log.topic_partition in directory.high_watermarks
@@ -100,11 +101,10 @@ class LogCheckpoints:
         return {tp for tp, path in tuple(self._table.vanished.items()) if os.path.dirname(path) == directory.path}
 
     def _offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
-        offline = tuple(self._table.offline.items())
         return {
-            tp
-            for tp, log in offline
-            if any(os.path.dirname(path) == directory.path for path in (log.directory, *log.copies))
+            key.topic_partition
+            for key, log in self._table.offline.items()
+            if any(os.path.dirname(path) == directory.path for path in log.directories)
         }
 
     def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:

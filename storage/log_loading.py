@@ -51,6 +51,8 @@ class FoundLog(NamedTuple):
     topic_partition: TopicPartition
 
 
+TopicIdOf = Callable[[LogDirectory, TopicPartition], str | None]
+"""Whose log that is; None where nobody can tell."""
 Opened = Log | PenstockError
 """What came of a log: itself, or why it is offline."""
 
@@ -61,15 +63,16 @@ class Findings:
 
     logs: list[FoundLog] = field(default_factory=list)
     copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
-    """Partitions that stand in several log dirs: nobody can tell which one is the log."""
+    """Partitions of one topic that stand in several log dirs: nobody can tell which one is the log."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Path to suffix, of directories that were set aside by an earlier run."""
     failed: dict[str, OSError] = field(default_factory=dict)
     """Log dirs that cannot be listed."""
 
 
-def find_logs(fs: FileSystem, directories: Sequence[LogDirectory]) -> Findings:
-    """Names that are not ours are left alone."""
+def find_logs(fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf) -> Findings:
+    """Names that are not ours are left alone. Logs of one name and of several topics are several logs: a dir that had
+    failed is back with the log of a topic that was deleted meanwhile and made anew."""
     findings = Findings()
     homes: dict[TopicPartition, list[LogDirectory]] = {}
     for directory in directories:
@@ -80,11 +83,21 @@ def find_logs(fs: FileSystem, directories: Sequence[LogDirectory]) -> Findings:
             refuse_without_descriptors("list the log dir", directory.path, error)
             findings.failed[directory.path] = error
     for topic_partition, at in homes.items():
-        if len(at) > 1:
+        if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
             findings.copies[topic_partition] = at
-        elif at[0].path not in findings.failed:
-            findings.logs.append(FoundLog(at[0], topic_partition))
+        else:
+            here = (directory for directory in at if directory.path not in findings.failed)
+            findings.logs += (FoundLog(directory, topic_partition) for directory in here)
+    order = {directory.path: at for at, directory in enumerate(directories)}
+    findings.logs.sort(key=lambda log: order[log.directory.path])
     return findings
+
+
+def _are_of_different_topics(
+    topic_partition: TopicPartition, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf
+) -> bool:
+    topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
+    return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)
 
 
 def find_vanished(findings: Findings, directories: Sequence[LogDirectory]) -> dict[TopicPartition, str]:

@@ -30,7 +30,7 @@ from storage.log_loading import LogLoader, find_logs, find_vanished, refuse_with
 from storage.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_opener import LogOpener
 from storage.log_removal import LogRemoval
-from storage.log_table import LogTable
+from storage.log_table import LogId, LogTable
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.open_files import OpenFiles, default_limit
@@ -48,6 +48,8 @@ class LogManager:
         self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
         self._directories: dict[str, LogDirectory] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
+        self._unlisted_log_dirs: list[str] = []  # of those that are offline: nobody knows which logs are in them
+        self._is_loaded = False
         self.table = LogTable()
         self.removal = LogRemoval(fs, clock, config.log_config, self._directories, self.table)
         self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
@@ -85,29 +87,31 @@ class LogManager:
                 self.fail_log_dir(path, error)
 
     def _load(self) -> None:
-        found = find_logs(self._fs, tuple(self._directories.values()))
+        found = find_logs(self._fs, tuple(self._directories.values()), self._opener.topic_id_if_known)
         for path, error in found.failed.items():
             self.fail_log_dir(path, error)
         for topic_partition, directories in found.copies.items():
             path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
             why = KafkaStorageError(f"{path}: the same partition stands in {', '.join(copies)}; move all but one away")
-            self._take_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
+            self._stays_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
         loader = LogLoader(found.logs, lambda log: self._opener.open(log.directory, log.topic_partition))
         for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):
             if isinstance(opened, Log):
                 self.table.add(opened)
             else:
                 path = self._opener.path(log.directory, log.topic_partition)
-                self._take_offline(log.topic_partition, OfflineLog(path, opened))
+                topic_id = self._opener.topic_id_if_known(log.directory, log.topic_partition) or ""
+                self._stays_offline(log.topic_partition, OfflineLog(path, opened, topic_id=topic_id))
+        self._is_loaded = True
         self.removal.found(found.set_aside)
         self.table.vanished.update(find_vanished(found, tuple(self._directories.values())))
         for directory in tuple(self._directories.values()):
             if not directory.was_clean:
                 self._checkpoint_after_recovery(directory)
 
-    def _take_offline(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
+    def _stays_offline(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
         _log.error("%s; the log is offline", offline.error)
-        self.table.offline[topic_partition] = offline
+        self.table.offline.put(topic_partition, offline.topic_id, offline)
 
     def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
         """So that a crash soon after does not check everything again; the disk may be full and the node starts yet."""
@@ -137,11 +141,11 @@ class LogManager:
         stops = {d.clean_stop.broker_epoch for d in self._directories.values() if d.clean_stop is not None}
         return stops.pop() if len(stops) == 1 and self.was_clean_shutdown else NO_BROKER_EPOCH
 
-    def get(self, topic_partition: TopicPartition) -> Log | None:
-        return self.table.logs.get(topic_partition)
+    def get(self, topic_partition: TopicPartition, topic_id: str) -> Log | None:
+        return self.table.logs.get(topic_partition, topic_id)
 
     def logs(self) -> tuple[Log, ...]:
-        return tuple(self.table.logs.values())
+        return self.table.logs.values()
 
     def cleaner_checkpoint(self, log: Log) -> CleanerCheckpoint | None:
         """That of the log's log dir; None when the dir is out of use."""
@@ -157,48 +161,65 @@ class LogManager:
         is_new: bool = False,
         log_dir: str | None = None,
     ) -> Log:
-        """The log, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
+        """The log of the topic, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
 
-        While a log dir is offline, the log may be in it; only a partition that `is_new` in the cluster is created then,
-        for an empty replica must not take the place of one that has records.
+        A log dir that failed before its logs were listed may have the log; only a partition that `is_new` in the
+        cluster is created then, for an empty replica must not take the place of one that has records.
         """
         self.removal.finish(topic_partition)
-        offline = self.table.offline.get(topic_partition)
+        table = self.table
+        known = (table.offline, table.left_behind)
+        offline = next(filter(None, (logs.get_as(topic_partition, topic_id) for logs in known)), None)
         if offline is not None:
             raise KafkaStorageError(f"{offline.directory}: the log is offline: {offline.error}") from offline.error
-        log = self.table.logs.get(topic_partition)
-        if log is not None:
-            self._opener.ensure_topic_id(log, topic_id)
-            return log
-        if self.offline_log_dirs and not is_new:
-            dirs = ", ".join(self.offline_log_dirs)
+        named = table.logs.named(topic_partition)
+        if named:
+            return self._as_log_of(named.get(topic_id) or next(iter(named.values())), topic_id)
+        if self._unlisted_log_dirs and not is_new:
+            dirs = ", ".join(self._unlisted_log_dirs)
             raise KafkaStorageError(
                 f"{topic_partition} is in no log dir that works, and may be in one that failed: {dirs}"
             )
-        directory = self._emptiest() if log_dir is None else self._directories.get(os.path.normpath(log_dir))
-        if directory is None:
-            raise KafkaStorageError(f"{topic_partition} cannot be created: {log_dir or 'every log dir'} is offline")
-        log = self._opener.create(directory, topic_partition, topic_id, config)
-        self.table.add(log)
+        log = self._opener.create(self._place_for(topic_partition, log_dir), topic_partition, topic_id, config)
+        table.add(log)
         return log
 
-    def _emptiest(self) -> LogDirectory | None:
-        return min(self._directories.values(), key=lambda directory: self.table.count_in(directory.path), default=None)
+    def _as_log_of(self, log: Log, topic_id: str) -> Log:
+        """The log, which may have had no topic id so far; InconsistentTopicIdError when it is another topic's."""
+        before = log.topic_id
+        self._opener.ensure_topic_id(log, topic_id)
+        if before != topic_id:
+            self.table.logs.put(log.topic_partition, topic_id, log)
+            self.table.logs.pop(log.topic_partition, before)
+        return log
+
+    def _place_for(self, topic_partition: TopicPartition, log_dir: str | None) -> LogDirectory:
+        """Not beside an offline log of another topic with that name: the directory has the name."""
+        asked = None if log_dir is None else os.path.normpath(log_dir)
+        directories = [found for path, found in self._directories.items() if asked in (None, path)]
+        if not directories:
+            raise KafkaStorageError(f"{topic_partition} cannot be created: {log_dir or 'every log dir'} is offline")
+        others = self.table.offline.named(topic_partition).values()
+        taken = {os.path.dirname(path): log.error for log in others for path in log.directories}
+        free = [directory for directory in directories if directory.path not in taken]
+        if not free:
+            path = directories[0].path
+            raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
+        return min(free, key=lambda directory: self.table.count_in(directory.path))
 
     # Failures
 
-    def fail_log(self, topic_partition: TopicPartition, error: PenstockError) -> None:
+    def fail_log(self, log: Log, error: PenstockError) -> None:
         """Take one log out of use: it was found damaged while it was read.
 
         How far it was flushed is written down, or the next start would take what has rotted for a torn tail.
         """
-        log = self.table.drop(topic_partition)
-        if log is None:
+        if self.table.logs.get(log.topic_partition, log.topic_id) is not log:
             return
-        self.table.offline[topic_partition] = OfflineLog(log.directory, error)
+        self.table.take_offline(log, OfflineLog(log.directory, error, topic_id=log.topic_id))
         if (directory := self._directories.get(log.log_dir)) is not None:
             try:
-                directory.checkpoint_recovery_point(topic_partition, log.recovery_point)
+                directory.checkpoint_recovery_point(log.topic_partition, log.recovery_point)
             except OSError as failure:
                 _log.error("%s", storage_error("write a checkpoint", log.log_dir, failure))
 
@@ -207,15 +228,16 @@ class LogManager:
         failure = storage_error("use the log dir", log_dir, error)
         _log.error("%s", failure)
         self.offline_log_dirs[log_dir] = failure
-        affected = {log.topic_partition: log.directory for log in self.table.logs_in(log_dir)}
-        for topic_partition, path in affected.items():
-            self.table.drop(topic_partition)
-            self.table.offline[topic_partition] = OfflineLog(path, failure)
+        if not self._is_loaded:
+            self._unlisted_log_dirs.append(log_dir)
+        affected = self.table.logs_in(log_dir)
+        for log in affected:
+            self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id))
         directory = self._directories.pop(log_dir, None)
         if directory is not None:
             with contextlib.suppress(OSError):
                 directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
-        return tuple(affected)
+        return tuple(log.topic_partition for log in affected)
 
     # Checkpoints; from any thread
 
@@ -227,11 +249,11 @@ class LogManager:
         """Write the log starts that are not the beginning of a segment; regularly."""
         self.checkpoints.write_log_starts()
 
-    def checkpoint_high_watermarks(self, read: Callable[[], Mapping[TopicPartition, int]]) -> None:
+    def checkpoint_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
         """Write the high watermarks that `read` returns; a log that is not in the mapping keeps the one it has."""
         self.checkpoints.write_high_watermarks(read)
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
+    def high_watermarks(self) -> dict[LogId, int]:
         """The last checkpointed high watermarks, none above its log's end."""
         return self.checkpoints.high_watermarks()
 

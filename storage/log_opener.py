@@ -14,7 +14,7 @@ from functools import partial
 from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk_errors import storage_error
-from storage.file_names import partition_directory
+from storage.file_names import LOG_SUFFIX, partition_directory
 from storage.file_system import FileSystem, remove_tree
 from storage.log import Log
 from storage.log_config import LogConfig
@@ -48,6 +48,25 @@ class LogOpener:
 
     def path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
         return f"{directory.path}/{partition_directory(topic_partition)}"
+
+    def topic_id_if_known(self, directory: LogDirectory, topic_partition: TopicPartition) -> str | None:
+        """Whose the log in the dir is, without opening it: "" of one that was never flushed and holds no records; None
+        where nobody can tell."""
+        path = self.path(directory, topic_partition)
+        try:
+            topic_id = self._topic_id_in(path)
+            if topic_id or directory.last_known(topic_partition).recovery_point != 0:
+                return topic_id or None
+            sizes = [self._fs.size(f"{path}/{name}") for name in self._fs.listdir(path) if name.endswith(LOG_SUFFIX)]
+        except OSError:
+            return None
+        return None if any(sizes) else ""
+
+    def _topic_id_in(self, path: str) -> str:
+        try:
+            return read_topic_id(self._fs, path) or ""
+        except CorruptFileError:
+            return ""
 
     def _topic_id(self, path: str, last_known: LastKnown) -> str:
         """Empty when a crash came before the first flush of the log: then it holds nothing that was acked.

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 
 from penstock.clock import Clock
-from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.deleted_logs import DeletedLogs
 from storage.disk_errors import storage_error
@@ -25,7 +25,6 @@ from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
 from storage.log_table import LogTable
 from storage.log_types import OfflineLog
-from storage.partition_metadata import read_topic_id
 from storage.set_aside import SetAside
 
 _log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class LogRemoval:
         table: LogTable,
     ) -> None:
         """`default_config` says when the files of a log go that could not be opened."""
-        self._fs, self._clock, self._default_config = fs, clock, default_config
+        self._clock, self._default_config = clock, default_config
         self._directories, self._table = directories, table
         self.strays: list[str] = []
         """Directories set aside because nobody asked for them, now or by an earlier run."""
@@ -61,19 +60,19 @@ class LogRemoval:
                 _log.warning("%s stands aside since an earlier run; nobody deletes it", path)
                 (self.strays if suffix == STRAY_DIRECTORY_SUFFIX else self.rotten).append(path)
 
-    def delete(self, topic_partition: TopicPartition) -> None:
+    def delete(self, topic_partition: TopicPartition, topic_id: str) -> None:
         """Delete the log and its files, now; blocks; does nothing when there is none."""
-        for path in self._delete_later(topic_partition):
+        for path in self._delete_later(topic_partition, topic_id):
             self.deleted.remove(path)
 
-    def set_aside_for_deletion(self, topic_partition: TopicPartition) -> str | None:
+    def set_aside_for_deletion(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
         """Delete the log, durably; its files go after `file.delete.delay.ms`, by `delete_due`. Its new path."""
-        return next(iter(self._delete_later(topic_partition)), None)
+        return next(iter(self._delete_later(topic_partition, topic_id)), None)
 
-    def _delete_later(self, topic_partition: TopicPartition) -> list[str]:
-        log = self._table.logs.get(topic_partition)
+    def _delete_later(self, topic_partition: TopicPartition, topic_id: str) -> list[str]:
+        log = self._table.logs.get(topic_partition, self._table.id_here(topic_partition, topic_id))
         config = log.config if log is not None else self._default_config
-        paths = self._set_aside(topic_partition, DELETE_DIRECTORY_SUFFIX)
+        paths = self._set_aside(topic_partition, topic_id, DELETE_DIRECTORY_SUFFIX)
         for path in paths:
             self.deleted.add(path, self._clock.now_ms() + config.file_delete_delay_ms)
             directory = self._directories.get(os.path.dirname(path))
@@ -90,33 +89,24 @@ class LogRemoval:
         """Remove the directory of a deleted log before its time; blocks."""
         self.deleted.remove(path)
 
-    def stray(self, topic_partition: TopicPartition) -> str | None:
+    def stray(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
         """Set a log aside, offline or not, under a name that nothing uses; never deleted here. Its new path."""
-        paths = self._set_aside(topic_partition, STRAY_DIRECTORY_SUFFIX)
+        paths = self._set_aside(topic_partition, topic_id, STRAY_DIRECTORY_SUFFIX)
         self.strays += paths
         return paths[0] if paths else None
 
-    def offline_topic_id(self, topic_partition: TopicPartition) -> str:
-        """Whose an offline log is; "" where that cannot be read, or its log dir is out of use."""
-        offline = self._table.offline.get(topic_partition)
-        if offline is None or offline.copies or os.path.dirname(offline.directory) not in self._directories:
-            return ""
-        with contextlib.suppress(OSError, CorruptFileError):
-            return read_topic_id(self._fs, offline.directory) or ""
-        return ""
-
-    def set_aside_rotten(self, topic_partition: TopicPartition) -> str | None:
+    def set_aside_rotten(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
         """Set an offline log aside, so that the replica can be built anew from its leader; never deleted here.
 
         Its new path; None when it is not offline, or only because its log dir is. The checkpoints forget it AFTER the
         rename: without its recovery point, rot would be cut off like a torn tail.
         """
-        offline = self._table.offline.get(topic_partition)
-        if offline is None or os.path.dirname(offline.directory) not in self._directories:
+        offline = self._table.offline.get_as(topic_partition, topic_id)
+        if offline is None or not self._in_use(offline.directory):
             return None
-        paths = self._set_aside(topic_partition, ROTTEN_DIRECTORY_SUFFIX)
+        paths = self._set_aside(topic_partition, topic_id, ROTTEN_DIRECTORY_SUFFIX)
         self.rotten += paths
-        for path in (offline.directory, *offline.copies):
+        for path in offline.directories:
             directory = self._directories.get(os.path.dirname(path))
             if directory is not None:
                 try:
@@ -125,25 +115,45 @@ class LogRemoval:
                     raise storage_error("write a checkpoint", directory.path, error) from error
         return paths[0]
 
-    def _set_aside(self, topic_partition: TopicPartition, suffix: str) -> list[str]:
+    def _in_use(self, path: str) -> bool:
+        """Whether its log dir is."""
+        return os.path.dirname(path) in self._directories
+
+    def _set_aside(self, topic_partition: TopicPartition, topic_id: str, suffix: str) -> list[str]:
+        """KafkaStorageError when the disk refused it, or when the log dir failed before."""
         self._table.vanished.pop(topic_partition, None)
-        log, offline = self._table.drop(topic_partition), self._table.offline.get(topic_partition)
+        topic_id = self._table.id_here(topic_partition, topic_id)
+        log = self._table.logs.get(topic_partition, topic_id)
         if log is not None:
             why = KafkaStorageError(f"{log.directory}: it could not be set aside")
-            offline = self._table.offline[topic_partition] = OfflineLog(log.directory, why)
-        paths = (offline.directory, *offline.copies) if offline is not None else ()
-        targets = self.aside.take(paths, topic_partition, suffix)
-        self._table.offline.pop(topic_partition, None)
+            self._table.take_offline(log, OfflineLog(log.directory, why, topic_id=topic_id))
+        offline = self._table.offline.get(topic_partition, topic_id)
+        if offline is None:
+            return []
+        targets = self.aside.take(tuple(filter(self._in_use, offline.directories)), topic_partition, suffix)
+        self._table.offline.pop(topic_partition, topic_id)
+        self._leave_behind(topic_partition, offline)
         return targets
 
+    def _leave_behind(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
+        """What is in log dirs that failed: they are not ours any more, another process may hold them."""
+        paths = [path for path in offline.directories if not self._in_use(path)]
+        if paths:
+            rest = OfflineLog(paths[0], offline.error, tuple(paths[1:]), offline.topic_id)
+            self._table.left_behind.put(topic_partition, offline.topic_id, rest)
+            raise KafkaStorageError(
+                f"{paths[0]} stays where it is, because its log dir failed; the first start that finds it there sets it"
+                " aside as stray"
+            )
+
     def finish(self, topic_partition: TopicPartition) -> None:
-        """Of a log whose directory was renamed, while a shortage kept that from being durable."""
-        offline = self._table.offline.get(topic_partition)
-        suffix = self.aside.begun((offline.directory, *offline.copies)) if offline is not None else None
-        if suffix == DELETE_DIRECTORY_SUFFIX:
-            self.set_aside_for_deletion(topic_partition)
-        elif suffix is not None:
-            (self.stray if suffix == STRAY_DIRECTORY_SUFFIX else self.set_aside_rotten)(topic_partition)
+        """Of logs whose directories were renamed, while a shortage kept that from being durable."""
+        for topic_id, offline in tuple(self._table.offline.named(topic_partition).items()):
+            suffix = self.aside.begun(offline.directories)
+            if suffix == DELETE_DIRECTORY_SUFFIX:
+                self.set_aside_for_deletion(topic_partition, topic_id)
+            elif suffix is not None:
+                (self.stray if suffix == STRAY_DIRECTORY_SUFFIX else self.set_aside_rotten)(topic_partition, topic_id)
 
     def __repr__(self) -> str:
         return f"LogRemoval({len(self.strays)} strays, {len(self.rotten)} rotten, {len(self.deleted)} to delete)"

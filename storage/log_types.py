@@ -129,6 +129,13 @@ class OfflineLog:
     error: PenstockError
     copies: tuple[str, ...] = ()
     """Where else the same partition stands."""
+    topic_id: str = ""
+    """Whose it is; "" where nobody can tell."""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Everywhere it stands."""
+        return self.directory, *self.copies
 
 
 @dataclass(frozen=True, slots=True)

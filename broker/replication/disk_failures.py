@@ -51,7 +51,7 @@ class DiskFailures:
         elif is_shortage(error):  # it came where the log cannot do without; the dir and its other logs can
             self.partition_failed(partition, error)
         elif isinstance(error, CorruptFileError):
-            self._log_manager.fail_log(partition.topic_partition, error)
+            self._log_manager.fail_log(partition.log, error)
             self.partition_failed(partition, error)
         elif isinstance(cause, OSError):
             self.directory_failed(partition.log.log_dir, cause)

@@ -29,6 +29,7 @@ from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, Unkno
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
+from storage.log_table import LogId
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class ReplicaManager:
         self.failures = DiskFailures(log_manager, self.lost, self.refused, self)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
         for key, offline in log_manager.table.offline.items():
-            self.lost.found(key, offline.error)
+            self.lost.found(key.topic_partition, offline.error)
         self._retired_shrinks = self._retired_expands = 0
 
     @property
@@ -109,14 +110,14 @@ class ReplicaManager:
     ) -> None:
         """This broker hosts `key` now, in the role that `state` says; AFTER its log is there."""
         assignment = self._assignments[key] = Assignment(topic_id, state, settings, hint)
-        if key in self.lost and not self._sets_log_of_another_topic_aside(key, topic_id):
+        if key in self.lost and not self._sets_logs_of_other_topics_aside(key, topic_id):
             self._revive(key)
             return
         partition = self._partitions.get(key)
         is_new = state.partition_epoch == 0
         if partition is not None:
             self._take_role(partition, assignment)
-        elif self._log_manager.get(key) is not None:
+        elif self._log_manager.get(key, topic_id) is not None:
             self._create(key, is_new)
         else:
             self.to_create.submit(key, is_new=is_new)
@@ -125,7 +126,7 @@ class ReplicaManager:
         """Host a partition that was not, in the role that the newest word of the metadata says."""
         assignment = self._assignments[key]
         state = assignment.state
-        if gone := self._log_gone(key, state):
+        if gone := self._log_gone(key, assignment):
             if key not in self.lost:
                 self.lost.not_created(key, KafkaStorageError(gone), is_new=False)
             self._say(key, gone)
@@ -147,27 +148,29 @@ class ReplicaManager:
         if self.broker_id in state.isr:
             self.leave_isrs(state)
 
-    def _log_gone(self, key: TopicPartition, state: PartitionRegistration) -> str:
+    def _log_gone(self, key: TopicPartition, assignment: Assignment) -> str:
         """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
-        if self._log_manager.get(key) is not None:
+        if self._log_manager.get(key, assignment.topic_id) is not None:
             return ""
-        return why_no_empty_log(self.broker_id, state, self._log_manager.table.vanished.get(key))
+        return why_no_empty_log(self.broker_id, assignment.state, self._log_manager.table.vanished.get(key))
 
-    def _sets_log_of_another_topic_aside(self, key: TopicPartition, topic_id: str) -> bool:
+    def _sets_logs_of_other_topics_aside(self, key: TopicPartition, topic_id: str) -> bool:
         """A log that is offline is kept for its own topic; one that gets the name later does not wait for it."""
-        found = self._log_manager.removal.offline_topic_id(key)
-        if not found or found == topic_id:
+        partition, offline = self._partitions.get(key), self._log_manager.table.offline
+        if partition is not None and partition.topic_id == topic_id:
             return False
-        try:
-            path = self._log_manager.removal.stray(key)
-        except KafkaStorageError as error:
-            self._say(key, f"its log is of the deleted topic {found}, and cannot be set aside: {error}")
+        others = tuple(offline.named(key))
+        if not others or offline.get_as(key, topic_id) is not None:
             return False
-        log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
-        partition = self._partitions.get(key)
+        for found in others:
+            try:
+                path = self._log_manager.removal.stray(key, found)
+                log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
+            except KafkaStorageError as error:
+                log.error("%s: a log of topic id %s, which was deleted, cannot be set aside: %s", key, found, error)
+            self._high_watermarks.pop(LogId(key, found), None)
         if partition is not None:
             self._dismiss(partition)
-        self._high_watermarks.pop(key, None)
         self.lost.forget(key)
         self.to_create.forget(key)
         return True
@@ -177,7 +180,10 @@ class ReplicaManager:
         settings = assignment.settings
         partition_log = self._log_manager.get_or_create(key, assignment.topic_id, settings.log, is_new=is_new)
         partition = Partition(
-            self.broker_id, partition_log, self._high_watermarks.pop(key, 0), settings.min_insync_replicas
+            self.broker_id,
+            partition_log,
+            self._high_watermarks.pop(LogId(key, assignment.topic_id), 0),
+            settings.min_insync_replicas,
         )
         partition.on_follower_fetch = self.isrs.maybe_expand
         partition.on_disk_error = self.failures.disk_error
@@ -244,16 +250,14 @@ class ReplicaManager:
             return
         self._assignments.pop(key, None)
         self.to_create.forget(key)
-        found = self._log_manager.get(key)
-        known_id = found.topic_id if found is not None else self._log_manager.removal.offline_topic_id(key)
-        if partition is None and known_id not in ("", topic_id):
+        if partition is None and self._log_manager.table.is_of_others(key, topic_id):
             return  # the log of another topic that had this name: no record says that it goes
         self.lost.forget(key)
         if partition is not None:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._dismiss(partition)
         try:
-            self._log_manager.removal.set_aside_for_deletion(key)  # its files go later, by the job delete-logs
+            self._log_manager.removal.set_aside_for_deletion(key, topic_id)
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
             log.error("%s was deleted, but not from its disk: %s", key, error)
 
@@ -280,7 +284,7 @@ class ReplicaManager:
         lost, assignment = self.lost.get(key), self._assignments.get(key)
         if lost is None or assignment is None:
             return
-        if gone := self._log_gone(key, assignment.state):
+        if gone := self._log_gone(key, assignment):
             self._say(key, gone)
             return
         verdict = self.lost.verdict(key, assignment.state)
@@ -296,11 +300,11 @@ class ReplicaManager:
         self.to_create.submit(key, is_new=lost.starts_empty)
 
     def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
-        path = self._log_manager.removal.set_aside_rotten(key)
+        path = self._log_manager.removal.set_aside_rotten(key, assignment.topic_id)
         partition = self._partitions.get(key)
         if partition is not None:
             self._dismiss(partition)
-        self._high_watermarks.pop(key, None)
+        self._high_watermarks.pop(LogId(key, assignment.topic_id), None)
         self.lost.set_aside(key)
         leader_id = assignment.state.leader_id
         log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
@@ -344,13 +348,14 @@ class ReplicaManager:
         for partition in self._partitions.values():
             self.isrs.reconsider(partition)
 
-    def high_watermarks(self) -> dict[TopicPartition, int]:
+    def high_watermarks(self) -> dict[LogId, int]:
         """What replication-offset-checkpoint should hold; of partitions that are not hosted, what it held before.
 
         May be called in any thread.
         """
         known = dict(self._high_watermarks)
-        known.update({key: partition.high_watermark for key, partition in tuple(self._partitions.items())})
+        for key, partition in tuple(self._partitions.items()):
+            known[LogId(key, partition.topic_id)] = partition.high_watermark
         return known
 
     def statistics(self) -> ReplicaManagerStatistics:

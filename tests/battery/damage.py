@@ -29,11 +29,13 @@ from storage.batch_validation import check_fetched
 from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
+from storage.log_table import LogId
 from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
 from tests.battery.judge import Verdict, Wrong
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import log_named
 
 MAY_REFUSE = {
     LOG_SUFFIX: "the records themselves: they are fetched from another replica",
@@ -200,7 +202,7 @@ def _judge(fs: LosingFileSystem, of: Image, path: str) -> Outcome:
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}")
     outcomes = set()
     for topic_partition, truth in of.logs.items():
-        log = manager.get(topic_partition)
+        log = log_named(manager, topic_partition)
         if log is not None and log.log_start_offset < truth.log_start_offset and _may_forget_start(of, path):
             log.advance_log_start(truth.log_start_offset)
         outcome = judge_log(manager, topic_partition, truth)
@@ -242,9 +244,9 @@ def _vote_is_true(fs: LosingFileSystem, of: Image) -> bool:
 
 def judge_log(manager: LogManager, topic_partition: TopicPartition, truth: LogTruth) -> Outcome:
     """What is left of one log."""
-    if topic_partition in manager.table.offline:
+    if topic_partition in manager.table.offline.names():
         return Outcome.REFUSED
-    log = manager.get(topic_partition)
+    log = log_named(manager, topic_partition)
     if log is None:
         raise Wrong(f"{topic_partition} is gone")
     if log.topic_id != truth.topic_id:
@@ -274,7 +276,7 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
         raise Wrong(f"{log!r}: begins at {log.log_start_offset}, not {truth.log_start_offset}")
     if not _epochs_are_true(log, truth):
         raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {truth.epochs}")
-    high_watermark = manager.high_watermarks().get(log.topic_partition, 0)
+    high_watermark = manager.high_watermarks().get(LogId.of(log), 0)
     if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
         raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")
 

@@ -19,6 +19,7 @@ from storage.checkpoint_file import read_offsets
 from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
+from storage.log_table import LogId
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
@@ -184,6 +185,6 @@ def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> 
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
         recovery_point=points.get(log.topic_partition, 0),
-        high_watermark=manager.high_watermarks().get(log.topic_partition, 0),
+        high_watermark=manager.high_watermarks().get(LogId.of(log), 0),
         is_compacted=log.config.is_compacted,
     )

@@ -23,7 +23,7 @@ from tests.battery.history import History, LogHistory, Written
 from tests.battery.nodes import format_disk, is_formatted, start
 from tests.battery.outcome import Outcome
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS
+from tests.support.storage import NOW_MS, log_named
 
 READ_BYTES = 300
 NEVER_MS = 2**62
@@ -64,7 +64,7 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
         raise Wrong(f"broker epoch {manager.previous_broker_epoch}, not one of {sorted(history.marker_epochs)}")
     found = {log.topic_partition: read_whole(log) for log in manager.logs()}
     for topic_partition, log_history in history.logs.items():
-        log = manager.get(topic_partition)
+        log = log_named(manager, topic_partition)
         if log is not None:
             judge_log(log, found[topic_partition], log_history)
         elif log_history.must_exist:
@@ -72,8 +72,8 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
     for topic_partition in history.gone & found.keys():
         raise Wrong(f"{topic_partition} was deleted and is there again")
     _judge_strays(fs, manager, history)
-    for topic_partition, offset in manager.high_watermarks().items():
-        log = manager.get(topic_partition)
+    for (topic_partition, topic_id), offset in manager.high_watermarks().items():
+        log = manager.get(topic_partition, topic_id)
         if log is None or not 0 <= offset <= log.log_end_offset:
             raise Wrong(f"{topic_partition}: high watermark {offset}")
     manager.close(False)

@@ -17,6 +17,7 @@ from tests.battery.nodes import IDS, ONE, config_for, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import log_named
 
 SMALL_FLIPS = 60
 FETCH_BYTES = 400
@@ -41,7 +42,7 @@ def _leader() -> Log:
     node.append(ONE, 12, 3)
     node.append(ONE, 9, 5, per_batch=2)
     node.flush(ONE)
-    log = node.manager.get(ONE) if node.manager is not None else None
+    log = log_named(node.manager, ONE) if node.manager is not None else None
     assert log is not None
     return log
 
@@ -65,19 +66,19 @@ def _fetch_all(manager: LogManager, leader: Log) -> None:
 
 def _repaired(fs: LosingFileSystem, leader: Log) -> tuple[Outcome, str]:
     manager = start(fs)
-    log = manager.get(ONE)
+    log = log_named(manager, ONE)
     if log is not None:
         try:
             equal = _content(log) == _content(leader)
         except CorruptFileError as damage:
-            manager.fail_log(ONE, damage)
+            manager.fail_log(log, damage)
         else:
             return (Outcome.EXACT, "") if equal else (Outcome.WRONG, f"{log!r}: differs, and nobody noticed")
-    aside = manager.removal.set_aside_rotten(ONE)
+    aside = manager.removal.set_aside_rotten(ONE, IDS[ONE])
     _fetch_all(manager, leader)
     manager.close(True, 6)
     manager = start(fs.after_crash())
-    log = manager.get(ONE)
+    log = log_named(manager, ONE)
     if log is None or _content(log) != _content(leader):
         return Outcome.WRONG, f"{log!r}: is not equal to its peer"
     if aside not in manager.removal.rotten:

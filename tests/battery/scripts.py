@@ -8,6 +8,7 @@ from random import Random
 from penstock.types import TopicPartition
 from tests.battery.nodes import IDS, KEYED, OLD, ONE, TWO
 from tests.battery.workload import Workload
+from tests.support.storage import log_named
 
 NEW_ID = "E" * 22
 Script = Callable[[Workload], None]
@@ -129,7 +130,7 @@ def drawn(seed: int, steps: int = 60) -> Script:
 
 
 def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: Random) -> None:
-    log = node.manager.get(topic_partition) if node.manager is not None else None
+    log = log_named(node.manager, topic_partition) if node.manager is not None else None
     if log is None:
         return
     somewhere = random.randint(log.log_start_offset, log.log_end_offset)

@@ -17,12 +17,13 @@ from penstock.types import TopicPartition
 from storage.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
 from storage.log import Log
 from storage.log_manager import LogManager
+from storage.log_table import LogId
 from tests.battery.cleaning import NodeCleaner, may_go
 from tests.battery.history import History, LogHistory, Written
 from tests.battery.judge import judge_log, read_whole
 from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS
+from tests.support.storage import NOW_MS, log_named
 
 Cell = tuple[bytes | None, bytes | None]
 
@@ -107,7 +108,7 @@ class Workload:
         return self.manager
 
     def _log(self, topic_partition: TopicPartition) -> tuple[Log | None, LogHistory]:
-        return self._manager().get(topic_partition), self.history.logs[topic_partition]
+        return log_named(self._manager(), topic_partition), self.history.logs[topic_partition]
 
     def create(self, topic_partition: TopicPartition, topic_id: str) -> None:
         self.history.logs.setdefault(topic_partition, LogHistory(topic_id))
@@ -259,13 +260,13 @@ class Workload:
         history = self.history.logs[topic_partition]
         history.truncating(0)
         history.must_exist = False
-        manager = self._manager()
+        removal, topic_id = self._manager().removal, history.topic_id
         paths: list[str | None] = []
-        if self.attempt("delete", lambda: paths.append(manager.removal.set_aside_for_deletion(topic_partition))):
+        if self.attempt("delete", lambda: paths.append(removal.set_aside_for_deletion(topic_partition, topic_id))):
             del self.history.logs[topic_partition]
             self.history.gone.add(topic_partition)
             for path in filter(None, paths):
-                self.attempt("remove_deleted", lambda at=path: manager.removal.remove_deleted(at))  # type: ignore[misc]
+                self.attempt("remove_deleted", lambda at=path: removal.remove_deleted(at))  # type: ignore[misc]
 
     def stray(self, topic_partition: TopicPartition) -> None:
         """Set a flushed log aside."""
@@ -278,7 +279,7 @@ class Workload:
         history.must_exist = False
         manager = self._manager()
         paths: list[str | None] = []
-        if self.attempt("stray", lambda: paths.append(manager.removal.stray(topic_partition))):
+        if self.attempt("stray", lambda: paths.append(manager.removal.stray(topic_partition, history.topic_id))):
             del self.history.logs[topic_partition]
             self.history.gone.add(topic_partition)
             self.history.strays.update((path, contents) for path in paths if path is not None)
@@ -291,5 +292,5 @@ class Workload:
         if self.attempt("checkpoint_log_starts", manager.checkpoint_log_starts):
             for log in self.history.logs.values():
                 log.gone_below(log.log_start)
-        high_watermarks = {log.topic_partition: log.flushed_offset for log in manager.logs()}
+        high_watermarks = {LogId.of(log): log.flushed_offset for log in manager.logs()}
         self.attempt("checkpoint_high_watermarks", lambda: manager.checkpoint_high_watermarks(lambda: high_watermarks))

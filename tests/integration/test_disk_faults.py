@@ -31,6 +31,7 @@ from storage.log import Log
 from tests.integration.test_cluster import wait_until
 from tests.support import raw_broker
 from tests.support.nodes_here import NodesHere
+from tests.support.storage import log_named
 
 ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
 NOW_MS = 1_700_000_000_000
@@ -62,7 +63,7 @@ def clients(nodes: NodesHere) -> Iterator[tuple[Admin, Producer]]:
 
 
 def log_of(nodes: NodesHere, partition: TopicPartition, index: int = 0) -> Log:
-    found = nodes.ask(lambda: nodes.nodes[index].log_manager.get(partition))
+    found = nodes.ask(lambda: log_named(nodes.nodes[index].log_manager, partition))
     assert found is not None
     return found
 

@@ -59,7 +59,7 @@ def open_values(path: Path) -> list[bytes]:
 
     manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), OsFileSystem(), ManualClock())
     try:
-        log = manager.get(TP)
+        log = manager.get(TP, TOPIC_ID)
         assert log is not None, manager.table.offline
         return [value for _, value in read_all(log)]
     finally:

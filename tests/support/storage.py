@@ -42,6 +42,13 @@ def reopened(
     return Log(fs, "/d/orders-0", TP, config, LogOptions(last_known=LastKnown(clean, recovery_point)))
 
 
+def log_named(manager: LogManager, topic_partition: TopicPartition) -> Log | None:
+    """The log of that name, whoever's it is; there are no two of them."""
+    named = tuple(manager.table.logs.named(topic_partition).values())
+    assert len(named) < 2, named
+    return named[0] if named else None
+
+
 def read_all(log: Log, max_bytes: int = 300) -> list[tuple[int, bytes]]:
     """(offset, value) of every record, by consecutive reads; checksums are checked."""
     found: list[tuple[int, bytes]] = []

@@ -20,6 +20,7 @@ from tests.battery.judge import judge_log, read_whole
 from tests.battery.nodes import IDS, KEYED
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import log_named
 
 
 class CompactedLogMachine(RuleBasedStateMachine):
@@ -36,7 +37,7 @@ class CompactedLogMachine(RuleBasedStateMachine):
     @property
     def log(self) -> Log:
         assert self.node.manager is not None
-        log = self.node.manager.get(KEYED)
+        log = log_named(self.node.manager, KEYED)
         assert log is not None
         return log
 

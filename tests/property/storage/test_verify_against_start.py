@@ -27,7 +27,7 @@ from storage.tools.target import find_target
 from storage.tools.verify_log import VerifyOptions
 from storage.tools.verify_log_dir import verify
 from tests.support.log_dirs import BATCHES, contents, make_log_dir
-from tests.support.storage import CLUSTER_ID, SMALL, TP, read_all
+from tests.support.storage import CLUSTER_ID, SMALL, TP, log_named, read_all
 
 CASES = 40
 FLUSHED_AFTER_A_KILL = 16
@@ -70,7 +70,7 @@ class Damaged:
         except PenstockError:
             return None
         try:
-            log = manager.get(TP)
+            log = log_named(manager, TP)
             return None if log is None else [value for _, value in read_all(log)]
         except CorruptFileError:
             return None

@@ -150,7 +150,7 @@ def test_logs_that_leave_leave_the_ring() -> None:
     for log in manager.logs():
         read_all(log)
     assert manager.open_files.statistics().open == 9
-    manager.removal.delete(TP)
+    manager.removal.delete(TP, TOPIC_ID)
     log = manager.logs()[0]
     log.truncate_to(50)
     log.remove_oldest(1)

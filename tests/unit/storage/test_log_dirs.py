@@ -176,7 +176,7 @@ def test_a_creation_without_room_is_refused_and_leaves_nothing(fs: LosingFileSys
         except KafkaStorageError as error:
             assert re.search("the disk (is full|failed)", str(error)), "what an fsync says of a full disk is final"
             assert isinstance(error.__cause__, OSError)
-            assert (fs.listdir("/d"), manager.get(TP), fs.open_descriptors) == (names, None, 1)
+            assert (fs.listdir("/d"), manager.get(TP, TOPIC_ID), fs.open_descriptors) == (names, None, 1)
         else:
             break
     fs.fail_at.clear()
@@ -337,7 +337,7 @@ def test_a_log_whose_topic_id_is_damaged_is_offline_and_no_stray(fs: LosingFileS
     fs.damage("/d/t-0/partition.metadata", 25, 1)
     manager = open_manager(fs)
 
-    assert list(manager.table.offline) == [ONE]
+    assert list(manager.table.offline.names()) == [ONE]
     with pytest.raises(PenstockError, match=r"t-0/partition\.metadata: damaged"):
         manager.get_or_create(ONE, TOPIC_ID, SMALL)
 

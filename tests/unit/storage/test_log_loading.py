@@ -76,7 +76,7 @@ def test_one_thread_is_the_callers() -> None:
     fs = bad(filled(), "/a/t-4", lambda path: OSError(errno.EIO, threading.current_thread().name))
     manager = open_manager(fs, TWO, recovery_threads=1)
 
-    assert threading.current_thread().name in str(manager.table.offline[TopicPartition("t", 4)].error)
+    assert threading.current_thread().name in str(manager.table.offline.values()[0].error)
 
 
 def test_log_dirs_are_loaded_beside_each_other() -> None:
@@ -124,8 +124,8 @@ def test_progress_is_told_every_second_while_it_lasts() -> None:
 def test_a_disk_error_in_one_logs_files_takes_that_log_only(threads: int) -> None:
     manager = open_manager(bad(filled(), "/a/t-4"), TWO, recovery_threads=threads)
 
-    assert list(manager.table.offline) == [TopicPartition("t", 4)]
-    offline = manager.table.offline[TopicPartition("t", 4)]
+    assert list(manager.table.offline.names()) == [TopicPartition("t", 4)]
+    (offline,) = manager.table.offline.values()
     assert "/a/t-4: cannot open the log: Input/output error; the disk failed" in str(offline.error)
     assert len(manager.logs()) == LOGS - 1
     manager.checkpoint_recovery_points()
@@ -176,7 +176,7 @@ def test_a_log_that_cannot_be_opened_leaves_no_descriptor_open() -> None:
     assert len(manager.table.offline) == 5
     held = fs.open_descriptors
     for n in range(4):
-        manager.removal.delete(TopicPartition("t", n))
+        manager.removal.delete(TopicPartition("t", n), TOPIC_ID)
     assert fs.open_descriptors == 1, f"the lock of the dir, of {held}"
 
 

@@ -14,6 +14,7 @@ from penstock.types import TopicPartition
 from storage.checkpoint_file import read_offsets
 from storage.file_system import OsFileSystem
 from storage.log_manager import LogManager, LogManagerConfig
+from storage.log_table import LogId
 from storage.meta_properties import format_directory, read_meta_properties
 from storage.sealed_text import seal
 from tests.support.losing_fs import LosingFileSystem
@@ -188,24 +189,26 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
     some_log(manager)
     manager.logs()[0].advance_log_start(3)
     manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks(lambda: {TP: 12, TopicPartition("unknown", 0): 3})
+    manager.checkpoint_high_watermarks(
+        lambda: {LogId(TP, TOPIC_ID): 12, LogId(TopicPartition("unknown", 0), TOPIC_ID): 3}
+    )
     manager.checkpoint_log_starts()
     fs = fs.after_crash()
 
     assert fs.read_file("/d/recovery-point-offset-checkpoint") == seal("1\n1\norders 0 20\n")
     assert fs.read_file("/d/replication-offset-checkpoint") == seal("1\n1\norders 0 12\n")
     manager = open_manager(fs)
-    assert manager.high_watermarks() == {TP: 12}
+    assert manager.high_watermarks() == {LogId(TP, TOPIC_ID): 12}
     assert manager.logs()[0].log_start_offset == 3
 
 
 def test_a_high_watermark_is_never_above_the_log_end(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.checkpoint_high_watermarks(lambda: {TP: 20})
+    manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 20})
     manager.logs()[0].truncate_to(10)
 
-    assert manager.high_watermarks() == {TP: 10}
+    assert manager.high_watermarks() == {LogId(TP, TOPIC_ID): 10}
 
 
 def test_a_truncation_lowers_the_checkpoint_before_records_go(fs: LosingFileSystem) -> None:
@@ -232,7 +235,7 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     def checkpoints() -> None:
         manager.checkpoint_recovery_points()
         manager.checkpoint_log_starts()
-        manager.checkpoint_high_watermarks(lambda: {TP: high_watermark})
+        manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): high_watermark})
 
     checkpoints()
     lower, steps = log._lower_checkpoints, []
@@ -267,8 +270,8 @@ def test_new_logs_go_to_the_dir_with_the_fewest(fs: LosingFileSystem) -> None:
     logs = [manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL) for n in range(4)]
 
     assert [log.log_dir for log in logs] == ["/a", "/b", "/a", "/b"]
-    assert manager.get(TopicPartition("t", 2)) is logs[2]
-    assert manager.get(TopicPartition("t", 9)) is None
+    assert manager.get(TopicPartition("t", 2), TOPIC_ID) is logs[2]
+    assert manager.get(TopicPartition("t", 9), TOPIC_ID) is None
     assert fs.read_file("/a/t-0/partition.metadata") == seal(f"version: 1\ntopic_id: {TOPIC_ID}\n")
 
 
@@ -278,7 +281,7 @@ def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> Non
 
     with pytest.raises(InconsistentTopicIdError, match=f"holds topic id {TOPIC_ID}, not {OTHER_ID}"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
-    path = manager.removal.stray(TP)
+    path = manager.removal.stray(TP, TOPIC_ID)
     assert path is not None and path.endswith("-stray")
     assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
     assert fs.exists(f"{path}/00000000000000000000.log"), "a stray is never deleted"
@@ -290,10 +293,10 @@ def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> Non
     manager = open_manager(fs)
     some_log(manager)
     manager.checkpoint_recovery_points()
-    manager.removal.delete(TP)
-    manager.removal.delete(TP)
+    manager.removal.delete(TP, TOPIC_ID)
+    manager.removal.delete(TP, TOPIC_ID)
 
-    assert manager.get(TP) is None
+    assert manager.get(TP, TOPIC_ID) is None
     assert not [path for path in fs.files() if "orders" in path]
     manager.get_or_create(TP, OTHER_ID, SMALL).flush()
     manager = open_manager(fs.after_crash())
@@ -304,7 +307,7 @@ def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> Non
 def test_a_deletion_that_was_interrupted_is_finished_after_the_next_start(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    path = manager.removal.set_aside_for_deletion(TP)
+    path = manager.removal.set_aside_for_deletion(TP, TOPIC_ID)
     assert path is not None
     fs = fs.after_crash()
     manager = open_manager(fs)
@@ -325,15 +328,15 @@ def test_one_rotten_log_is_offline_and_the_others_go_on(fs: LosingFileSystem) ->
 
     for _ in range(2):
         manager = open_manager(fs)
-        assert list(manager.table.offline) == [TP]
-        assert "00000000000000000014.log: damaged" in str(manager.table.offline[TP].error)
+        assert list(manager.table.offline.names()) == [TP]
+        assert "00000000000000000014.log: damaged" in str(manager.table.offline.named(TP)[TOPIC_ID].error)
         assert len(read_all(manager.logs()[0])) == 20
         with pytest.raises(KafkaStorageError, match="the log is offline"):
             manager.get_or_create(TP, TOPIC_ID, SMALL)
         manager.checkpoint_recovery_points()
         manager.close(False)
     manager = open_manager(fs)
-    manager.removal.stray(TP)
+    manager.removal.stray(TP, TOPIC_ID)
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).log_end_offset == 0
 
 
@@ -346,7 +349,7 @@ def test_rot_stays_rot_when_the_checkpoint_is_gone(fs: LosingFileSystem) -> None
 
     for _ in range(2):
         manager = open_manager(fs)
-        assert list(manager.table.offline) == [TP]
+        assert list(manager.table.offline.names()) == [TP]
         manager.close(True, 4)
 
 
@@ -355,8 +358,23 @@ def test_a_partition_in_two_dirs_is_offline(fs: LosingFileSystem) -> None:
     some_log(manager)
     manager.close()
     fs.mkdir("/b/orders-0")
+    topic_id = fs.read_file("/a/orders-0/partition.metadata")
+    fs.pwritev(fs.open("/b/orders-0/partition.metadata", create=True), [topic_id], 0)
 
-    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(open_manager(fs, TWO).table.offline[TP].error)
+    (offline,) = open_manager(fs, TWO).table.offline.values()
+    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(offline.error)
+
+
+def test_a_log_that_never_got_its_topic_id_is_no_second_log_of_the_topic(fs: LosingFileSystem) -> None:
+    """A power cut came before its first flush; it holds nothing."""
+    manager = open_manager(fs, TWO)
+    some_log(manager)
+    manager.close()
+    fs.mkdir("/b/orders-0")
+    manager = open_manager(fs, TWO)
+
+    assert len(read_all(manager.get_or_create(TP, TOPIC_ID, SMALL))) == 20
+    assert sorted(log.topic_id for log in manager.logs()) == ["", TOPIC_ID]
 
 
 def test_a_failed_log_dir_takes_only_its_logs(fs: LosingFileSystem) -> None:
@@ -369,9 +387,7 @@ def test_a_failed_log_dir_takes_only_its_logs(fs: LosingFileSystem) -> None:
     assert [log.topic_partition for log in manager.logs()] == [two]
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create(one, TOPIC_ID, SMALL)
-    with pytest.raises(KafkaStorageError, match="may be in one that failed: /a"):
-        manager.get_or_create(TopicPartition("t", 2), TOPIC_ID, SMALL)
-    assert manager.get_or_create(TopicPartition("t", 3), TOPIC_ID, SMALL, is_new=True).log_dir == "/b"
+    assert manager.get_or_create(TopicPartition("t", 2), TOPIC_ID, SMALL).log_dir == "/b", "it is known not to be in /a"
     manager.checkpoint_recovery_points()
     manager.close(True, 3)
     assert not fs.exists("/a/.kafka_cleanshutdown")
@@ -413,6 +429,6 @@ def test_the_machines_own_file_system_does_the_same(tmp_path) -> None:  # type: 
 
     assert manager.previous_broker_epoch == 8
     assert len(read_all(manager.logs()[0])) == 15
-    manager.removal.delete(TP)
+    manager.removal.delete(TP, TOPIC_ID)
     assert not (tmp_path / "deep" / "data" / "orders-0").exists()
     manager.close()

@@ -15,6 +15,7 @@ from storage.deleted_logs import DIRECTORIES_PER_CALL
 from storage.file_names import STRAY_DIRECTORY_SUFFIX
 from storage.log_manager import LogManager
 from storage.log_removal import LogRemoval
+from storage.log_table import LogId
 from storage.set_aside import SetAside
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
@@ -46,7 +47,7 @@ def filled(fs: LosingFileSystem, clock: ManualClock | None = None) -> LogManager
         cleaner = manager.cleaner_checkpoint(log)
         assert cleaner is not None and cleaner.put(tp, 9, cleaner.generation(tp))
     manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks(lambda: {TP: 15, OTHER: 16})
+    manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 15, LogId(OTHER, TOPIC_ID): 16})
     manager.checkpoint_log_starts()
     return manager
 
@@ -69,9 +70,9 @@ def rotten(fs: LosingFileSystem) -> LosingFileSystem:
 def test_a_deleted_logs_files_go_after_the_delay(fs: LosingFileSystem) -> None:
     clock = ManualClock()
     manager = filled(fs, clock)
-    path = manager.removal.set_aside_for_deletion(TP)
+    path = manager.removal.set_aside_for_deletion(TP, TOPIC_ID)
 
-    assert path is not None and manager.get(TP) is None
+    assert path is not None and manager.get(TP, TOPIC_ID) is None
     assert manager.statistics().deleted == 1
     clock.advance(SMALL.file_delete_delay_ms - 1)
     assert manager.removal.delete_due(clock.now_ms()) == 0 and fs.exists(path)
@@ -86,7 +87,7 @@ def test_one_call_removes_a_bounded_number(fs: LosingFileSystem) -> None:
     manager = open_manager(fs, clock=clock)
     for n in range(DIRECTORIES_PER_CALL + 3):
         manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL)
-        manager.removal.set_aside_for_deletion(TopicPartition("t", n))
+        manager.removal.set_aside_for_deletion(TopicPartition("t", n), TOPIC_ID)
     clock.advance(SMALL.file_delete_delay_ms)
 
     assert [manager.removal.delete_due(clock.now_ms()) for _ in range(3)] == [DIRECTORIES_PER_CALL, 3, 0]
@@ -94,7 +95,7 @@ def test_one_call_removes_a_bounded_number(fs: LosingFileSystem) -> None:
 
 def test_a_directory_that_cannot_be_removed_is_said_and_does_not_stop_the_others(fs: LosingFileSystem) -> None:
     manager = filled(fs)
-    paths = [manager.removal.set_aside_for_deletion(tp) for tp in (TP, OTHER)]
+    paths = [manager.removal.set_aside_for_deletion(tp, TOPIC_ID) for tp in (TP, OTHER)]
     fs.fail_at[fs.operations + 1] = errno.EIO
     with pytest.raises(KafkaStorageError, match=r"cannot delete: .*the disk failed"):
         manager.removal.delete_due(NOW_MS)
@@ -122,7 +123,7 @@ def test_strays_are_reported_at_every_start_and_never_deleted(fs: LosingFileSyst
     manager = filled(fs)
     long_name = TopicPartition("t" * 249, 2_000_000_000)
     manager.get_or_create(long_name, TOPIC_ID, SMALL)
-    paths = sorted(str(manager.removal.stray(tp)) for tp in (TP, long_name))
+    paths = sorted(str(manager.removal.stray(tp, TOPIC_ID)) for tp in (TP, long_name))
     assert all(len(path.rpartition("/")[2]) <= 255 for path in paths)
     assert manager.statistics().strays == 2
     manager.checkpoint_recovery_points()
@@ -141,12 +142,12 @@ def test_a_log_that_cannot_be_set_aside_is_offline_and_no_other_takes_its_place(
     manager = filled(fs)
     fs.fail_on["rename"] = errno.EIO
     with pytest.raises(KafkaStorageError, match="cannot set aside"):
-        manager.removal.stray(TP)
+        manager.removal.stray(TP, TOPIC_ID)
     fs.fail_on.clear()
 
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
-    assert manager.removal.stray(TP) is not None
+    assert manager.removal.stray(TP, TOPIC_ID) is not None
     assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
 
 
@@ -155,37 +156,37 @@ TAKERS = [LogRemoval.set_aside_for_deletion, LogRemoval.stray]
 
 @pytest.mark.parametrize("take", TAKERS)
 def test_a_rename_that_found_no_descriptor_for_its_sync_is_finished_by_the_next_call(
-    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], str | None]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None]
 ) -> None:
     manager = filled(fs)
     fs.fail_at[fs.operations + 2] = errno.EMFILE
     with pytest.raises(KafkaStorageError, match="too many open files"):
-        take(manager.removal, TP)
-    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.table.offline
-    path = take(manager.removal, TP)
+        take(manager.removal, TP, TOPIC_ID)
+    assert "fsync_dir" in fs.trace[-1] and not fs.exists("/d/orders-0") and TP in manager.table.offline.names()
+    path = take(manager.removal, TP, TOPIC_ID)
 
     assert path is not None and fs.after_crash().exists(path)
-    assert manager.table.offline == {} and [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
+    assert manager.table.offline.names() == () and [*manager.removal.strays, *manager.removal.deleted.paths()] == [path]
 
 
 @pytest.mark.parametrize("take", [*TAKERS, LogRemoval.set_aside_rotten])
 def test_a_log_that_follows_one_whose_directory_is_renamed_only_makes_that_durable_first(
-    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], str | None]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None]
 ) -> None:
     fs = rotten(fs)
     manager = open_manager(fs)
     fs.fail_at[fs.operations + 2] = errno.EMFILE
     with pytest.raises(KafkaStorageError):
-        take(manager.removal, TP)
+        take(manager.removal, TP, TOPIC_ID)
     fs.fail_at[fs.operations + 1] = errno.EMFILE
     with pytest.raises(KafkaStorageError):
         manager.get_or_create(TP, OTHER_ID, SMALL)
     log = manager.get_or_create(TP, OTHER_ID, SMALL)
 
-    assert log.log_end_offset == 0 and manager.table.offline == {}
+    assert log.log_end_offset == 0 and manager.table.offline.names() == ()
     assert len([*manager.removal.strays, *manager.removal.rotten, *manager.removal.deleted.paths()]) == 1
     log.flush()
-    assert list(open_manager(fs.after_crash()).table.offline) == []
+    assert list(open_manager(fs.after_crash()).table.offline.names()) == []
 
 
 def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
@@ -193,8 +194,8 @@ def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
     fs.fail_at[fs.operations + 2] = errno.EIO
     for _ in range(2):
         with pytest.raises(KafkaStorageError, match="cannot set aside"):
-            manager.removal.stray(TP)
-    assert TP in manager.table.offline
+            manager.removal.stray(TP, TOPIC_ID)
+    assert TP in manager.table.offline.names()
 
 
 # Rotten
@@ -203,9 +204,9 @@ def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
 def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFileSystem) -> None:
     fs = rotten(fs)
     manager = open_manager(fs)
-    assert list(manager.table.offline) == [TP]
+    assert list(manager.table.offline.names()) == [TP]
     assert lines(fs, TP) == [20, 15, 3, 9]
-    path = manager.removal.set_aside_rotten(TP)
+    path = manager.removal.set_aside_rotten(TP, TOPIC_ID)
 
     assert path is not None and path.endswith("-rotten")
     assert lines(fs, TP) == [None] * 4
@@ -215,17 +216,17 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
     assert fs.exists(f"{path}/00000000000000000014.log")
     manager = open_manager(fs.after_kill())
     assert (manager.removal.rotten, manager.statistics().rotten, manager.removal.strays) == ([path], 1, [])
-    assert manager.high_watermarks() == {OTHER: 16}
+    assert manager.high_watermarks() == {LogId(OTHER, TOPIC_ID): 16}
     assert sorted(map(str, (log.topic_partition for log in manager.logs()))) == ["orders-0", "orders-1"]
 
 
 def test_only_an_offline_log_is_rotten(fs: LosingFileSystem) -> None:
     manager = filled(fs)
 
-    assert manager.removal.set_aside_rotten(TP) is None
-    assert manager.removal.set_aside_rotten(TopicPartition("none", 0)) is None
+    assert manager.removal.set_aside_rotten(TP, TOPIC_ID) is None
+    assert manager.removal.set_aside_rotten(TopicPartition("none", 0), TOPIC_ID) is None
     manager.fail_log_dir("/d", OSError(errno.EIO, "I/O error"))
-    assert manager.removal.set_aside_rotten(TP) is None, "nobody knows whether it is good: its disk failed"
+    assert manager.removal.set_aside_rotten(TP, TOPIC_ID) is None, "nobody knows whether it is good: its disk failed"
 
 
 def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFileSystem) -> None:
@@ -236,16 +237,16 @@ def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFile
         manager = open_manager(fs)
         fs.crash_at = fs.operations + crash_at
         try:
-            manager.removal.set_aside_rotten(TP)
+            manager.removal.set_aside_rotten(TP, TOPIC_ID)
             manager.get_or_create(TP, TOPIC_ID, SMALL).flush()
         except Crashed:
             pass
         else:
             break
         manager = open_manager(fs.after_crash())
-        log = manager.get(TP)
+        log = manager.get(TP, TOPIC_ID)
         assert log is None or log.size_bytes == 0, "a log that was rotten is not taken for one with a torn tail"
-        if log is None and TP not in manager.table.offline:
+        if log is None and TP not in manager.table.offline.names():
             assert len(manager.removal.rotten) == 1
             log = manager.get_or_create(TP, TOPIC_ID, SMALL)
             log.append_as_leader(batch(b"new"), 0, NOW_MS)
@@ -264,7 +265,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     log.flush()
     assert lines(fs, TP)[0] is None
     fs.damage("/d/orders-0/00000000000000000000.log", 30, 4)
-    manager.fail_log(TP, CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it"))
+    manager.fail_log(manager.logs()[0], CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it"))
 
     assert lines(fs, TP)[0] == 4
     manager.close(True)
@@ -272,9 +273,11 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     assert manager.logs()[0].log_end_offset == 4, "a clean start looks at the end only"
     with pytest.raises(CorruptFileError):
         manager.logs()[0].read(0, 1000)
-    manager.fail_log(TP, CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it again"))
+    manager.fail_log(
+        manager.logs()[0], CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it again")
+    )
     manager.close(False)
-    assert list(open_manager(fs).table.offline) == [TP]
+    assert list(open_manager(fs).table.offline.names()) == [TP]
 
 
 # In several log dirs
@@ -289,25 +292,25 @@ def test_a_partition_in_three_dirs_is_offline_and_leaves_all_of_them(fs: LosingF
     fs.mkdir("/c/orders-0")
     manager = open_manager(fs, dirs)
 
-    assert manager.logs() == () and manager.table.offline[TP].copies == ("/b/orders-0", "/c/orders-0")
+    assert manager.logs() == () and manager.table.offline.named(TP)[""].copies == ("/b/orders-0", "/c/orders-0")
     assert fs.listdir("/a/orders-0") == [], "nothing was touched"
-    manager.removal.stray(TP)
+    manager.removal.stray(TP, TOPIC_ID)
     assert sorted(path[:12] for path in manager.removal.strays) == ["/a/orders-0.", "/b/orders-0.", "/c/orders-0."]
     assert manager.get_or_create(TP, TOPIC_ID, SMALL).log_end_offset == 0
 
 
 @pytest.mark.parametrize("take", [LogRemoval.delete, LogRemoval.stray, LogRemoval.set_aside_rotten])
 def test_what_follows_a_log_that_left_starts_below_every_old_line(
-    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition], object]
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], object]
 ) -> None:
     manager = open_manager(rotten(fs))
-    take(manager.removal, TP)
+    take(manager.removal, TP, TOPIC_ID)
     manager.get_or_create(TP, OTHER_ID, SMALL).flush()
     fs = manager._fs.after_crash()  # type: ignore[attr-defined]
 
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
-    assert (manager.high_watermarks().get(TP, 0), manager.table.offline) == (0, {})
+    assert (manager.high_watermarks().get(LogId(TP, OTHER_ID), 0), manager.table.offline.names()) == (0, ())
 
 
 class OneBadDisk(LosingFileSystem):

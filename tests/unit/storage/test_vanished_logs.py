@@ -12,6 +12,7 @@ from storage.file_system import OsFileSystem
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
 from storage.meta_properties import format_directory
+from tests.support.storage import TOPIC_ID
 
 ORDERS = TopicPartition("orders", 0)
 FS = OsFileSystem()
@@ -70,7 +71,7 @@ def test_new_log_of_that_name_ends_it(tmp_path: Path) -> None:
 
 def test_log_that_was_deleted_before_a_crash_is_not_missed(tmp_path: Path) -> None:
     manager = with_records(tmp_path)
-    manager.removal.set_aside_for_deletion(ORDERS)
+    manager.removal.set_aside_for_deletion(ORDERS, TOPIC_ID)
     manager.close(clean=False)
     manager = opened(tmp_path)
     assert not manager.table.vanished

@@ -34,7 +34,7 @@ from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
-from tests.support.storage import SMALL, open_manager
+from tests.support.storage import SMALL, log_named, open_manager
 
 EPOCHS = {1: 101, 2: 102, 3: 103}
 RECORDS = 20
@@ -139,7 +139,7 @@ def test_deleted_records_do_not_come_back_after_a_crash_of_the_leader() -> None:
         for replica in (2, 3):
             node.fetched(replica, 7)
         await node.answer(request)
-        survivor = open_manager(node.fs.after_crash()).get(PARTITION)
+        survivor = log_named(open_manager(node.fs.after_crash()), PARTITION)
         assert survivor is not None and survivor.log_start_offset == 7
 
     run(scenario)

@@ -149,7 +149,7 @@ def test_a_partition_that_is_deleted_while_it_waits_gets_no_log_and_its_successo
             assign(manager, LOGS - 1, topic_id=successor)
             await asyncio.sleep(60)
             assert manager.get(big(LOGS - 1), successor).log.topic_id == successor
-            assert log_manager.get(big(LOGS - 2)) is None
+            assert log_manager.get(big(LOGS - 2), TOPIC_ID) is None
 
     run_virtual(scenario())
 

@@ -149,7 +149,7 @@ def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp
 def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogRemoval, _key: TopicPartition) -> str:
+    def refused(_self: LogRemoval, _key: TopicPartition, _topic_id: str) -> str:
         raise KafkaStorageError("EROFS")
 
     async def scenario() -> None:
@@ -234,7 +234,7 @@ def test_a_damaged_replica_in_the_isr_stays_offline_and_keeps_its_log(
 def test_a_log_dir_that_cannot_set_the_damage_aside_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogRemoval, _key: TopicPartition) -> str:
+    def refused(_self: LogRemoval, _key: TopicPartition, _topic_id: str) -> str:
         raise KafkaStorageError("full")
 
     async def scenario() -> None:

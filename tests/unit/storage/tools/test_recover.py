@@ -304,7 +304,7 @@ def crashes(fs: LosingFileSystem, options: RecoverOptions) -> Iterator[LosingFil
 def found_at_start(fs: LosingFileSystem) -> list[bytes] | None:
     """What a node reads of orders-0; None when it comes upon the damage, at the start or later."""
     manager = open_manager(fs)
-    log = manager.get(TP)
+    log = manager.get(TP, TOPIC_ID)
     try:
         return None if log is None else [value for _, value in read_all(log)]
     except CorruptFileError:

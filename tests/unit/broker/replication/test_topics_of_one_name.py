@@ -1,0 +1,216 @@
+"""A topic was deleted and made anew while its log could not be deleted: the old log is not in the new one's way."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from broker.metadata_publisher import MetadataPublisher
+from broker.replication.replica_manager import ReplicaManager
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from penstock.clock import ManualClock
+from penstock.types import TopicPartition
+from storage.group_commit import GroupCommit
+from storage.log import Log
+from storage.log_table import LogId
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.storage import NOW_MS, batch, open_manager, read_all
+
+ME, OTHER_BROKER = 1, 2
+DIRS = ("/a", "/b")
+ORDERS = TopicPartition("orders", 0)
+OLD, NEW = "A" * 22, "B" * 22
+DISK_ERROR = OSError(errno.EIO, "Input/output error")
+
+
+def made(topic_id: str) -> tuple[Record, ...]:
+    return TopicRecord("orders", topic_id), PartitionRecord(topic_id, 0, (ME,), (ME,), ME)
+
+
+class Broker:
+    """A publisher over a real replica manager with two log dirs."""
+
+    def __init__(self, fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> None:
+        self.fs = fs
+        self.log_manager = open_manager(fs, DIRS)
+        self.group_commit = GroupCommit(lambda log_dir, error: None)
+        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
+        self.image = image
+        self.publisher.caught_up(image)
+
+    def publish(self, *records: Record) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(self.image.offset + len(records), 1)
+        self.publisher.publish(delta, self.image)
+
+    def log(self, topic_id: str) -> Log:
+        """That of the partition, which is online."""
+        partition = self.replicas.get(ORDERS, topic_id)
+        assert partition.offline is None and partition.leading is not None
+        return partition.log
+
+    def append(self, topic_id: str, value: bytes) -> None:
+        log = self.log(topic_id)
+        log.append_as_leader(batch(value), 0, NOW_MS)
+        log.flush()
+
+    def loses_dir_of(self, topic_id: str) -> str:
+        log_dir = self.log(topic_id).log_dir
+        self.replicas.failures.directory_failed(log_dir, DISK_ERROR)
+        return log_dir
+
+
+@asynccontextmanager
+async def started(fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> AsyncIterator[Broker]:
+    """Killed in the end."""
+    broker = Broker(fs, image)
+    yield broker
+    await broker.group_commit.close()
+    broker.log_manager.close(clean=False)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await scenario()
+
+    asyncio.run(main())
+
+
+def test_topic_made_anew_is_hosted_in_a_healthy_log_dir_while_the_old_log_cannot_be_deleted() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            failed = broker.loses_dir_of(OLD)
+            before = len(broker.fs.trace)
+            broker.publish(RemoveTopicRecord(OLD))
+            assert not [step for step in broker.fs.trace[before:] if failed in step], "the dir is not used again"
+
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"new")
+            assert broker.log(NEW).log_dir != failed
+            assert broker.replicas.statistics().offline == 0 and broker.log_manager.statistics().offline_logs == 0
+
+    run(scenario)
+
+
+def test_topic_made_anew_is_hosted_although_its_partition_has_changed_since() -> None:
+    """What is in a log dir that failed while the node ran is known: the new topic's log is not."""
+
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.loses_dir_of(OLD)
+            broker.publish(RemoveTopicRecord(OLD), *made(NEW), PartitionChangeRecord(NEW, 0, leader_id=ME))
+            assert broker.log(NEW).topic_id == NEW
+
+    run(scenario)
+
+
+def test_old_log_that_is_back_after_a_restart_is_set_aside_and_the_new_topic_is_served() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            failed = broker.loses_dir_of(OLD)
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"new")
+            broker.log_manager.checkpoint_high_watermarks(broker.replicas.high_watermarks)
+            image = broker.image
+        before = open_manager(broker.fs.after_crash(), DIRS)
+        assert {log.topic_id for log in before.logs()} == {OLD, NEW}, "both count as held when the broker registers"
+        assert not before.table.offline
+
+        async with started(broker.fs.after_crash(), image) as broker:
+            assert read_all(broker.log(NEW)) == [(0, b"new")]
+            (stray,) = broker.log_manager.removal.strays
+            assert stray.startswith(f"{failed}/") and broker.fs.after_crash().exists(f"{stray}/partition.metadata")
+            assert broker.replicas.statistics().offline == 0
+
+    run(scenario)
+
+
+def test_old_log_that_is_back_damaged_is_set_aside_and_the_new_topic_is_served() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.log_manager.checkpoint_recovery_points()
+            path = broker.log(OLD).segments[0].log_path
+            broker.loses_dir_of(OLD)
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"new")
+            image, fs = broker.image, broker.fs.after_crash()
+        fd = fs.open(path)
+        fs.pwritev(fd, [b"rot"], 30)
+        async with started(fs, image) as broker:
+            assert read_all(broker.log(NEW)) == [(0, b"new")]
+            assert len(broker.log_manager.removal.strays) == 1 and broker.replicas.statistics().offline == 0
+
+    run(scenario)
+
+
+def test_two_old_logs_of_one_name_are_both_set_aside_where_the_topic_is_gone_too() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.loses_dir_of(OLD)
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"new")
+        async with started(broker.fs.after_crash()) as broker:
+            assert broker.log_manager.logs() == () and len(broker.log_manager.removal.strays) == 2
+
+    run(scenario)
+
+
+def test_replica_that_was_moved_away_and_back_waits_for_its_log_in_the_failed_dir() -> None:
+    """An empty one beside it would be the same partition twice, after the next start."""
+
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.loses_dir_of(OLD)
+            elsewhere = PartitionRecord(OLD, 0, (OTHER_BROKER,), (OTHER_BROKER,), OTHER_BROKER)
+            back = PartitionRecord(OLD, 0, (OTHER_BROKER, ME), (OTHER_BROKER,), OTHER_BROKER, 1, 1)
+            broker.publish(elsewhere)
+            assert not broker.replicas.hosts(ORDERS)
+            broker.publish(back)
+            assert broker.replicas.find(ORDERS) is None and broker.replicas.statistics().offline == 1
+            assert broker.log_manager.get(ORDERS, OLD) is None
+
+    run(scenario)
+
+
+def test_high_watermark_of_the_old_log_is_not_the_new_logs() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.append(OLD, b"old")
+            broker.log_manager.checkpoint_high_watermarks(lambda: {LogId(ORDERS, OLD): 2})
+            broker.loses_dir_of(OLD)
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"new")
+            broker.append(NEW, b"not committed")
+            broker.log_manager.checkpoint_high_watermarks(lambda: {LogId(ORDERS, NEW): 1})
+        found = open_manager(broker.fs.after_crash(), DIRS)
+        assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 1}
+        found.checkpoint_high_watermarks(lambda: {LogId(ORDERS, NEW): 2})
+        assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 2}
+
+    run(scenario)
