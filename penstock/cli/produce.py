@@ -133,7 +133,8 @@ def _send(
     pairs = [line.partition(separator) for line in lines]
     for pair in pairs:
         if not pair[1]:
-            raise ConfigError(f"line {pair[0][:60]!r} is without the key separator {separator!r}; add it or a key")
+            line = pair[0][:60].decode("utf-8", "backslashreplace")
+            raise ConfigError(f"line {line!r} is without the key separator {separator.decode()!r}; add it and a key")
     values = _values([value for _, _, value in pairs], null_marker)
     return producer.send_many(topic, values, keys=[key for key, _, _ in pairs])
 

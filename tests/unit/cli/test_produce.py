@@ -45,7 +45,7 @@ def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.Mo
 
 
 def test_a_keyed_line_without_its_separator_is_named() -> None:
-    with pytest.raises(ConfigError, match="b'no key here' is without the key separator b':'"):
+    with pytest.raises(ConfigError, match="line 'no key here' is without the key separator ':'"):
         produce._send(None, "orders", [b"no key here"], b":")  # type: ignore[arg-type]
 
 
