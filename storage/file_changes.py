@@ -116,19 +116,23 @@ class FileChanges:
     def run(self) -> None:
         """Carry out what is queued; blocks. OSError when the disk failed, with the failed change still at the head."""
         with self._running:
-            while self._steps:
-                step = self._steps[0]
+            while (step := self._next_step()) is not None:
                 step()
-                if self._steps and self._steps[0] is step:  # else it was cancelled meanwhile
-                    self._steps.pop(0)
+                if self._next_step() is step:  # else it was cancelled meanwhile
+                    with contextlib.suppress(IndexError):  # now
+                        self._steps.pop(0)
 
-    def cancel(self) -> None:
+    def _next_step(self) -> Step | None:
+        """None where there is none: `cancel` may come at any moment."""
+        return next(iter(self._steps), None)
+
+    def cancel(self, *, wait: bool = True) -> None:
         """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap. Waits
-        for no more than the step that is under way."""
+        for no more than the step that is under way; not even for that where the directory keeps its name."""
         self._steps.clear()
-        with self._running:
-            self._steps.clear()
-            self._deleted.clear()
+        if wait:
+            with self._running:
+                self._deleted.clear()
 
     def delete_expired(self, now_ms: int, delay_ms: int) -> int:
         """Unlink what was set aside for so long; blocks. The time counts from the first call that sees a file."""

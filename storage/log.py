@@ -368,10 +368,11 @@ class Log:
             finally:
                 self.abandon()
 
-    def abandon(self) -> None:
-        """Close without a flush: the log dir failed, or the log is to be deleted."""
+    def abandon(self, *, wait: bool = True) -> None:
+        """Close without a flush: the log dir failed, or the log is to be deleted. `wait` for a change of its files that
+        is under way in another thread; needless where the directory keeps its name, and that thread's disk may hang."""
         self._health.closed = True
-        self._changes.cancel()
+        self._changes.cancel(wait=wait)
         self._epochs.names.end()
         self._segments.close()
 

@@ -231,8 +231,8 @@ class LogManager:
         if not self._is_loaded:
             self._unlisted_log_dirs.append(log_dir)
         affected = self.table.logs_in(log_dir)
-        for log in affected:
-            self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id))
+        for log in affected:  # a disk that is dying fails one call and hangs in another
+            self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id), wait=False)
         directory = self._directories.pop(log_dir, None)
         if directory is not None:
             with contextlib.suppress(OSError):

@@ -107,19 +107,19 @@ class LogTable:
         self.logs.put(log.topic_partition, log.topic_id, log)
         self._counts[log.log_dir] += 1
 
-    def drop(self, log: Log) -> None:
-        """The log is out of use: nothing of it is written any more."""
+    def drop(self, log: Log, *, wait: bool = True) -> None:
+        """The log is out of use: nothing of it is written any more, once a change that is under way is done."""
         if self.logs.get(log.topic_partition, log.topic_id) is log:
             self.logs.pop(log.topic_partition, log.topic_id)
             self._counts[log.log_dir] -= 1
-        log.abandon()
+        log.abandon(wait=wait)
 
-    def take_offline(self, log: Log, offline: OfflineLog) -> None:
+    def take_offline(self, log: Log, offline: OfflineLog, *, wait: bool = True) -> None:
         """The log is out of use, and stays where it is."""
         self.offline.put(
             log.topic_partition, log.topic_id, offline
         )  # BEFORE: a checkpoint finds it in one or the other
-        self.drop(log)
+        self.drop(log, wait=wait)
 
     def id_here(self, topic_partition: TopicPartition, topic_id: str) -> str:
         """Under which id the topic's log is here, in use or offline: "" where no log has the topic's id."""
