@@ -226,6 +226,8 @@ class ReplicaManager:
             self.stop_fetching(partition)
             if state.leader_id != NO_LEADER:
                 self._fetch_when_durable(partition, state)
+        elif partition.log.flushed_offset < partition.log.log_end_offset:
+            self.request_flush(partition)  # its flush.policy may be fsync from now on
 
     def _fetch_when_durable(self, partition: Partition, state: PartitionRegistration) -> None:
         """Start fetching AFTER the log's tail is flushed: the first fetch acknowledges all of it."""
