@@ -87,6 +87,8 @@ class RecordsField:
                 kept_to = cut_end
             found.append(raw[cuts[-1][2] : cuts[-1][3]] if cuts else b"")
         kept.append(view[kept_to:])
+        if sum(map(len, kept)) > len(raw) // 2:
+            raise CorruptMessageError("without its records, the message is as large as with them: a copy saves nothing")
         message = self._parse(b"".join(kept))
         return message, [
             partition.records if records is None else records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from random import Random
 from typing import Any
 
@@ -129,6 +130,21 @@ def test_a_message_of_very_many_fields_is_left_to_protobuf_which_is_quicker(in_p
         raw = unknown + bytes((PARTITIONS_TAG, *_length(len(partition)))) + partition
     message, records = FETCHED.split(raw)
     assert [one.records for one in message.partitions] == records != [b""]
+
+
+def test_what_is_no_records_is_not_copied_once_more_before_protobuf_does() -> None:
+    size = 4 << 20
+    entry = pb.PartitionFetchResult(topic="t", records=b"r" * CUT_OUT_FROM_BYTES)
+    entry.error.message = "x" * size
+    raw = pb.FetchResponse(partitions=[entry]).SerializeToString()
+    tracemalloc.start()
+    try:
+        message, records = FETCHED.split(raw)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert records == [b"r" * CUT_OUT_FROM_BYTES] and len(message.partitions[0].error.message) == size
+    assert peak < size // 4, "a broker counts the bytes of a request, not copies of them"
 
 
 def _length(number: int) -> tuple[int, int]:
