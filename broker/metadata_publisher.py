@@ -118,11 +118,11 @@ class MetadataPublisher:
 
     def _forget_vanished(self, image: MetadataImage) -> None:
         """Nobody waits for a log whose topic was deleted."""
-        for key in tuple(self._log_manager.table.vanished):
-            topic = image.topic(key.topic)
+        for key, topic_id in self._log_manager.table.vanished.ids():
+            topic = image.topics_by_id.get(topic_id) if topic_id else image.topic(key.topic)
             state = topic.partitions.get(key.partition) if topic is not None else None
             if state is None or self._replicas.broker_id not in state.replicas:
-                del self._log_manager.table.vanished[key]
+                self._log_manager.table.vanished.pop(key, topic_id)
 
 
 def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:

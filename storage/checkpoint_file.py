@@ -7,9 +7,12 @@
     crc32c 0a1b2c3d            CRC-32C of every byte before this line (sealed_text.py)
 or, in a partition's leader-epoch-checkpoint:
     3 4711                     epoch, start offset
+or, in the recovery-point-offset-checkpoint, with version 2:
+    orders 0 4711 ZHvSRhLiTqGYt7CWsTqnaA     topic, partition, offset, topic id; "-" where the id is not known
 
-Version 0 is Kafka's own and ours of before: the same without the last line. It is read, never written. A flipped bit in
-the version line cannot make one out of the other: a version 0 file that ends with a seal is damaged.
+Version 0 is Kafka's own and ours of before: the same without the last line. It is read, never written, and so is a
+recovery-point-offset-checkpoint of version 1. A flipped bit in the version line cannot make one out of the other: a
+version 0 file that ends with a seal is damaged, and the seal covers the version line.
 
 Written atomically. Not here: what the offsets mean, and what it means that a checkpoint is damaged (`log_directory.py`,
 `recovery.py`).
@@ -20,6 +23,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
@@ -29,18 +33,39 @@ from storage.sealed_text import is_sealed, seal, unseal
 
 VERSION = 1
 UNSEALED_VERSION = 0
+TOPIC_IDS_VERSION = 2
+_NO_TOPIC_ID = "-"
 MAX_DIGITS = 19
 """Of 64 bits. A longer number is damage (and Python would refuse to read 4,301 digits)."""
 
 
-def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
+class OffsetLines(NamedTuple):
+    """What an offset checkpoint says."""
+
+    offsets: Mapping[TopicPartition, int]
+    topic_ids: Mapping[TopicPartition, str]
+    """Whose lines they are, as far as that is known."""
+
+
+def read_offset_lines(fs: FileSystem, path: str) -> OffsetLines | None:
     """The entries of an offset checkpoint; None without the file; CorruptFileError when damaged."""
-    rows = _read_rows(fs, path, 3)
+    rows = _read_rows(fs, path, {UNSEALED_VERSION: 3, VERSION: 3, TOPIC_IDS_VERSION: 4})
     if rows is None:
         return None
-    return {
-        TopicPartition(sys.intern(topic), _number(path, part)): _number(path, offset) for topic, part, offset in rows
-    }
+    offsets: dict[TopicPartition, int] = {}
+    topic_ids: dict[TopicPartition, str] = {}
+    for topic, part, offset, *topic_id in rows:
+        partition = TopicPartition(sys.intern(topic), _number(path, part))
+        offsets[partition] = _number(path, offset)
+        if topic_id and topic_id[0] != _NO_TOPIC_ID:
+            topic_ids[partition] = sys.intern(topic_id[0])
+    return OffsetLines(offsets, topic_ids)
+
+
+def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
+    """The same, without the topic ids."""
+    lines = read_offset_lines(fs, path)
+    return dict(lines.offsets) if lines is not None else None
 
 
 def write_offsets(
@@ -50,9 +75,20 @@ def write_offsets(
     write_atomically(fs, path, seal(f"{VERSION}\n{len(offsets)}\n{rows}"), sync_directory=sync_directory)
 
 
+def write_offset_lines(fs: FileSystem, path: str, lines: OffsetLines, *, sync_directory: bool = True) -> None:
+    """With the topic ids."""
+    rows = "".join(
+        f"{tp.topic} {tp.partition} {offset} {lines.topic_ids.get(tp) or _NO_TOPIC_ID}\n"
+        for tp, offset in lines.offsets.items()
+    )
+    write_atomically(
+        fs, path, seal(f"{TOPIC_IDS_VERSION}\n{len(lines.offsets)}\n{rows}"), sync_directory=sync_directory
+    )
+
+
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:
     """The entries of a leader-epoch-checkpoint; None without the file; CorruptFileError when damaged."""
-    rows = _read_rows(fs, path, 2)
+    rows = _read_rows(fs, path, {UNSEALED_VERSION: 2, VERSION: 2})
     if rows is None:
         return None
     entries = tuple(EpochEntry(_number(path, epoch), _number(path, start)) for epoch, start in rows)
@@ -75,18 +111,18 @@ def write_epochs(
     write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
 
 
-def _read_rows(fs: FileSystem, path: str, width: int) -> Iterator[list[str]] | None:
-    """The entries, one after the other: all at once they are many times the file."""
+def _read_rows(fs: FileSystem, path: str, widths: Mapping[int, int]) -> Iterator[list[str]] | None:
+    """The entries, one after the other: all at once they are many times the file. `widths` of the known versions."""
     text = read_text(fs, path)
     if text is None:
         return None
-    lines = _content(path, text).split("\n")[:-1]
+    lines = _content(path, text, max(widths)).split("\n")[:-1]
     if len(lines) < 2:
         raise CorruptFileError(path, len(text), "no version and count lines")
     count = _number(path, lines[1])
     if count != len(lines) - 2:
         raise CorruptFileError(path, len(text), f"{len(lines) - 2} entries where {count} are announced")
-    return _rows(path, islice(lines, 2, None), width)
+    return _rows(path, islice(lines, 2, None), widths[_number(path, lines[0])])
 
 
 def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
@@ -97,17 +133,17 @@ def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
         yield row
 
 
-def _content(path: str, text: str) -> str:
+def _content(path: str, text: str, newest_version: int) -> str:
     """The lines without the seal, which must be there from version 1 on and not before."""
     if not text.isascii():
         raise CorruptFileError(path, 0, "a character that is in no topic's name")
     if not text.endswith("\n"):
         raise CorruptFileError(path, len(text), "the last line is cut")
     version = _number(path, text.partition("\n")[0])
-    if version == VERSION:
+    if VERSION <= version <= newest_version:
         return unseal(path, text)
     if version != UNSEALED_VERSION:
-        raise CorruptFileError(path, 0, f"version {version}, expected {VERSION}")
+        raise CorruptFileError(path, 0, f"version {version}, this release knows {newest_version}")
     if is_sealed(text):
         raise CorruptFileError(path, 0, f"version {version} has no checksum, but there is one")
     return text

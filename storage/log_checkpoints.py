@@ -41,7 +41,7 @@ class LogCheckpoints:
 
     def write_recovery_points_of(self, directory: LogDirectory) -> None:
         directory.checkpoint_recovery_points(
-            lambda: {log.topic_partition: log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
+            lambda: {LogId.of(log): log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
             self._offline_in(directory) | self._vanished_from(directory),
         )
 
@@ -61,7 +61,7 @@ class LogCheckpoints:
                 for log in self._table.logs_in(directory.path)
                 if self._needs_line(log)
             },
-            self._offline_in(directory),
+            self._names_offline_in(directory),
         )
 
     @staticmethod
@@ -86,7 +86,7 @@ class LogCheckpoints:
             offsets = {tp: known.get(LogId(tp, topic_id), before.get(tp)) for tp, topic_id in logs.items()}
             return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
-        directory.checkpoint_high_watermarks(lines, self._offline_in(directory))
+        directory.checkpoint_high_watermarks(lines, self._names_offline_in(directory))
 
     def high_watermarks(self) -> dict[LogId, int]:
         """The last ones that were written, none above its log's end."""
@@ -97,15 +97,18 @@ class LogCheckpoints:
             if log.topic_partition in directory.high_watermarks
         }
 
-    def _vanished_from(self, directory: LogDirectory) -> set[TopicPartition]:
-        return {tp for tp, path in tuple(self._table.vanished.items()) if os.path.dirname(path) == directory.path}
+    def _vanished_from(self, directory: LogDirectory) -> set[LogId]:
+        return {key for key, path in self._table.vanished.items() if os.path.dirname(path) == directory.path}
 
-    def _offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
+    def _offline_in(self, directory: LogDirectory) -> set[LogId]:
         return {
-            key.topic_partition
+            key
             for key, log in self._table.offline.items()
             if any(os.path.dirname(path) == directory.path for path in log.directories)
         }
+
+    def _names_offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
+        return {key.topic_partition for key in self._offline_in(directory)}
 
     def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
         """Every dir has its turn before the first error is raised."""

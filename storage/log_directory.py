@@ -18,10 +18,12 @@ created on the event loop. Not here: the logs (`log_manager.py`), meta.propertie
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 
 from penstock.errors import MetaPropertiesError
 from penstock.types import TopicPartition
+from storage.checkpoint_file import OffsetLines
 from storage.clean_shutdown import take_marker, write_marker
 from storage.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk_errors import is_disk_full
@@ -33,7 +35,8 @@ from storage.file_names import (
     parse_partition_directory,
 )
 from storage.file_system import FileSystem
-from storage.offset_checkpoint import OffsetCheckpoint
+from storage.log_table import LogId
+from storage.offset_checkpoint import NO_IDS, OffsetCheckpoint
 from storage.recovery import LastKnown
 
 Offsets = Mapping[TopicPartition, int]
@@ -61,7 +64,7 @@ class LogDirectory:
             self.clean_stop = take_marker(fs, path)
             """What the marker of a clean stop before this start said; None after any other stop."""
             fs.fsync_dir(path)  # a killed process leaves names that no disk has; what stands in them is about to count
-            self._recovery_points = self._checkpoint(RECOVERY_POINT_CHECKPOINT)
+            self._recovery_points = OffsetCheckpoint(fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True)
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
             self.cleaner_checkpoint = CleanerCheckpoint(fs, path)
@@ -99,12 +102,14 @@ class LogDirectory:
             log_start_offset=self._log_starts.offsets.get(topic_partition, 0),
         )
 
-    def flushed_partitions(self) -> set[TopicPartition]:
+    def flushed_logs(self) -> set[LogId]:
         """The logs of which something was flushed, by a good recovery-point checkpoint: they are here, or were."""
         points = self._recovery_points
-        return {tp for tp, offset in points.offsets.items() if offset > 0} if points.is_good else set()
+        if not points.is_good:
+            return set()
+        return {LogId(tp, points.topic_ids.get(tp, "")) for tp, offset in points.offsets.items() if offset > 0}
 
-    def checkpoint_recovery_points(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
+    def checkpoint_recovery_points(self, read: Callable[[], Mapping[LogId, int]], offline: Collection[LogId]) -> None:
         """Write the recovery points that `read` returns.
 
         A truncation lowers the file before it cuts anything. `read` is called while that cannot come between, and what
@@ -116,14 +121,15 @@ class LogDirectory:
         with self._mutex:
             points = self._recovery_points
             if points.is_good or not offline:
-                self._write(points, lambda: {tp: points.offsets.get(tp, 0) for tp in offline} | dict(read()))
+                self._write(points, lambda: _lines(_kept(points, offline), read()))
 
-    def checkpoint_recovery_point(self, topic_partition: TopicPartition, offset: int) -> None:
+    def checkpoint_recovery_point(self, log_id: LogId, offset: int) -> None:
         """The log goes offline, and no later checkpoint will say how far it was flushed."""
         with self._mutex:
             points = self._recovery_points
             if points.is_good:
-                self._write(points, lambda: {**points.offsets, topic_partition: offset})
+                every = {LogId(tp, ""): before for tp, before in points.offsets.items()}
+                self._write(points, lambda: _lines(_kept(points, every), {log_id: offset}))
 
     def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
         with self._mutex:
@@ -136,18 +142,19 @@ class LogDirectory:
     def _write_keeping(
         self, checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], read: Callable[[], Offsets]
     ) -> None:
-        def lines() -> Offsets:
-            return {tp: offset for tp, offset in checkpoint.offsets.items() if tp in kept} | dict(read())
+        def lines() -> OffsetLines:
+            return OffsetLines({tp: at for tp, at in checkpoint.offsets.items() if tp in kept} | dict(read()), NO_IDS)
 
         self._write(checkpoint, lines)
 
-    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], Offsets]) -> None:
+    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], OffsetLines]) -> None:
         """The lines that `read` returns; they count as claimed BEFORE they are. A file without lines is not begun."""
         with self._claims:
-            self._under_way = lines = read()
+            lines = read()
+            self._under_way = lines.offsets
         try:
-            if lines or checkpoint.offsets or checkpoint is self._recovery_points:
-                checkpoint.replace(lines)
+            if lines.offsets or checkpoint.offsets or checkpoint is self._recovery_points:
+                checkpoint.replace(*lines)
         finally:
             with self._claims:
                 self._under_way = {}
@@ -188,3 +195,18 @@ class LogDirectory:
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {self.clean_stop or 'not stopped in order'})"
+
+
+def _kept(points: OffsetCheckpoint, logs: Iterable[LogId]) -> dict[LogId, int]:
+    """The lines that the logs have now; a line of an older release gets to know whose it is."""
+    return {LogId(tp, points.topic_ids.get(tp) or topic_id): points.offsets.get(tp, 0) for tp, topic_id in logs}
+
+
+def _lines(*parts: Mapping[LogId, int]) -> OffsetLines:
+    """Of two lines for one name, the later part has the say: the earlier log's directory is gone."""
+    offsets: dict[TopicPartition, int] = {}
+    topic_ids: dict[TopicPartition, str] = {}
+    for log_id, offset in chain.from_iterable(part.items() for part in parts):
+        offsets[log_id.topic_partition] = offset
+        topic_ids[log_id.topic_partition] = log_id.topic_id
+    return OffsetLines(offsets, {tp: topic_id for tp, topic_id in topic_ids.items() if topic_id})

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +25,7 @@ from penstock.errors import InvariantViolation, PenstockError
 from penstock.types import TopicPartition
 from storage.disk_errors import storage_error
 from storage.file_names import (
-    DELETE_DIRECTORY_SUFFIX,
     parse_partition_directory,
-    partition_directory,
-    set_aside_partition,
     set_aside_suffix,
 )
 from storage.file_system import FileSystem
@@ -98,22 +94,6 @@ def _are_of_different_topics(
 ) -> bool:
     topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
     return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)
-
-
-def find_vanished(findings: Findings, directories: Sequence[LogDirectory]) -> dict[TopicPartition, str]:
-    """The logs that a good recovery-point checkpoint knows and that are not there, with their paths; call it BEFORE the
-    checkpoint is written without them. A deletion may have got as far as its rename."""
-    here = {log.topic_partition for log in findings.logs} | findings.copies.keys()
-    aside = findings.set_aside.items()
-    deleted = {set_aside_partition(os.path.basename(at)) for at, why in aside if why == DELETE_DIRECTORY_SUFFIX}
-    vanished = {
-        topic_partition: f"{directory.path}/{partition_directory(topic_partition)}"
-        for directory in directories
-        for topic_partition in directory.flushed_partitions() - here - deleted
-    }
-    for path in vanished.values():
-        _log.error("%s is gone, but it held flushed records", path)
-    return vanished
 
 
 def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:

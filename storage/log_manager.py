@@ -26,7 +26,7 @@ from storage.log import Log
 from storage.log_checkpoints import LogCheckpoints
 from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
-from storage.log_loading import LogLoader, find_logs, find_vanished, refuse_without_descriptors
+from storage.log_loading import LogLoader, find_logs, refuse_without_descriptors
 from storage.log_manager_config import LoadProgress, LogManagerConfig
 from storage.log_opener import LogOpener
 from storage.log_removal import LogRemoval
@@ -34,6 +34,7 @@ from storage.log_table import LogId, LogTable
 from storage.log_types import LogManagerStatistics, OfflineLog
 from storage.meta_properties import MetaProperties, verify_log_dirs
 from storage.open_files import OpenFiles, default_limit
+from storage.vanished_logs import find_vanished
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
 
@@ -104,8 +105,10 @@ class LogManager:
                 self._stays_offline(log.topic_partition, OfflineLog(path, opened, topic_id=topic_id))
         self._is_loaded = True
         self.removal.found(found.set_aside)
-        self.table.vanished.update(find_vanished(found, tuple(self._directories.values())))
-        for directory in tuple(self._directories.values()):
+        in_use = tuple(self._directories.values())
+        for log_id, path in find_vanished(self._fs, in_use, self.table, found.set_aside).items():
+            self.table.vanished.put(*log_id, path)
+        for directory in in_use:
             if not directory.was_clean:
                 self._checkpoint_after_recovery(directory)
 
@@ -219,7 +222,7 @@ class LogManager:
         self.table.take_offline(log, OfflineLog(log.directory, error, topic_id=log.topic_id))
         if (directory := self._directories.get(log.log_dir)) is not None:
             try:
-                directory.checkpoint_recovery_point(log.topic_partition, log.recovery_point)
+                directory.checkpoint_recovery_point(LogId.of(log), log.recovery_point)
             except OSError as failure:
                 _log.error("%s", storage_error("write a checkpoint", log.log_dir, failure))
 

@@ -121,7 +121,7 @@ class LogRemoval:
 
     def _set_aside(self, topic_partition: TopicPartition, topic_id: str, suffix: str) -> list[str]:
         """KafkaStorageError when the disk refused it, or when the log dir failed before."""
-        self._table.vanished.pop(topic_partition, None)
+        self._table.forget_vanished(topic_partition, topic_id)
         topic_id = self._table.id_here(topic_partition, topic_id)
         log = self._table.logs.get(topic_partition, topic_id)
         if log is not None:

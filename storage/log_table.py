@@ -74,6 +74,9 @@ class ByLogId(Generic[T]):
             for topic_id, value in tuple(named.items()):
                 yield LogId(topic_partition, topic_id), value
 
+    def ids(self) -> tuple[LogId, ...]:
+        return tuple(log_id for log_id, _ in self._items())
+
     def values(self) -> tuple[T, ...]:
         return tuple(value for _, value in self._items())
 
@@ -97,15 +100,20 @@ class LogTable:
         self.left_behind: ByLogId[OfflineLog] = ByLogId()
         """Logs in log dirs that failed, which no replica here waits for any more: it was deleted or moved away since. A
         replica of the same topic may not begin with an empty log: the old one may be back after the next start."""
-        self.vanished: dict[TopicPartition, str] = {}
-        """Logs that had flushed records and are not there: where they were. A new log of that name ends it."""
+        self.vanished: ByLogId[str] = ByLogId()
+        """Logs that had flushed records and are not there: where they were. A new log of that topic ends it."""
         self._counts: Counter[str] = Counter()
 
     def add(self, log: Log) -> None:
         """The log is in use from now on."""
-        self.vanished.pop(log.topic_partition, None)
+        self.forget_vanished(log.topic_partition, log.topic_id)
         self.logs.put(log.topic_partition, log.topic_id, log)
         self._counts[log.log_dir] += 1
+
+    def forget_vanished(self, topic_partition: TopicPartition, topic_id: str) -> None:
+        """Nobody waits for that log any more; nor for one whose topic is not known."""
+        self.vanished.pop(topic_partition, topic_id)
+        self.vanished.pop(topic_partition, "")
 
     def drop(self, log: Log, *, wait: bool = True) -> None:
         """The log is out of use: nothing of it is written any more, once a change that is under way is done."""

@@ -14,28 +14,33 @@ from collections.abc import Mapping
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
-from storage.checkpoint_file import read_offsets, write_offsets
+from storage.checkpoint_file import OffsetLines, read_offset_lines, write_offset_lines, write_offsets
 from storage.file_system import FileSystem
 
+NO_IDS: Mapping[TopicPartition, str] = {}
 _log = logging.getLogger(__name__)
 
 
 class OffsetCheckpoint:
     """The lines of one checkpoint."""
 
-    __slots__ = ("_fs", "_in_doubt", "is_good", "offsets", "path")
+    __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "is_good", "offsets", "path", "topic_ids")
 
-    def __init__(self, fs: FileSystem, path: str) -> None:
+    def __init__(self, fs: FileSystem, path: str, *, has_topic_ids: bool = False) -> None:
+        """`has_topic_ids`: the lines say whose they are."""
         self._fs = fs
+        self._has_topic_ids = has_topic_ids
         self.path = path
         found = None
         try:
-            found = read_offsets(fs, path)
+            found = read_offset_lines(fs, path)
         except CorruptFileError as damage:
             _log.warning("%s; going on without it", damage)
         self.is_good = found is not None
         """False while there is no file, or a damaged one."""
-        self.offsets: Mapping[TopicPartition, int] = found or {}
+        self.offsets: Mapping[TopicPartition, int] = found.offsets if found is not None else {}
+        self.topic_ids: Mapping[TopicPartition, str] = found.topic_ids if found is not None else {}
+        """Of the lines whose topic is known."""
         self._in_doubt: Mapping[TopicPartition, int] = {}
         """Lines that are on the disk instead, perhaps; of several writes the highest."""
 
@@ -47,26 +52,31 @@ class OffsetCheckpoint:
         """Whether the file has one for the partition, or may have."""
         return topic_partition in self.offsets or topic_partition in self._in_doubt
 
-    def replace(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def replace(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[TopicPartition, str] = NO_IDS) -> None:
         """Write these lines and no others; does nothing when the file has them."""
-        if offsets != self.offsets or self._in_doubt or not self.is_good:
-            offsets = dict(offsets)
-            write_offsets(self._fs, self.path, offsets, sync_directory=False)
+        if offsets != self.offsets or topic_ids != self.topic_ids or self._in_doubt or not self.is_good:
+            offsets, topic_ids = dict(offsets), dict(topic_ids)
+            if self._has_topic_ids:
+                write_offset_lines(self._fs, self.path, OffsetLines(offsets, topic_ids), sync_directory=False)
+            else:
+                write_offsets(self._fs, self.path, offsets, sync_directory=False)
             doubted = self._in_doubt
+            self.topic_ids = {**self.topic_ids, **topic_ids}
             self._in_doubt = {**doubted, **{tp: max(offset, doubted.get(tp, 0)) for tp, offset in offsets.items()}}
             self._fs.fsync_dir(os.path.dirname(self.path))
-            self.offsets, self.is_good = offsets, True
+            self.offsets, self.topic_ids, self.is_good = offsets, topic_ids, True
             self._in_doubt = {}
 
     def lower(self, topic_partition: TopicPartition, offset: int) -> None:
         """Durable when it returns: the file claims no more than `offset` for the partition."""
         if self.claim(topic_partition) > offset:
-            self.replace({**self._lines(), topic_partition: offset})
+            self.replace({**self._lines(), topic_partition: offset}, self.topic_ids)
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Durable when it returns: the file has no line for the partition."""
         if self.has_line(topic_partition):
-            self.replace({tp: offset for tp, offset in self._lines().items() if tp != topic_partition})
+            offsets = {tp: offset for tp, offset in self._lines().items() if tp != topic_partition}
+            self.replace(offsets, {tp: topic_id for tp, topic_id in self.topic_ids.items() if tp in offsets})
 
     def _lines(self) -> Mapping[TopicPartition, int]:
         """Those in doubt among them: a file without them would say that these logs were never flushed."""

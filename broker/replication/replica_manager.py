@@ -152,7 +152,8 @@ class ReplicaManager:
         """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
         if self._log_manager.get(key, assignment.topic_id) is not None:
             return ""
-        return why_no_empty_log(self.broker_id, assignment.state, self._log_manager.table.vanished.get(key))
+        vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)
+        return why_no_empty_log(self.broker_id, assignment.state, vanished)
 
     def _sets_logs_of_other_topics_aside(self, key: TopicPartition, topic_id: str) -> bool:
         """A log that is offline is kept for its own topic; one that gets the name later does not wait for it."""

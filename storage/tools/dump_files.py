@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
 from storage.atomic_file import read_text
-from storage.checkpoint_file import read_epochs, read_offsets
+from storage.checkpoint_file import OffsetLines, read_epochs, read_offset_lines
 from storage.file_names import (
     CLEAN_SHUTDOWN,
     INDEX_SUFFIX,
@@ -73,12 +73,13 @@ def _checkpoints(fs: FileSystem, target: Target) -> Iterator[Row]:
 def dump_offsets(fs: FileSystem, path: str) -> Iterator[Row]:
     """An offset checkpoint."""
     try:
-        offsets = read_offsets(fs, path) or {}
+        offsets, topic_ids = read_offset_lines(fs, path) or OffsetLines({}, {})
     except CorruptFileError as damage:
         yield _problem(damage)
         return
     for tp, offset in offsets.items():
-        yield {"type": "checkpoint", "file": path, "topic": tp.topic, "partition": tp.partition, "offset": offset}
+        row: Row = {"type": "checkpoint", "file": path, "topic": tp.topic, "partition": tp.partition, "offset": offset}
+        yield row | ({"topic_id": topic_ids[tp]} if tp in topic_ids else {})
 
 
 def dump_epochs(fs: FileSystem, path: str) -> Iterator[Row]:

@@ -27,7 +27,9 @@ from storage.file_system import FileSystem, remove_tree
 from storage.log import Log
 from storage.log_config import LogConfig
 from storage.log_directory import LogDirectory
+from storage.log_table import LogId
 from storage.log_types import LogOptions
+from storage.partition_metadata import read_topic_id
 from storage.recovery import LastKnown
 from storage.tools.findings import Finding, remedy_for_damage
 from storage.tools.recorded import Change, RecordedFileSystem
@@ -170,14 +172,21 @@ class _Recovery:
         self._fs.fsync_dir(log.directory)
 
     def checkpoint(self) -> None:
-        """The recovery points of what was recovered; other logs in the dir keep theirs."""
+        """The recovery points of what was recovered; other logs in the dir keep theirs, and those that are gone."""
         directory = self._directory
         if directory is None:
             return
         here = map(parse_partition_directory, self._fs.listdir(directory.path))
-        others = [tp for tp in here if tp is not None and tp not in self._recovered]
-        points = {tp: found.log_end_offset for tp, found in self._recovered.items()}
-        directory.checkpoint_recovery_points(lambda: points, others)
+        recovered = self._recovered
+        others = {LogId(tp, "") for tp in here if tp is not None} | directory.flushed_logs()
+        kept = [log_id for log_id in others if log_id.topic_partition not in recovered]
+        points = {LogId(tp, self._topic_id(log.directory)): log.log_end_offset for tp, log in recovered.items()}
+        directory.checkpoint_recovery_points(lambda: points, kept)
+
+    def _topic_id(self, path: str) -> str:
+        with contextlib.suppress(CorruptFileError):
+            return read_topic_id(self._fs, path) or ""
+        return ""
 
     def __repr__(self) -> str:
         return f"_Recovery({self._directory}, {len(self._recovered)} recovered)"

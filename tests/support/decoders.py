@@ -224,6 +224,11 @@ def _epochs(random: Random) -> bytes:
     return _checkpoint(random, [f"{entry.epoch} {entry.start_offset}" for entry in entries])
 
 
+def _offsets_with_ids(random: Random) -> bytes:
+    lines = [f"topic-{n} {n} {random.randrange(1 << 40)} {random.choice(('T' * 22, '-'))}" for n in range(3)]
+    return seal("".join(f"{line}\n" for line in (2, len(lines), *lines)))
+
+
 def _checkpoint(random: Random, lines: list[str]) -> bytes:
     version = random.randrange(2)
     text = "".join(f"{line}\n" for line in (version, len(lines), *lines))
@@ -253,6 +258,13 @@ _FILES = (
     Decoder("offset index", _offset_index, lambda data: OffsetIndex.parse(data, 1 << 20)),
     Decoder("time index", _time_index, TimeIndex.parse),
     Decoder("offset checkpoint", _offsets, lambda d: checkpoint_file.read_offsets(_disk(d), "p"), _resealed, _lines),
+    Decoder(
+        "offset checkpoint with topic ids",
+        _offsets_with_ids,
+        lambda data: checkpoint_file.read_offset_lines(_disk(data), "p"),
+        _resealed,
+        _lines,
+    ),
     Decoder(
         "leader-epoch checkpoint", _epochs, lambda d: checkpoint_file.read_epochs(_disk(d), "p"), _resealed, _lines
     ),

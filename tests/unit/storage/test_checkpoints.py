@@ -10,7 +10,15 @@ import pytest
 from penstock.errors import CorruptFileError
 from penstock.types import EpochEntry, TopicPartition
 from storage.atomic_file import write_atomically
-from storage.checkpoint_file import read_epochs, read_offsets, write_epochs, write_offsets
+from storage.checkpoint_file import (
+    OffsetLines,
+    read_epochs,
+    read_offset_lines,
+    read_offsets,
+    write_epochs,
+    write_offset_lines,
+    write_offsets,
+)
 from storage.epoch_cache import EpochCache
 from storage.file_names import (
     parse_partition_directory,
@@ -18,6 +26,7 @@ from storage.file_names import (
     set_aside_directory,
     set_aside_suffix,
 )
+from storage.sealed_text import seal
 from tests.support.losing_fs import Crashed, LosingFileSystem
 
 
@@ -55,6 +64,17 @@ def test_offset_checkpoint_is_kafkas_text_with_a_checksum(fs: LosingFileSystem) 
     assert read_offsets(fs, "/missing") is None
 
 
+def test_offset_checkpoint_can_say_whose_the_lines_are(fs: LosingFileSystem) -> None:
+    known, unknown = TopicPartition("orders", 0), TopicPartition("orders.eu", 12)
+    lines = OffsetLines({known: 4711, unknown: 0}, {known: "A" * 22})
+    write_offset_lines(fs, "/c", lines)
+
+    assert fs.read_file("/c").startswith(b"2\n2\norders 0 4711 AAAAAAAAAAAAAAAAAAAAAA\norders.eu 12 0 -\ncrc32c ")
+    assert read_offset_lines(fs, "/c") == lines and read_offsets(fs, "/c") == lines.offsets
+    put(fs, "/before", seal("1\n1\norders 0 4711\n"))
+    assert read_offset_lines(fs, "/before") == OffsetLines({known: 4711}, {})
+
+
 def test_epoch_checkpoint_is_kafkas_text_with_a_checksum(fs: LosingFileSystem) -> None:
     entries = (EpochEntry(0, 0), EpochEntry(3, 4711))
     write_epochs(fs, "/e", entries)
@@ -74,8 +94,9 @@ def test_checkpoints_of_kafka_and_of_before_are_read(fs: LosingFileSystem) -> No
 def test_any_flipped_bit_and_any_cut_of_a_checkpoint_is_seen(fs: LosingFileSystem) -> None:
     write_offsets(fs, "/c", {TopicPartition("orders", 0): 4711, TopicPartition("crc32c", 12): 0})
     write_epochs(fs, "/e", (EpochEntry(0, 0), EpochEntry(3, 4711)))
+    write_offset_lines(fs, "/i", OffsetLines({TopicPartition("o", 0): 4711}, {TopicPartition("o", 0): "A" * 22}))
     cases = 0
-    for path, read in (("/c", read_offsets), ("/e", read_epochs)):
+    for path, read in (("/c", read_offsets), ("/e", read_epochs), ("/i", read_offset_lines)):
         content = fs.read_file(path)
         damaged = [content[:size] for size in range(len(content))]
         for at, bit in product(range(len(content)), range(8)):
@@ -87,7 +108,7 @@ def test_any_flipped_bit_and_any_cut_of_a_checkpoint_is_seen(fs: LosingFileSyste
                 read(fs, path)
             cases += 1
 
-    assert cases == 9 * (fs.size("/c") + fs.size("/e"))
+    assert cases == 9 * (fs.size("/c") + fs.size("/e") + fs.size("/i"))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +119,10 @@ def test_any_flipped_bit_and_any_cut_of_a_checkpoint_is_seen(fs: LosingFileSyste
         b"1\n0\n",
         b"2\n0\n",
         b"1\n0\ncrc32c 00000000\n",
+        b"2\n0\ncrc32c 00000000\n",
+        seal("2\n1\norders 0 1\n"),
+        seal("3\n1\norders 0 1 A\n"),
+        seal("1\n1\norders 0 1 A\n"),
         b"0\n1\norders 0 1\ncrc32c 00000000\n",
         b"0\n1\n",
         b"0\n0\norders 0 1\n",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,16 @@ from storage.file_names import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from storage.log_directory import LogDirectory
+from storage.log_table import LogId
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.storage import TOPIC_ID
 
 OLD, NEW = TopicPartition("old", 0), TopicPartition("new", 0)
 WAIT_S = 10.0
+
+
+def by_id(offsets: Mapping[TopicPartition, int]) -> dict[LogId, int]:
+    return {LogId(tp, TOPIC_ID): offset for tp, offset in offsets.items()}
 
 
 def started(work: Callable[[], object]) -> threading.Thread:
@@ -37,7 +43,7 @@ def test_while_a_checkpoint_is_written_a_new_log_does_not_wait_and_one_that_it_c
     fs = FaultyFileSystem()
     directory = LogDirectory(fs, str(tmp_path))
     write = {
-        RECOVERY_POINT_CHECKPOINT: directory.checkpoint_recovery_points,
+        RECOVERY_POINT_CHECKPOINT: lambda read, kept: directory.checkpoint_recovery_points(lambda: by_id(read()), kept),
         HIGH_WATERMARK_CHECKPOINT: directory.checkpoint_high_watermarks,
         LOG_START_CHECKPOINT: directory.checkpoint_log_starts,
     }[name]
@@ -88,7 +94,9 @@ def test_a_checkpoint_whose_directory_found_no_descriptor_counts_as_written_and_
     fs = FaultyFileSystem()
     directory = LogDirectory(fs, str(tmp_path))
     write = {
-        RECOVERY_POINT_CHECKPOINT: lambda offset: directory.checkpoint_recovery_points(lambda: {OLD: offset}, ()),
+        RECOVERY_POINT_CHECKPOINT: lambda offset: directory.checkpoint_recovery_points(
+            lambda: by_id({OLD: offset}), ()
+        ),
         HIGH_WATERMARK_CHECKPOINT: lambda offset: directory.checkpoint_high_watermarks(lambda: {OLD: offset}, ()),
         LOG_START_CHECKPOINT: lambda offset: directory.checkpoint_log_starts(lambda: {OLD: offset}, ()),
         CLEANER_OFFSET_CHECKPOINT: lambda offset: directory.cleaner_checkpoint.put(OLD, offset, 0),
@@ -111,7 +119,7 @@ def test_a_truncation_keeps_the_lines_of_other_logs_that_are_in_doubt(tmp_path: 
     fs = FaultyFileSystem()
     directory = LogDirectory(fs, str(tmp_path))
     with fs.failing("fsync_dir", str(tmp_path), errno.ENFILE), pytest.raises(OSError):
-        directory.checkpoint_recovery_points(lambda: {OLD: 5, NEW: 4}, ())
+        directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 4}), ())
     directory.lower_checkpoints(OLD, 3)
     assert read_offsets(fs, str(tmp_path / RECOVERY_POINT_CHECKPOINT)) == {OLD: 3, NEW: 4}
     directory.close(clean=False, broker_epoch=0)

@@ -195,7 +195,7 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
     manager.checkpoint_log_starts()
     fs = fs.after_crash()
 
-    assert fs.read_file("/d/recovery-point-offset-checkpoint") == seal("1\n1\norders 0 20\n")
+    assert fs.read_file("/d/recovery-point-offset-checkpoint") == seal(f"2\n1\norders 0 20 {TOPIC_ID}\n")
     assert fs.read_file("/d/replication-offset-checkpoint") == seal("1\n1\norders 0 12\n")
     manager = open_manager(fs)
     assert manager.high_watermarks() == {LogId(TP, TOPIC_ID): 12}

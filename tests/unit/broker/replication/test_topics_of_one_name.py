@@ -16,11 +16,12 @@ from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
+from storage.file_system import remove_tree
 from storage.group_commit import GroupCommit
 from storage.log import Log
 from storage.log_table import LogId
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, batch, open_manager, read_all
+from tests.support.storage import NOW_MS, SMALL, batch, open_manager, read_all
 
 ME, OTHER_BROKER = 1, 2
 DIRS = ("/a", "/b")
@@ -212,5 +213,43 @@ def test_high_watermark_of_the_old_log_is_not_the_new_logs() -> None:
         assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 1}
         found.checkpoint_high_watermarks(lambda: {LogId(ORDERS, NEW): 2})
         assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 2}
+
+    run(scenario)
+
+
+def test_new_topic_is_not_taken_for_the_deleted_one_that_the_checkpoint_still_names() -> None:
+    """Its log was lost in a power cut before the first flush; nothing of it was acked, so that it may lead empty."""
+
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.log_manager.get_or_create(ORDERS, OLD, SMALL, log_dir="/b")
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.log_manager.checkpoint_recovery_points()
+            broker.log_manager.removal.delete(ORDERS, OLD)
+            broker.fs.fsync_dir("/b")
+            broker.publish(RemoveTopicRecord(OLD), *made(NEW))
+            image = broker.image
+        async with started(broker.fs.after_crash(), image) as broker:
+            assert read_all(broker.log(NEW)) == []
+
+    run(scenario)
+
+
+def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_being_deleted() -> None:
+    async def scenario() -> None:
+        async with started(LosingFileSystem()) as broker:
+            broker.publish(*made(OLD))
+            broker.append(OLD, b"old")
+            broker.publish(RemoveTopicRecord(OLD))
+            broker.publish(*made(NEW))
+            broker.append(NEW, b"acked")
+            broker.log_manager.checkpoint_recovery_points()
+            image, gone, fs = broker.image, broker.log(NEW).directory, broker.fs.after_crash()
+        assert [path for path in fs.listdir("/a") if path.endswith("-delete")]
+        remove_tree(fs, gone)
+        async with started(fs, image) as broker:
+            assert broker.replicas.find(ORDERS) is None, "it would lead without the acked record"
+            assert broker.replicas.statistics().offline == 1
 
     run(scenario)
