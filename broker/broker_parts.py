@@ -36,6 +36,7 @@ from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
 from broker.metadata_log import METADATA_PARTITION
 from broker.metadata_publisher import MetadataPublisher, topic_defaults
+from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
@@ -83,6 +84,7 @@ class BrokerParts:
         controller: ControllerChannel,
         controller_id: Callable[[], int],
         clock: Clock,
+        busy: BusyTimes,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.config = config
@@ -106,6 +108,7 @@ class BrokerParts:
             peers.open_fetch_stream,
             self.replicas,
             on_fatal,
+            busy.fetchers.timed,
         )
         self.replicas.fetchers = self.fetchers
         self.alter_partition = AlterPartitionManager(
@@ -114,7 +117,7 @@ class BrokerParts:
         self.replicas.isrs.proposals = self.alter_partition
         self.publisher = MetadataPublisher(self.replicas, log_manager, topic_defaults(config))
         loader.subscribe(self.publisher.publish)
-        self.channel = RequestChannel(config.queued_max_requests)
+        self.channel = RequestChannel(config.queued_max_requests, busy)
         self.forwarded = ForwardedRequests()
         router = self._router(cluster_id, controller, controller_id)
         self.failed_requests = FailedRequests(on_fatal)

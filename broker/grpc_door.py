@@ -212,11 +212,11 @@ class BrokerDoor:
             await abort(context, error)
             return
         processor = Processor(self._channel, address, kind.pipelined_max)
-        reader = asyncio.create_task(self._read(kind, context, processor, session))
+        busy = self._channel.busy.network
+        reader = asyncio.create_task(busy.timed(self._read(kind, context, processor, session)))
         reader.add_done_callback(_note_failure)
         try:
-            while (request := await processor.next_response()) is not None:
-                await self._write(kind, context, processor, request)
+            await busy.timed(self._answer(kind, context, processor))
             reader.result()
         except InvalidRequestError as error:
             await abort(context, error)
@@ -247,7 +247,6 @@ class BrokerDoor:
                     if kind is not _PRODUCE:
                         self._check_asker(kind.api, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
-                    self._channel.processor_meter.add_busy(began_ns, time.monotonic_ns())
                     if converting is not None:
                         await converting
                     await processor.submit(kind.api, body, session, lease, began_ns)
@@ -258,19 +257,20 @@ class BrokerDoor:
             intake.close()
             processor.input_ended()
 
+    async def _answer(self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor) -> None:
+        while (request := await processor.next_response()) is not None:
+            await self._write(kind, context, processor, request)
+
     async def _write(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, request: Request
     ) -> None:
         try:
-            began_ns = time.monotonic_ns()
             if request.error is not None:
                 message = kind.encode_error(request.body, request.error)
             else:
                 message = kind.encode(request.response)
             request.response = None  # the message has a copy of its records, and may be written for long
-            encoded_ns = time.monotonic_ns()
-            self._channel.processor_meter.add_busy(began_ns, encoded_ns)
-            self._writing[processor] = encoded_ns
+            self._writing[processor] = time.monotonic_ns()
             await context.write(message)
         finally:
             self._writing.pop(processor, None)

@@ -82,6 +82,12 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         ).observe
+        self.loop_lag: Callable[[float], None] = Histogram(
+            "penstock_event_loop_lag_seconds",
+            "How much later than asked for the event loop came back, looked at four times a second.",
+            registry=self.registry,
+            buckets=BUCKETS,
+        ).observe
         self._phases: dict[str, list[Histogram]] = {}
         self._counts: dict[str, Counter] = {}
         self._stop: Callable[[], None] = lambda: None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from broker.broker_parts import BrokerParts
@@ -31,6 +32,9 @@ from broker.metadata_log import (
 )
 from broker.metadata_publisher import topic_defaults
 from broker.metrics import Metrics
+from broker.network.busy_time import BusyTimes
+from broker.network.load_sampler import LoadSampler
+from broker.network.node_load import NodeLoad
 from broker.node_config import NodeConfig
 from broker.node_readings import node_readings
 from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
@@ -61,6 +65,8 @@ class Node:
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self.failed_log_dirs: dict[str, Exception] = {}
         self._clock = clock
+        self.load = NodeLoad(threading.get_native_id())
+        self._busy = BusyTimes()
         self._executor = ThreadPoolExecutor(2, thread_name_prefix="raft-disk")
         self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
         self.raft = self._make_raft()
@@ -73,6 +79,7 @@ class Node:
         self._controller_server = self._make_controller_server() if config.is_controller else None
         self.broker = self._make_broker() if config.is_broker else None
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
+        self._sampler = LoadSampler(self.load, self._busy, self.metrics.loop_lag)
         if self.broker is not None:
             self.broker.channel.on_sent = self.metrics.request_sent
             self.broker.group_commit.on_timed = self.metrics.flush_timed
@@ -111,6 +118,7 @@ class Node:
             random.Random(),
             self._executor,
             self._on_fatal,
+            self._busy.raft.timed,
         )
 
     def _make_controller(self) -> ControllerDriver:
@@ -135,7 +143,7 @@ class Node:
         return controller_server(
             self.config.listener("CONTROLLER"),
             listener_limits(self.config, plan_descriptors(open_files_limit()).node_connections_max),
-            QuorumDoor(self.raft.handle),
+            QuorumDoor(lambda request: self._busy.raft.timed(self.raft.handle(request))),
             ControllerDoor(controller.handle, self.describe_quorum),
         )
 
@@ -149,6 +157,7 @@ class Node:
             self._channel,
             lambda: self.leader_id,
             self._clock,
+            self._busy,
             self._on_fatal,
         )
 
@@ -215,6 +224,7 @@ class Node:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
         if self.config.metrics_listener is not None:
             self.metrics.serve(self.config.metrics_listener)
+        self._sampler.start()
         await self.raft.start()
         if self._controller_server is not None:
             await self._controller_server.start()
@@ -245,6 +255,7 @@ class Node:
         if self._controller_server is not None:
             await self._controller_server.stop()
         await self._peers.close()
+        await self._sampler.stop()
         self._executor.shutdown()
         self.metrics.close()
         self.log_manager.close(clean=in_order, broker_epoch=broker_epoch)

@@ -19,6 +19,7 @@ from metadata.offline import OfflineReason, offline_reason
 def node_readings(node: NodeView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _quorum(node)
+    yield from _load(node)
     if node.broker is not None:
         yield from _request_path(node)
         yield from _replication(node)
@@ -83,17 +84,28 @@ def _request_path(node: NodeView) -> Iterator[Reading]:
     channel = broker.channel.statistics()
     yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
     yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
-    yield Reading(
-        "penstock_network_processor_avg_idle_percent",
-        "Share of the last minute (0 to 1) in which decoding and encoding left the loop idle.",
-        channel.processor_idle_ratio,
-    )
-    yield Reading(
-        "penstock_request_handler_avg_idle_percent",
-        "Share of the last minute (0 to 1) in which request handlers left the loop idle.",
-        channel.handler_idle_ratio,
-    )
     yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
+
+
+def _load(node: NodeView) -> Iterator[Reading]:
+    """What idle means stands in network/node_load.py."""
+    load = node.load.statistics()
+    if node.broker is not None:
+        yield Reading(
+            "penstock_network_processor_avg_idle_percent",
+            "Share of the last minute (0 to 1) that was left for decoding requests and encoding answers.",
+            load.processor_idle_ratio,
+        )
+        yield Reading(
+            "penstock_request_handler_avg_idle_percent",
+            "Share of the last minute (0 to 1) that was left for handling requests.",
+            load.handler_idle_ratio,
+        )
+    help_text = "Share of the last minute (0 to 1) in which the event loop ran or waited for a processor."
+    yield Reading("penstock_event_loop_busy_ratio", help_text, load.loop_busy_ratio)
+    for kind, seconds in load.cpu_seconds.items():
+        help_text = "Processor time of the node by what it was for; together the process's own."
+        yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))
 
 
 def _replication(node: NodeView) -> Iterator[Reading]:

@@ -16,6 +16,7 @@ from broker.controller_driver import ControllerDriver
 from broker.log_upkeep import LogUpkeep
 from broker.metadata_loader import MetadataLoader
 from broker.network.memory_budget import MemoryBudget
+from broker.network.node_load import NodeLoad
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.fetcher_manager import FetcherManager
@@ -102,6 +103,9 @@ class BrokerView(Protocol):
 
 class NodeView(Protocol):
     """A node; `broker` and `controller` are None without that role."""
+
+    @property
+    def load(self) -> NodeLoad: ...
 
     @property
     def raft(self) -> RaftDriver: ...

@@ -42,7 +42,7 @@ from raft.messages import (
     Response,
 )
 from raft.notices import Notices
-from raft.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Transport
+from raft.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Timed, Transport
 from raft.quorum_state import ElectionState, Forgotten
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready
 from raft.room import Room
@@ -74,8 +74,11 @@ class RaftDriver:
         random: Random,
         executor: Executor | None = None,
         on_fatal: Callable[[BaseException], None] | None = None,
+        timed: Timed = lambda work: work,
     ) -> None:
+        """`timed` counts what the quorum's own work occupies of the event loop."""
         self.config = config
+        self._timed = timed
         self._log = log
         self._store = store
         self._clock = clock

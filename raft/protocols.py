@@ -6,12 +6,16 @@ tests/support/raft_fakes.py), so that raft imports nobody.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from penstock.errors import PenstockError
 from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
+
+Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
+"""Counts what a coroutine occupies of the event loop."""
 
 
 class NoRoomError(PenstockError):

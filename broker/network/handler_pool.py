@@ -36,7 +36,7 @@ class HandlerPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self) -> None:
-        meter = self._channel.handler_meter
+        busy = self._channel.busy.handlers
         while True:
             request = await self._channel.receive()
             request.dequeued_ns = time.monotonic_ns()
@@ -46,4 +46,4 @@ class HandlerPool:
                 self._fail(request, error)
             request.handled()
             request.handled_ns = time.monotonic_ns()
-            meter.add_busy(request.dequeued_ns, request.handled_ns)
+            busy.add_busy(request.dequeued_ns, request.handled_ns)

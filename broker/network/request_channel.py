@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.network.idle_meter import IdleMeter
+from broker.network.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
 from penstock.errors import ApiError, without_frames
 
@@ -125,18 +125,15 @@ class RequestChannelStatistics:
 
     request_queue_size: int
     response_queue_size: int
-    handler_idle_ratio: float
-    processor_idle_ratio: float
     connections: int
 
 
 class RequestChannel:
     """One per node, shared by every door and every handler."""
 
-    def __init__(self, queued_requests_max: int) -> None:
+    def __init__(self, queued_requests_max: int, busy: BusyTimes) -> None:
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
-        self.handler_meter = IdleMeter()
-        self.processor_meter = IdleMeter()
+        self.busy = busy
         self.response_queue_size = 0
         self.connections = 0
         self.on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None
@@ -157,8 +154,6 @@ class RequestChannel:
         return RequestChannelStatistics(
             request_queue_size=self._queue.qsize(),
             response_queue_size=self.response_queue_size,
-            handler_idle_ratio=self.handler_meter.idle_ratio(),
-            processor_idle_ratio=self.processor_meter.idle_ratio(),
             connections=self.connections,
         )
 

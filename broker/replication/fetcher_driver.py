@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker.replication.fetcher_core import (
     AdvanceHighWatermark,
@@ -76,6 +76,9 @@ class FetcherConfig:
     slow_flush_ms: int = SLOW_FLUSH_MS
 
 
+Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
+
+
 class Fetcher:
     """Follows the partitions given to it from one source broker, until stopped."""
 
@@ -86,7 +89,9 @@ class Fetcher:
         clock: Clock,
         open_stream: Callable[[], FetchStream],
         node: FetcherNode,
+        timed: Timed = lambda work: work,
     ) -> None:
+        """`timed` counts what the fetcher occupies of the event loop."""
         self.name = name
         self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
         self.bytes_in = 0
@@ -103,7 +108,7 @@ class Fetcher:
         self._flush_done = asyncio.Event()
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
-        self._task = asyncio.create_task(self._run(), name=f"fetcher-{name}")
+        self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Follow `partition` from its durable end in `leader_epoch`."""

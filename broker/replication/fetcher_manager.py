@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 
 from broker.replication.fetcher_core import FetcherStatistics
-from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, FetchStream
+from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, FetchStream, Timed
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.types import TopicPartition
@@ -27,6 +27,7 @@ class FetcherManager:
         open_stream: Callable[[int], FetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
+        timed: Timed = lambda work: work,
     ) -> None:
         self._config = config
         self._fetchers_per_broker = fetchers_per_broker
@@ -34,6 +35,7 @@ class FetcherManager:
         self._open_stream = open_stream
         self._node = node
         self._on_fatal = on_fatal
+        self._timed = timed
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._assigned: dict[TopicPartition, tuple[int, int]] = {}
         self._kick_scheduled = False
@@ -48,7 +50,12 @@ class FetcherManager:
         fetcher = self._fetchers.get(key)
         if fetcher is None:
             fetcher = self._fetchers[key] = Fetcher(
-                f"{leader_id}-{key[1]}", self._config, self._clock, lambda: self._open_stream(leader_id), self._node
+                f"{leader_id}-{key[1]}",
+                self._config,
+                self._clock,
+                lambda: self._open_stream(leader_id),
+                self._node,
+                self._timed,
             )
             fetcher.on_fatal(self._on_fatal)
         fetcher.add(partition, leader_epoch)

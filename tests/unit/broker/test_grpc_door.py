@@ -12,6 +12,7 @@ import grpc.aio
 from broker.grpc_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.network.accepted_sockets import Peer
+from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -47,7 +48,7 @@ class Bench:
     """A door, with a handler that answers everything at once."""
 
     def __init__(self, queued_max: int = 10) -> None:
-        self.channel = RequestChannel(queued_max)
+        self.channel = RequestChannel(queued_max, BusyTimes())
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), self.memory, self.memory)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")

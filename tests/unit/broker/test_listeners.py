@@ -13,6 +13,7 @@ import pytest
 from broker.grpc_door import BrokerDoor, DoorLimits
 from broker.grpc_limits import RequestDecoders
 from broker.grpc_servers import ListenerLimits, broker_server, inter_broker_server
+from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -48,7 +49,7 @@ class Listeners:
 
 def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
     async def run() -> None:
-        requests, decoders = RequestChannel(10), RequestDecoders(1 << 20)
+        requests, decoders = RequestChannel(10, BusyTimes()), RequestDecoders(1 << 20)
         no_session = cast(Callable[[str], FetchSession], NoSession)
         limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
-from broker.network.idle_meter import IdleMeter
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
@@ -17,7 +17,7 @@ from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExh
 
 def test_answers_leave_in_the_order_of_the_requests() -> None:
     async def main() -> list[object]:
-        channel = RequestChannel(10)
+        channel = RequestChannel(10, BusyTimes())
         processor = Processor(channel, "a", 8)
         for body in ("first", "second"):
             await processor.submit("Api", body)
@@ -30,7 +30,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
         while (request := await processor.next_response()) is not None:
             answers.append(request.response)
         processor.close()
-        assert channel.statistics() == type(channel.statistics())(0, 0, 1.0, 1.0, 0)
+        assert channel.statistics() == type(channel.statistics())(0, 0, 0)
         return answers
 
     assert asyncio.run(main()) == [1, 2]
@@ -38,7 +38,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 
 def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
     async def main() -> None:
-        channel = RequestChannel(10)
+        channel = RequestChannel(10, BusyTimes())
         processor = Processor(channel, "a", 2)
         await processor.submit("Api", 1)
         await processor.submit("Api", 2)
@@ -54,7 +54,7 @@ def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
 
 def test_a_full_channel_makes_the_connection_wait() -> None:
     async def main() -> None:
-        channel = RequestChannel(1)
+        channel = RequestChannel(1, BusyTimes())
         processor = Processor(channel, "a", 8)
         await processor.submit("Api", 1)
         second = asyncio.create_task(processor.submit("Api", 2))
@@ -68,7 +68,7 @@ def test_a_full_channel_makes_the_connection_wait() -> None:
 
 def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> list[Request]:
-        channel = RequestChannel(10)
+        channel = RequestChannel(10, BusyTimes())
         processor = Processor(channel, "a", 8)
 
         def handle(request: Request) -> None:
@@ -94,7 +94,7 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
 
 def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
     async def main() -> None:
-        channel = RequestChannel(10)
+        channel = RequestChannel(10, BusyTimes())
         processor = Processor(channel, "a", 8)
         await processor.submit("Api", 1)
         request = await channel.receive()
@@ -118,13 +118,9 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
     quotas.connected("ipv4:10.0.0.3:1")
 
 
-def test_an_unused_meter_is_idle() -> None:
-    assert IdleMeter().idle_ratio() == 1.0
-
-
 def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None:
     async def main() -> tuple[Request | None, list[BaseException]]:
-        channel, fatal = RequestChannel(10), []
+        channel, fatal = RequestChannel(10, BusyTimes()), []
         processor = Processor(channel, "a", 8)
 
         def handle(request: Request) -> None:

@@ -1,0 +1,107 @@
+"""How long each kind of work has occupied the event loop: one counter a kind, told by whoever does the work.
+
+Wall time between two readings of the clock, so a pause of the thread in the middle of a piece of work counts as that
+work's. What the counters mean together with the threads' own times is node_load.py's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Generator, Mapping
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class WorkKind(StrEnum):
+    """What a node spends its processor time on."""
+
+    NETWORK = "network"
+    """Decoding requests and encoding answers."""
+    HANDLERS = "handlers"
+    """The APIs: appends, reads, look-ups, compression to a topic's `compression.type`."""
+    FETCHERS = "fetchers"
+    """Taking in what leaders have sent."""
+    RAFT = "raft"
+    """The quorum and the metadata log."""
+    FLUSH = "flush"
+    """Flushing logs to disk."""
+    NATIVE = "native"
+    """gRPC's own threads: sockets, HTTP/2."""
+    OTHER = "other"
+    """The rest: the loop's own work, periodic jobs, the cleaner, metrics."""
+
+
+class BusyTime:
+    """Of one kind. Only rises."""
+
+    __slots__ = ("total_ns",)
+
+    def __init__(self) -> None:
+        self.total_ns = 0
+
+    def add_busy(self, from_ns: int, to_ns: int) -> None:
+        """The loop was occupied between two monotonic times."""
+        self.total_ns += to_ns - from_ns
+
+    async def timed(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns; every step of it that occupies the loop is counted, its waiting is not."""
+        return await _Timed(self, work)
+
+    def __repr__(self) -> str:
+        return f"BusyTime({self.total_ns / 1e9:.3f} s)"
+
+
+class _Timed(Generic[T]):
+    """Drives a coroutine step by step, and passes on what it waits for."""
+
+    __slots__ = ("_busy", "_work")
+
+    def __init__(self, busy: BusyTime, work: Coroutine[Any, Any, T]) -> None:
+        self._busy = busy
+        self._work = work
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        work, busy = self._work, self._busy
+        answer: Any = None
+        error: BaseException | None = None
+        while True:
+            began_ns = time.monotonic_ns()
+            try:
+                waits_for = work.send(answer) if error is None else work.throw(error)
+            except StopIteration as ended:
+                found: T = ended.value
+                return found
+            finally:
+                busy.add_busy(began_ns, time.monotonic_ns())
+            answer = error = None
+            try:
+                answer = yield waits_for
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as thrown:
+                error = thrown
+
+
+class BusyTimes:
+    """Of every kind that says when it occupies the loop."""
+
+    def __init__(self) -> None:
+        self.network = BusyTime()
+        self.handlers = BusyTime()
+        self.fetchers = BusyTime()
+        self.raft = BusyTime()
+
+    def totals_ns(self) -> Mapping[WorkKind, int]:
+        """Since the start, by kind."""
+        return {
+            WorkKind.NETWORK: self.network.total_ns,
+            WorkKind.HANDLERS: self.handlers.total_ns,
+            WorkKind.FETCHERS: self.fetchers.total_ns,
+            WorkKind.RAFT: self.raft.total_ns,
+        }
+
+    def __repr__(self) -> str:
+        return f"BusyTimes({self.totals_ns()!r})"

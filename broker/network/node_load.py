@@ -1,0 +1,149 @@
+"""How loaded a node is: the idle share of each kind of work, the event loop's busy share, processor time by kind.
+
+Everything a node decides runs on one event loop. So the capacity that a kind of work has left is the loop's idle time:
+its idle share is loop idle / (loop idle + own busy time), over the last minute. It is near 1 when there is nothing to
+do, and 0 when the loop has no time left, whoever took it. Own busy time is what the kind occupied of the loop and of
+threads that work for it; waiting in the run queue counts as busy, so several busy nodes on one machine do not read
+idle. Kafka's RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
+
+Processor time by kind adds up to the process's own: what the kinds did not claim of the loop is OTHER.
+
+Pure: a driver (load_sampler.py) gives it the threads' times about once a second.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker.network.busy_time import WorkKind
+from broker.network.thread_times import ThreadTime
+
+WINDOW_NS = 60_000_000_000
+THREADS_BY_NAME = {
+    "flush-": WorkKind.FLUSH,
+    "produce-conversion": WorkKind.HANDLERS,
+    "raft-disk": WorkKind.RAFT,
+}
+"""How the names of our own threads begin; every other thread that Python made is OTHER."""
+GRPC_POLLER = "_poll_wrapper"
+"""In the name of the thread in which gRPC's asyncio layer waits for gRPC's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    until_ns: int
+    length_ns: int
+    idle_ns: int
+    busy_ns: Mapping[WorkKind, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatistics:
+    """Shares of the last minute, or since the start; processor seconds since the start."""
+
+    handler_idle_ratio: float = 1.0
+    processor_idle_ratio: float = 1.0
+    loop_busy_ratio: float = 0.0
+    cpu_seconds: Mapping[WorkKind, float] = field(default_factory=lambda: dict.fromkeys(WorkKind, 0.0))
+
+
+class NodeLoad:
+    """Samples in, shares out. `loop_thread` is the kernel id of the event loop's thread."""
+
+    def __init__(self, loop_thread: int) -> None:
+        self._loop_thread = loop_thread
+        self._sampled_ns: int | None = None
+        self._times: Mapping[int, ThreadTime] = {}
+        self._busy_ns: Mapping[WorkKind, int] = {}
+        self._slices: deque[_Slice] = deque()
+        self._cpu_ns = dict.fromkeys(WorkKind, 0.0)
+        self._statistics = LoadStatistics()
+
+    def sample(
+        self, now_ns: int, times: Mapping[int, ThreadTime], names: Mapping[int, str], busy_ns: Mapping[WorkKind, int]
+    ) -> None:
+        """Totals since the start: of each thread, and of what each kind occupied of the loop."""
+        before_ns, self._sampled_ns = self._sampled_ns, now_ns
+        used = {thread: _since(self._times.get(thread), total) for thread, total in times.items()}
+        claimed = {kind: total - self._busy_ns.get(kind, 0) for kind, total in busy_ns.items()}
+        self._times, self._busy_ns = times, busy_ns
+        loop = used.pop(self._loop_thread, ThreadTime(0, 0))
+        by_kind = _threads_by_kind(used, names)
+        self._count_cpu(loop, claimed, by_kind)
+        if before_ns is not None and now_ns > before_ns:
+            self._add_slice(now_ns, now_ns - before_ns, loop, claimed, by_kind)
+        self._statistics = self._summed_up()
+
+    def statistics(self) -> LoadStatistics:
+        """As of the last sample; may be called in any thread."""
+        return self._statistics
+
+    def _count_cpu(
+        self, loop: ThreadTime, claimed: Mapping[WorkKind, int], by_kind: Mapping[WorkKind, ThreadTime]
+    ) -> None:
+        """A kind's part of the loop's processor time is its part of the time that the loop was not idle."""
+        share = loop.run_ns / max(1, loop.run_ns + loop.wait_ns, sum(claimed.values()))
+        for kind, time in by_kind.items():
+            self._cpu_ns[kind] += time.run_ns
+        for kind, busy in claimed.items():
+            self._cpu_ns[kind] += busy * share
+        self._cpu_ns[WorkKind.OTHER] += loop.run_ns - sum(claimed.values()) * share
+
+    def _add_slice(
+        self,
+        now_ns: int,
+        length_ns: int,
+        loop: ThreadTime,
+        claimed: Mapping[WorkKind, int],
+        by_kind: Mapping[WorkKind, ThreadTime],
+    ) -> None:
+        idle_ns = max(0, length_ns - loop.run_ns - loop.wait_ns)
+        busy_ns = {kind: float(claimed.get(kind, 0) + sum(by_kind[kind])) for kind in WorkKind}
+        busy_ns[WorkKind.NETWORK] += busy_ns[WorkKind.NATIVE]
+        self._slices.append(_Slice(now_ns, length_ns, idle_ns, busy_ns))
+        while self._slices[0].until_ns <= now_ns - WINDOW_NS:
+            self._slices.popleft()
+
+    def _summed_up(self) -> LoadStatistics:
+        idle_ns = sum(part.idle_ns for part in self._slices)
+        length_ns = sum(part.length_ns for part in self._slices)
+        return LoadStatistics(
+            self._idle_ratio(WorkKind.HANDLERS, idle_ns),
+            self._idle_ratio(WorkKind.NETWORK, idle_ns),
+            1 - idle_ns / length_ns if length_ns else 0.0,
+            {kind: cpu_ns / 1e9 for kind, cpu_ns in self._cpu_ns.items()},
+        )
+
+    def _idle_ratio(self, kind: WorkKind, idle_ns: int) -> float:
+        if not self._slices:
+            return 1.0
+        busy_ns = sum(part.busy_ns[kind] for part in self._slices)
+        return idle_ns / (idle_ns + busy_ns) if idle_ns else 0.0
+
+    def __repr__(self) -> str:
+        return f"NodeLoad(loop {self._statistics.loop_busy_ratio:.0%} busy)"
+
+
+def _since(before: ThreadTime | None, now: ThreadTime) -> ThreadTime:
+    """A thread that is new, or has the id of one that ended, has had all of its time since."""
+    if before is None or now.run_ns < before.run_ns:
+        return now
+    return ThreadTime(now.run_ns - before.run_ns, max(0, now.wait_ns - before.wait_ns))
+
+
+def _threads_by_kind(used: Mapping[int, ThreadTime], names: Mapping[int, str]) -> dict[WorkKind, ThreadTime]:
+    found = dict.fromkeys(WorkKind, ThreadTime(0, 0))
+    for thread, time in used.items():
+        kind = _kind_of(names.get(thread))
+        before = found[kind]
+        found[kind] = ThreadTime(before.run_ns + time.run_ns, before.wait_ns + time.wait_ns)
+    return found
+
+
+def _kind_of(name: str | None) -> WorkKind:
+    """Of a thread by its name; None for one that Python does not know."""
+    if name is None or GRPC_POLLER in name:
+        return WorkKind.NATIVE
+    return next((kind for start, kind in THREADS_BY_NAME.items() if name.startswith(start)), WorkKind.OTHER)
