@@ -124,9 +124,7 @@ class LogTable:
 
     def take_offline(self, log: Log, offline: OfflineLog, *, wait: bool = True) -> None:
         """The log is out of use, and stays where it is."""
-        self.offline.put(
-            log.topic_partition, log.topic_id, offline
-        )  # BEFORE: a checkpoint finds it in one or the other
+        self.offline.put(log.topic_partition, log.topic_id, offline)  # BEFORE, so that a checkpoint finds it in either
         self.drop(log, wait=wait)
 
     def id_here(self, topic_partition: TopicPartition, topic_id: str) -> str:

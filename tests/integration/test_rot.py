@@ -68,7 +68,7 @@ def rotten_directories(cluster: Cluster, index: int) -> list[Path]:
 def kill_once_all_is_checkpointed(cluster: Cluster, index: int) -> None:
     """So that the next start knows: what is there was flushed, and nothing of it is a torn tail."""
     checkpoint = cluster.directory(index) / "recovery-point-offset-checkpoint"
-    wait_until(lambda: f"{TOPIC} 0 {len(VALUES)}\n" in checkpoint.read_text())
+    wait_until(lambda: f"{TOPIC} 0 {len(VALUES)} " in checkpoint.read_text())
     cluster.kill(index)
 
 
