@@ -201,6 +201,7 @@ class Cluster:
                 shutil.rmtree(self._open_layout().node_directory(index))
 
     def _start_all(self, layout: Layout) -> None:
+        layout.require_no_node_runs()  # BEFORE its configuration is written over
         self._layout = layout
         layout.write(self._configs)
         self._nodes = [

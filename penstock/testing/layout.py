@@ -10,7 +10,9 @@ Node ids are the positions: 0, 1, 2. Only writes files; processes are process.py
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import random
 import socket
 from collections.abc import Mapping, Sequence
@@ -28,6 +30,8 @@ PORT_LOW, PORT_HIGH = 10_000, 32_767
 CONTROLLER_PORT_STEP = 100
 METRICS_PORT_STEP = 200
 INTERNAL_PORT_STEP = 300
+LOCK = ".lock"
+"""Of a log dir, held by the node that uses it (storage/file_names.py)."""
 NODES_MAX = 50
 """Positions are added to a base port, and the steps above leave room for so many."""
 
@@ -90,6 +94,16 @@ class Layout:
             "log.dirs": [str(self.data_directory(index))],
             "metrics.listener": f"{HOST}:{ports.metrics}",
         }
+
+    def require_no_node_runs(self) -> None:
+        """ConfigError when a node holds one of the data directories: its files are not ours to write then."""
+        for index in range(len(self.ports)):
+            path = self.data_directory(index)
+            if _is_locked(path / LOCK):
+                raise ConfigError(
+                    f"{path} is in use by another process (it holds {path / LOCK}); stop the cluster that runs there,"
+                    " or give another directory"
+                )
 
     def write(self, configs: Sequence[Mapping[str, object]]) -> None:
         """The directories, each node's node.toml with `configs[i]` over its own, and cluster.json."""
@@ -170,3 +184,20 @@ def to_toml(config: Mapping[str, object]) -> str:
 
 def _state_path(directory: Path) -> Path:
     return directory / "cluster.json"
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether another process holds the lock file; to look is to hold it for a moment."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # no node was ever here, or it is not ours to read: the start says so
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(fd)
+    return False

@@ -11,6 +11,8 @@ from broker.config import load_config
 from penstock.errors import ConfigError
 from penstock.testing.cluster import TEST_CONFIG, Cluster
 from penstock.testing.layout import Layout, NodePorts, fixed_ports, free_ports, new_layout, stored_layout
+from storage.file_names import LOCK
+from storage.file_system import OsFileSystem
 
 
 @pytest.mark.parametrize(("nodes", "voters"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 3)])
@@ -86,3 +88,20 @@ def test_a_directory_that_cannot_be_made_is_refused_with_its_name(tmp_path: Path
     layout = new_layout(tmp_path / "file" / "data", 1, port=None)
     with pytest.raises(ConfigError, match=r"file.*: cannot be written \(Not a directory\); give another directory"):
         layout.write([{}])
+
+
+def test_a_directory_in_which_a_node_runs_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 3, 20_000)
+    layout.write([{}] * 3)
+    layout.data_directory(1).mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    fs = OsFileSystem()
+    lock = fs.lock(str(layout.data_directory(1) / LOCK))
+    try:
+        with pytest.raises(ConfigError, match=r"node-1/data is in use by another process.*stop the cluster"):
+            Cluster(3, directory=tmp_path, port=21_000).open()
+    finally:
+        fs.close(lock)
+        (layout.data_directory(1) / LOCK).unlink()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    layout.require_no_node_runs()
