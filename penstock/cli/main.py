@@ -1,7 +1,7 @@
 """The `penstock` command: puts the sub-commands together and turns errors into exit codes.
 
-Exit codes: 0 done, 1 failed (one line on stderr), 2 wrong usage or configuration, 130 Ctrl-C; `log verify` has those
-that its --help tells. A reader that goes away
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (each one line on stderr), 130 Ctrl-C; `log verify` has
+those that its --help tells. A reader that goes away
 (`penstock consume … | head`) ends the command in silence, like any other tool. Every sub-command imports what it needs
 when it runs, so that `penstock --help` does not load gRPC; no module here imports a server package.
 """
@@ -12,7 +12,7 @@ import contextlib
 import importlib.metadata
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -22,6 +22,8 @@ from penstock.errors import ApiError, ConfigError, MetaPropertiesError, Penstock
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
+_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+"""The UsageError of the click that typer uses: some releases of typer carry their own, and export only its heirs."""
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",
@@ -63,7 +65,12 @@ def main() -> None:
     with contextlib.suppress(AttributeError, ValueError):  # not on every platform; not outside the main thread
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        app()
+        code = app(standalone_mode=False)  # else typer prints usage errors itself, on several lines
+    except _UsageError as error:
+        _fail_usage(error)
+    except typer.Abort:  # a question was not answered with yes
+        sys.stderr.write("penstock: not confirmed; nothing was changed\n")
+        sys.exit(EXIT_FAILED)
     except (ConfigError, MetaPropertiesError) as error:
         _fail("", error, EXIT_REFUSED)
     except ApiError as error:
@@ -72,6 +79,7 @@ def main() -> None:
         _fail("" if type(error) is PenstockError else f"{type(error).__name__}: ", error, EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    sys.exit(code)
 
 
 def _fail(name: str, error: PenstockError, code: int) -> None:
@@ -79,3 +87,20 @@ def _fail(name: str, error: PenstockError, code: int) -> None:
     text = "; ".join([str(error).rstrip(), *getattr(error, "__notes__", [])])
     sys.stderr.write(f"penstock: {name}{text}\n")
     sys.exit(code)
+
+
+def _fail_usage(error: typer.BadParameter) -> None:
+    """One line: what is wrong, the value that was given, and which help says what is right."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
+        see = f"see `{error.ctx.command_path} --help`" if error.ctx is not None else "see `penstock --help`"
+        sys.stderr.write(f"penstock: {message}{_given(error)}; {see}\n")
+    elif message:
+        error.show()
+    sys.exit(EXIT_REFUSED)
+
+
+def _given(error: typer.BadParameter) -> str:
+    """The value, where the message lacks it: typer lets pydantic check values, and pydantic keeps them to itself."""
+    errors = getattr(error.__cause__, "errors", None)
+    return f" (given: {errors()[0]['input']!r})" if callable(errors) else ""

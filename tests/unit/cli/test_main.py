@@ -32,10 +32,29 @@ def test_help_and_version_exit_0() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nope",), ("topics", "create"), ("topics", "create", "x", "-p", "many"), ("dev", "--nodes", "10")]
+    ("arguments", "named", "help_of"),
+    [
+        (("nope",), "nope", ""),
+        (("topics", "nope"), "nope", " topics"),
+        (("topics", "create"), "NAME", " topics create"),
+        (("topics", "create", "x", "--what"), "--what", " topics create"),
+        (("topics", "create", "x", "-p", "many"), "many", " topics create"),
+        (("dev", "--nodes", "10"), "10", " dev"),
+    ],
 )
-def test_wrong_usage_exits_2(arguments: tuple[str, ...]) -> None:
-    assert penstock(*arguments).returncode == 2
+def test_wrong_usage_is_one_line_that_names_it_and_the_help(
+    arguments: tuple[str, ...], named: str, help_of: str
+) -> None:
+    result = penstock(*arguments)
+    said = result.stderr.decode()
+    assert (result.returncode, result.stdout, said.count("\n")) == (2, b"", 1)
+    assert said.startswith("penstock: ") and said.endswith(f"; see `penstock{help_of} --help`\n")
+    assert named in said
+
+
+def test_a_group_without_a_sub_command_shows_its_help() -> None:
+    result = penstock("topics")
+    assert result.returncode == 2 and b"create" in result.stdout + result.stderr and b"penstock: " not in result.stderr
 
 
 def test_a_config_pair_without_equals_is_named() -> None:
