@@ -55,6 +55,7 @@ def produce(
     pending: deque[BulkFuture] = deque()
     with Producer(bootstrap, acks="all", compression_type=compression) as producer:
         try:
+            producer.partitions_for(topic)  # an input without a line must not hide that there is no such topic
             for lines in read_lines(sys.stdin.buffer):
                 pending.append(_send(producer, topic, lines, separator, marker))
                 failures.watch(pending[-1], len(lines))

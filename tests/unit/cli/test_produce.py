@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.cli import produce
-from penstock.errors import BootstrapError, ConfigError, InvalidRecordError
+from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
 from tests.support.fake_broker import FakeCluster
 
 
@@ -109,6 +109,13 @@ def test_where_no_broker_took_a_record_nothing_was_written(monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"the line\n")))
     with pytest.raises(BootstrapError) as caught:
         produce.produce("t", bootstrap="127.0.0.1:1")
+    assert caught.value.__notes__ == ["nothing was written"]
+
+
+def test_an_unknown_topic_is_an_error_also_where_there_is_nothing_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO()))
+    with FakeCluster() as cluster, pytest.raises(UnknownTopicOrPartitionError, match="nope") as caught:
+        produce.produce("nope", bootstrap=cluster.bootstrap)
     assert caught.value.__notes__ == ["nothing was written"]
 
 
