@@ -22,7 +22,8 @@ from storage.file_names import partition_directory
 from storage.file_system import FileSystem, OsFileSystem
 from storage.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
-_CLUSTER_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
+"""As `new_uuid` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
 
 
 def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
@@ -60,13 +61,14 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: boo
     """
     if rejoin:
         _require_rejoinable(config, fs)
-    if cluster_id and not _CLUSTER_ID.match(cluster_id):
-        raise ConfigError(
-            f"--cluster-id {cluster_id!r}: must be 1 to 64 letters, digits, '-' or '_'; leave it out for a new one"
-        )
     found = _formatted(config, fs)
     new = [directory for directory, properties in found.items() if properties is None]
     known = {directory: properties for directory, properties in found.items() if properties is not None}
+    if cluster_id and not known and not _CLUSTER_ID.fullmatch(cluster_id):
+        raise ConfigError(
+            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_', and `penstock cluster"
+            " describe` shows that of a running cluster; for a new cluster leave the option out"
+        )
     if rejoin and not known and not cluster_id:
         raise ConfigError(
             "--rejoin needs --cluster-id here: no log dir of this node says which cluster it rejoins; "

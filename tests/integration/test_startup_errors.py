@@ -27,7 +27,7 @@ def ports() -> NodePorts:
 @pytest.fixture
 def node(tmp_path: Path, ports: NodePorts) -> Layout:
     """A good configuration of one node in `node.config_path(0)`, not formatted yet."""
-    layout = Layout(tmp_path / "cluster", "cluster-of-the-tests", (ports,))
+    layout = Layout(tmp_path / "cluster", "cluster-of-these-tests", (ports,))
     (tmp_path / "cluster").mkdir()
     layout.write([{}])
     return layout
@@ -155,8 +155,8 @@ def test_start_for_another_cluster_than_the_directories_are_of_is_refused(node: 
     format_node(node)
     assert_refused(
         node,
-        "is formatted for cluster cluster-of-the-tests, but this start is for another-cluster",
-        *("start", "--config", str(node.config_path(0)), "--cluster-id", "another-cluster"),
+        "is formatted for cluster cluster-of-these-tests, but this start is for another-cluster",
+        *("start", "--config", str(node.config_path(0)), "--cluster-id", "another-cluster-012345"),
     )
 
 
@@ -164,7 +164,7 @@ def test_directories_of_two_clusters_are_refused(node: Layout) -> None:
     format_node(node)
     one, two = node.data_directory(0), node.directory / "two"
     rewrite(node, log_dirs=[str(two)])
-    format_node(node, "another-cluster")
+    format_node(node, "another-cluster-012345")
     rewrite(node, log_dirs=[str(one), str(two)])
     assert_refused(node, "cluster")
 
@@ -200,7 +200,7 @@ def running(node: Layout) -> Iterator[Layout]:
 
 
 def test_node_that_is_pointed_at_another_cluster_ends_with_one_line(running: Layout) -> None:
-    stranger = Layout(running.directory / "stranger", "another-cluster", free_ports(1))
+    stranger = Layout(running.directory / "stranger", "another-cluster-012345", free_ports(1))
     stranger.directory.mkdir()
     listeners = [each for each in cast(list[str], stranger.node_config(0)["listeners"]) if "CONTROLLER" not in each]
     its_own = {"node.id": 7, "process.roles": ["broker"], "listeners": listeners}
