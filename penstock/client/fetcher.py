@@ -168,7 +168,7 @@ class Fetcher:
         self.touch()
 
     async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        wanted = list(dict.fromkeys(TopicPartition(*tp) for tp in partitions))
+        wanted = _named(partitions)
         self._cluster.subscribe(self.touch)
         for tp in wanted:
             await check_partition(self._cluster, tp, self._config.request_timeout_ms)
@@ -284,3 +284,21 @@ class Fetcher:
 
 def _only_deliver(effects: Iterable[Effect]) -> bool:
     return all(isinstance(effect, Deliver) for effect in effects)
+
+
+def _named(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Each once; TypeError for anything else, above all for the name of a topic."""
+    if isinstance(partitions, (str, TopicPartition)):
+        raise _not_partitions(partitions)
+    found = list(partitions)
+    for tp in found:
+        if not isinstance(tp, (tuple, list)) or len(tp) != 2:
+            raise _not_partitions(tp)
+    return list(dict.fromkeys(TopicPartition(*tp) for tp in found))
+
+
+def _not_partitions(given: object) -> TypeError:
+    return TypeError(
+        f"assign takes a list of TopicPartition(topic, partition), not {given!r}; partitions_for(topic) gives every"
+        " partition of a topic"
+    )

@@ -58,6 +58,12 @@ def test_records_come_in_order_with_their_places(cluster: FakeCluster) -> None:
         assert consumer.poll(timeout_ms=0) == []
 
 
+@pytest.mark.parametrize("given", ["t", ["t"], ["ab"], T0, [("t",)]])
+def test_assigning_what_is_no_list_of_partitions_says_what_is_wanted(cluster: FakeCluster, given: object) -> None:
+    with Consumer(cluster.bootstrap) as consumer, pytest.raises(TypeError, match=r"a list of TopicPartition\(topic"):
+        consumer.assign(given)  # type: ignore[arg-type]
+
+
 def test_max_records_is_kept_and_nothing_is_lost_or_repeated(cluster: FakeCluster) -> None:
     fill(cluster, 0, 95)
     with Consumer(cluster.bootstrap) as consumer:
