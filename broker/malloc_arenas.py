@@ -2,20 +2,25 @@
 
 glibc makes up to eight arenas a core, one for each thread that meets another in malloc. What a thread of gRPC frees in
 its arena no other thread can use, and it is not given back: under a flood of large requests a node on two cores kept
-200 MiB more than its budgets count. Two are enough for one event loop with helpers. Not here: what may be held at all
+200 MiB more than its budgets count. Two are enough for one event loop with helpers. An operator who has set the number
+(MALLOC_ARENA_MAX, or glibc.malloc.arena_max in GLIBC_TUNABLES) has the say. Not here: what may be held at all
 (network/memory_budget.py). Source: mallopt(3), M_ARENA_MAX.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Mapping
 
 M_ARENA_MAX = -8
 ARENAS_MAX = 2
 
 
-def limit_malloc_arenas() -> bool:
-    """Call it before there are threads. Whether the C library knows what was asked of it."""
+def limit_malloc_arenas(environment: Mapping[str, str] = os.environ) -> bool:
+    """Call it before there are threads. Whether the C library took the number; not asked where the operator set one."""
+    if "MALLOC_ARENA_MAX" in environment or "glibc.malloc.arena_max=" in environment.get("GLIBC_TUNABLES", ""):
+        return False
     try:
         return bool(ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS_MAX))
     except (OSError, AttributeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -32,9 +33,30 @@ with tempfile.NamedTemporaryFile() as file:
 """
 
 
+NOTHING_SET = {key: value for key, value in os.environ.items() if key not in ("MALLOC_ARENA_MAX", "GLIBC_TUNABLES")}
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt's arenas are glibc's")
 @pytest.mark.parametrize("limited", [True, False])
 def test_threads_that_allocate_at_once_share_two_arenas(limited: bool) -> None:
     script = COUNT_ARENAS.replace("{limited}", str(limited))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, env=NOTHING_SET
+    )
     assert (int(done.stdout) <= 2) is limited
+
+
+@pytest.mark.parametrize(
+    "environment", [{"MALLOC_ARENA_MAX": "4"}, {"GLIBC_TUNABLES": "glibc.malloc.perturb=0:glibc.malloc.arena_max=4"}]
+)
+def test_the_number_that_an_operator_has_set_stays(environment: dict[str, str]) -> None:
+    script = "from broker.malloc_arenas import limit_malloc_arenas; print(limit_malloc_arenas())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=NOTHING_SET | environment,
+    )
+    assert done.stdout == "False\n"
