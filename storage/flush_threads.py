@@ -13,9 +13,10 @@ import asyncio
 import errno
 import logging
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from storage.disk_errors import FlushDeferredError
 
@@ -24,10 +25,23 @@ _log = logging.getLogger(__name__)
 OnDone = Callable[[BaseException | None], None]
 
 
+HAND_OVER_AGAIN_SECONDS = 0.1
+"""Pause before an outcome for which the loop had no memory is handed over again."""
+
+
+class Loop(Protocol):
+    """What a thread wants of the event loop."""
+
+    def call_soon_threadsafe(self, callback: OnDone, error: BaseException | None, /) -> object:
+        """Have it called on the loop; RuntimeError once the loop is closed."""
+        ...
+
+
 class _Job(NamedTuple):
     work: Callable[[], object]
-    loop: asyncio.AbstractEventLoop
+    loop: Loop
     on_done: OnDone
+    """May be called twice, and counts once."""
 
 
 class FlushThreads:
@@ -41,14 +55,14 @@ class FlushThreads:
         self._said = False
         """That there was no thread, since the last one that there was."""
 
-    def run(self, work: Callable[[], object], on_done: OnDone) -> None:
-        """Do `work` in a thread, then call `on_done` on the loop, with what it raised.
+    def run(self, work: Callable[[], object], on_done: OnDone, loop: Loop | None = None) -> None:
+        """Do `work` in a thread, then call `on_done` on the loop (the running one), with what it raised.
 
         Whatever this raises itself, `work` is not queued and `on_done` is not called.
         """
         if self._open >= len(self._threads) < self._threads_max:
             self._start_thread()
-        self._jobs.put(_Job(work, asyncio.get_running_loop(), self._counted(on_done)))
+        self._jobs.put(_Job(work, loop or asyncio.get_running_loop(), self._counted(on_done)))
         self._open += 1
 
     def _start_thread(self) -> None:
@@ -66,9 +80,14 @@ class FlushThreads:
         self._said = False
 
     def _counted(self, on_done: OnDone) -> OnDone:
+        is_told = False
+
         def done(error: BaseException | None) -> None:
-            self._open -= 1
-            on_done(error)
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                self._open -= 1
+                on_done(error)
 
         return done
 
@@ -79,19 +98,30 @@ class FlushThreads:
                 job.work()
             except BaseException as raised:  # whatever it is, somebody waits to be told
                 error = raised
-            try:
-                job.loop.call_soon_threadsafe(job.on_done, error)
-            except RuntimeError:  # the loop is closed, and nobody waits any more
+            if not _hand_over(job, error):
                 return
             del job, error
 
-    def close(self) -> None:
-        """Let the threads go after what they have; blocks until they are gone."""
+    def close(self, *, wait: bool = True) -> None:
+        """Let the threads go after what they have; `wait`: blocks until they are gone."""
         for _ in self._threads:
             self._jobs.put(None)
-        for thread in self._threads:
+        for thread in self._threads if wait else ():
             thread.join()
         self._threads.clear()
 
     def __repr__(self) -> str:
         return f"FlushThreads({self._open} jobs, {len(self._threads)} of {self._threads_max} threads)"
+
+
+def _hand_over(job: _Job, error: BaseException | None) -> bool:
+    """Until the loop has it: a log whose flush never came back would not be flushed again. False: the loop is closed,
+    and nobody waits any more. Where the lack of memory comes late in the call, the loop has it twice then."""
+    while True:
+        try:
+            job.loop.call_soon_threadsafe(job.on_done, error)
+            return True
+        except RuntimeError:
+            return False
+        except MemoryError:
+            time.sleep(HAND_OVER_AGAIN_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -114,5 +115,37 @@ def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None
         assert await asyncio.wait_for(outcomes.get(), 10) is None
         threads.close()
         assert outcomes.empty()
+
+    asyncio.run(main())
+
+
+class LoopWithoutMemory:
+    """An event loop that has no memory for the first calls: before it took them, and after."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, refused_before: int, refused_after: int) -> None:
+        self._loop = loop
+        self._before, self._after = refused_before, refused_after
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> None:
+        if self._before > 0:
+            self._before -= 1
+            raise MemoryError
+        self._loop.call_soon_threadsafe(callback, *args)
+        if self._after > 0:
+            self._after -= 1
+            raise MemoryError
+
+
+def test_an_outcome_that_the_loop_has_no_memory_for_is_told_later_and_once() -> None:
+    async def main() -> None:
+        threads = FlushThreads(1)
+        outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
+        loop = LoopWithoutMemory(asyncio.get_running_loop(), refused_before=2, refused_after=1)
+        threads.run(lambda: None, outcomes.put_nowait, loop)
+        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        threads.run(lambda: None, outcomes.put_nowait)  # the same thread does it, AFTER it has handed over the first
+        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        assert outcomes.empty() and repr(threads) == "FlushThreads(0 jobs, 1 of 1 threads)"
+        threads.close()
 
     asyncio.run(main())
