@@ -56,13 +56,13 @@ from penstock.clock import Clock
 from penstock.errors import (
     InconsistentClusterIdError,
     InvalidRegistrationError,
-    KafkaStorageError,
     MetaPropertiesError,
 )
 from penstock.types import new_uuid
 from storage.file_system import OsFileSystem
 from storage.group_commit import GroupCommit
 from storage.log_manager import LogManager
+from storage.stop_wait import StopWait
 
 log = logging.getLogger(__name__)
 
@@ -170,11 +170,13 @@ class BrokerParts:
         config, log_manager = self.config, self.log_manager
         self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, OsFileSystem())
         self.upkeep.schedule(config)
-        self.cleaner = CleanerJob(cleaner_config(config), self.replicas, log_manager, clock, OsFileSystem())
+        self.cleaner = CleanerJob(
+            cleaner_config(config), self.replicas, log_manager, self.scheduler, clock, OsFileSystem()
+        )
         self.cleaner.wall_ms = self.upkeep.believed_wall_ms
         self.replicas.on_log_gone = self.cleaner.cleaner.forget
         if config.log_cleaner_enable:
-            self.cleaner.schedule(self.scheduler)
+            self.cleaner.schedule()
 
     def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
         config, loader, replicas = self.config, self.loader, self.replicas
@@ -248,8 +250,9 @@ class BrokerParts:
         for server in self.servers:
             await server.serving(is_serving)
 
-    async def stop(self, *, in_order: bool = True) -> None:
-        """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints.
+    async def stop(self, wait: StopWait, *, in_order: bool = True) -> None:
+        """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints; `wait` says
+        how long for each log dir.
 
         Not in order, after something fatal: nobody is asked first, and requests are taken no longer than it takes.
         """
@@ -263,16 +266,18 @@ class BrokerParts:
         await self.handlers.stop()
         await self.forwarded.stop()
         await self.fetchers.stop()
-        await self.replicas.log_starts.close()
+        await self.replicas.log_starts.close(wait)
         await self.alter_partition.stop()
         self.cleaner.stop()
-        await self.scheduler.stop()
+        await self.scheduler.stop(wait)
         self.cleaner.close()
-        await self.group_commit.close()
-        try:
-            await asyncio.to_thread(self.log_manager.checkpoint_high_watermarks, self.replicas.high_watermarks)
-        except (OSError, KafkaStorageError) as error:  # a full disk: the rest of the stop must not miss its turn
-            log.error("the high watermarks were not written: %s", error)
+        await self.group_commit.close(wait)
+        await wait.each(self.log_manager.checkpoints.log_dirs, self._write_high_watermarks)
+
+    def _write_high_watermarks(self, log_dir: str) -> None:
+        failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks)
+        if failure is not None:  # a full disk: the rest of the stop must not miss its turn
+            log.error("the high watermarks were not written: %s", failure)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -32,7 +32,13 @@ class CleanerJob:
     """One per broker; lives on the event loop."""
 
     def __init__(
-        self, config: CleanerConfig, replicas: ReplicaManager, log_manager: LogManager, clock: Clock, fs: FileSystem
+        self,
+        config: CleanerConfig,
+        replicas: ReplicaManager,
+        log_manager: LogManager,
+        scheduler: Scheduler,
+        clock: Clock,
+        fs: FileSystem,
     ) -> None:
         self.cleaner = LogCleaner(fs, config, self._candidates, clock)
         self.wall_ms: Callable[[], int | None] = clock.wall_ms
@@ -41,10 +47,11 @@ class CleanerJob:
         """Workers that met a bug."""
         self._replicas = replicas
         self._log_manager = log_manager
+        self._scheduler = scheduler
         self._executor = ThreadPoolExecutor(config.threads, thread_name_prefix="log-cleaner")
 
-    def schedule(self, scheduler: Scheduler) -> None:
-        scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)
+    def schedule(self) -> None:
+        self._scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)
 
     def _candidates(self) -> Iterator[Candidate]:
         for partition in self._replicas.partitions():
@@ -68,10 +75,9 @@ class CleanerJob:
             raise
 
     async def _clean(self, chosen: LogToClean, wall_ms: int) -> None:
-        loop = asyncio.get_running_loop()
         try:
             for step in self.cleaner.clean(chosen, wall_ms):
-                await loop.run_in_executor(self._executor, step)
+                await self._scheduler.in_executor(self._executor, chosen.log.log_dir, step)
         except (CorruptFileError, KafkaStorageError) as error:
             partition = self._replicas.find(chosen.log.topic_partition)
             if partition is not None and partition.log is chosen.log and partition.offline is None:
@@ -84,8 +90,8 @@ class CleanerJob:
         self.cleaner.stop()
 
     def close(self) -> None:
-        """After the scheduler was stopped."""
-        self._executor.shutdown(wait=True)
+        """After the scheduler was stopped, which has waited for every step; a step that hangs keeps its thread."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def statistics(self) -> CleanerStatistics:
         return self.cleaner.statistics()

@@ -46,10 +46,11 @@ from penstock.clock import Clock
 from penstock.errors import MetaPropertiesError, NotControllerError
 from penstock.types import Endpoint, LeaderHint
 from raft.config import RaftConfig
-from raft.driver import RaftDriver
+from raft.driver import FAREWELL_MS, RaftDriver
 from raft.statistics import ReplicaDescription
 from storage.file_system import OsFileSystem
 from storage.log_manager import LogManager
+from storage.stop_wait import STOP_WAIT_MS, StopWait
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +58,11 @@ log = logging.getLogger(__name__)
 class Node:
     """See the module. Made on the event loop, after the log dirs were opened."""
 
-    def __init__(self, config: NodeConfig, log_manager: LogManager, clock: Clock) -> None:
+    def __init__(
+        self, config: NodeConfig, log_manager: LogManager, clock: Clock, stop_wait_ms: int = STOP_WAIT_MS
+    ) -> None:
         self.config = config
+        self.stop_wait = StopWait(clock, stop_wait_ms)
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
         self.loader = MetadataLoader()
@@ -241,24 +245,37 @@ class Node:
             await self.loader.wait_for_offset(0)
 
     async def stop(self) -> None:
-        """The reverse of start; clean only if nothing was fatal."""
+        """The reverse of start; clean only if nothing was fatal, and only where no log dir hangs.
+
+        While `stop_wait.given_up` names any, threads that stand in them keep the process from ending by itself.
+        """
         in_order = not self.fatal.done() or self.refusal is not None
         broker_epoch = -1
         if self.broker is not None:
             broker_epoch = self.broker.lifecycle.broker_epoch
             if broker_epoch < 0:  # stopped before it was registered: the last clean stop still holds
                 broker_epoch = self.log_manager.previous_broker_epoch
-            await self.broker.stop(in_order=in_order)
+            await self.broker.stop(self.stop_wait, in_order=in_order)
         if self.controller is not None:
             self.controller.resign()
-        await self.raft.stop()
+        await self._stop_raft()
         if self._controller_server is not None:
             await self._controller_server.stop()
         await self._peers.close()
         await self._sampler.stop()
-        self._executor.shutdown()
+        self._executor.shutdown(wait=False, cancel_futures=True)
         self.metrics.close()
-        self.log_manager.close(clean=in_order, broker_epoch=broker_epoch)
+        await self.log_manager.close_within(self.stop_wait, in_order, broker_epoch)
+
+    async def _stop_raft(self) -> None:
+        """Its farewell needs no disk, so it has time for that even where the metadata log's dir hangs already."""
+        stopping = asyncio.create_task(self.raft.stop(), name="raft-stop")
+        await asyncio.wait([stopping], timeout=2 * FAREWELL_MS / 1000)
+        await self.stop_wait.until_idle(lambda: () if stopping.done() else (self.config.metadata_log_dir,))
+        if stopping.done():
+            stopping.result()
+        else:
+            stopping.cancel()
 
     def __repr__(self) -> str:
         return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"

@@ -2,7 +2,8 @@
 
 A job runs at fixed multiples of its interval from the start on, without jitter, and never twice at once: a turn that
 comes while the one before it still runs is left out. Blocking work goes through `in_thread`, to threads that `stop`
-waits for, so that nothing writes into a log dir that is being closed.
+waits for, so that nothing writes into a log dir that is being closed; for a log dir that hangs, as long as
+`storage/stop_wait.py` says.
 
 A disk that refuses fails the run and no more: the job is logged, counted, and comes again. Whatever else a job raises
 is a bug, and fatal. Not here: what the jobs do (log_upkeep.py, replica_manager.py), the flushes that appends ask for
@@ -14,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.stop_wait import StopWait
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ class Scheduler:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
         self._executors: dict[str, ThreadPoolExecutor] = {}
+        self._under_way: dict[Future[Any], str] = {}
+        """Work in threads, and its log dir."""
 
     def add(self, name: str, interval_ms: int, run: Callable[[], Awaitable[None]]) -> None:
         """From `start` on, call `run` every `interval_ms`, for the first time after one interval."""
@@ -77,12 +81,20 @@ class Scheduler:
             task.add_done_callback(self._task_done)
             self._tasks.append(task)
 
-    async def stop(self) -> None:
-        """Begin no run any more, and wait for those under way."""
+    async def stop(self, wait: StopWait | None = None) -> None:
+        """Begin no run any more, and wait for those under way, but for those in log dirs that are given up."""
+        wait = wait or StopWait()
         self._stopping.set()
+        await wait.until_idle(self._log_dirs_under_way)
+        if wait.given_up:  # all that is under way is there, and will not end
+            for task in self._tasks:
+                task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for executor in self._executors.values():
-            executor.shutdown(wait=True)
+        for log_dir, executor in self._executors.items():
+            executor.shutdown(wait=log_dir not in wait.given_up, cancel_futures=True)
+
+    def _log_dirs_under_way(self) -> set[str]:
+        return set(self._under_way.values())
 
     async def in_thread(self, log_dir: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do blocking work on a log dir elsewhere, and wait for it. Each dir has threads of its own: one that hangs
@@ -90,7 +102,19 @@ class Scheduler:
         executor = self._executors.get(log_dir)
         if executor is None:
             executor = self._executors[log_dir] = ThreadPoolExecutor(THREADS, thread_name_prefix="upkeep")
-        return await asyncio.get_running_loop().run_in_executor(executor, lambda: work(*args, **kwargs))
+        return await self.in_executor(executor, log_dir, lambda: work(*args, **kwargs))
+
+    async def in_executor(self, executor: Executor, log_dir: str, work: Callable[[], T]) -> T:
+        """The same in threads of somebody else; `stop` waits for them as well."""
+        future = executor.submit(work)
+        self._under_way[future] = log_dir
+        try:
+            return await asyncio.wrap_future(future)
+        finally:  # BEFORE the job does anything else: `stop` finds no gap between two steps of one job
+            if future.done():
+                del self._under_way[future]
+            else:  # the job was cancelled; its thread goes on
+                future.add_done_callback(lambda done: self._under_way.pop(done, None))
 
     async def _repeat(self, job: _Job) -> None:
         due_ms = self._clock.now_ms() + job.interval_ms

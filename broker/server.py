@@ -1,9 +1,9 @@
 """Runs one node until it is told to stop: the process around node.py.
 
 Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, and turns
-SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running; a configuration or a
-directory that is refused, by this node or by its controller, raises, and the launcher (penstock/node.py) says why in
-one line.
+SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running or stopped without a
+log dir that hangs; a configuration or a directory that is refused, by this node or by its controller, raises, and the
+launcher (penstock/node.py) says why in one line.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from dataclasses import replace
+from typing import NoReturn
 
 import uvloop
 
@@ -26,16 +28,21 @@ from broker.node_config import NodeConfig
 from broker.systemd import Notifier
 from broker.voter_memory import DoubtfulCuts
 from penstock.clock import SystemClock
+from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
 from penstock.types import TopicPartition
 from storage.file_system import OsFileSystem
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_manager import LogManager, LogManagerConfig
 from storage.spare_descriptors import SPARE
+from storage.stop_wait import STOP_WAIT_MS
 
 log = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS_SECONDS = 0.25
 """Pause between two looks at whether the logs have used some of their reserve."""
+EXIT_FAILED, EXIT_REFUSED = 1, 2
+"""As the launcher's."""
+REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -53,7 +60,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    exit_code: int = uvloop.run(_run(config, log_manager, clock))
+    exit_code: int = uvloop.run(run_node(config, log_manager, clock))
     return exit_code
 
 
@@ -79,13 +86,16 @@ def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
     return METADATA_LOG_CONFIG if topic_partition == METADATA_PARTITION else LogConfig()
 
 
-async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) -> int:
+async def run_node(
+    config: NodeConfig, log_manager: LogManager, clock: SystemClock, stop_wait_ms: int = STOP_WAIT_MS
+) -> int:
+    """The node's life on the event loop; the exit code. Does not return where a log dir hangs at the stop."""
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
     notifier = Notifier()
-    node = Node(config, log_manager, clock)
+    node = Node(config, log_manager, clock, stop_wait_ms)
     jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_spare_descriptors())]
     try:
         await node.start()
@@ -101,10 +111,23 @@ async def _run(config: NodeConfig, log_manager: LogManager, clock: SystemClock) 
         await asyncio.gather(*jobs, return_exceptions=True)
         await node.stop()
         notifier.close()
+        if node.stop_wait.given_up:
+            _end_process(sys.exception() or node.refusal)
     if node.refusal is not None:
         raise node.refusal
     log.info("stopped")
     return 1 if node.fatal.done() else 0
+
+
+def _end_process(error: BaseException | None) -> NoReturn:
+    """At once: threads stand in a log dir that hangs, and the interpreter's own end would wait for them."""
+    if error is not None:
+        log.error("%s", error, exc_info=None if isinstance(error, PenstockError) else error)
+    log.error("stopped without every log dir")
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAILED)
 
 
 async def _announce(node: Node, notifier: Notifier) -> None:

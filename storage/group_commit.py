@@ -27,6 +27,7 @@ from storage.disk_errors import FlushDeferredError
 from storage.flush import PendingFlush
 from storage.flush_threads import FlushThreads
 from storage.log import Log
+from storage.stop_wait import StopWait
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +79,6 @@ class GroupCommit:
         self._subscribers: dict[Log, list[OnFlushed]] = {}
         self._queued: set[Log] = set()
         self._in_flight: set[Log] = set()
-        self._one_is_done = asyncio.Event()
         self._failed: set[str] = set()
         self._deferred: dict[Log, asyncio.TimerHandle] = {}
         self._short_of_room: set[Log] = set()
@@ -180,8 +180,12 @@ class GroupCommit:
 
     def _run(self, log: Log, log_dir: _LogDir, pending: PendingFlush) -> None:
         started_s = asyncio.get_running_loop().time()
-        log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
-        self._in_flight.add(log)  # AFTER: a flush that no thread got would be in flight for ever
+        self._in_flight.add(log)  # BEFORE: what a thread has got must not be taken for refused
+        try:
+            log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
+        except BaseException:
+            self._in_flight.discard(log)  # no thread got it: it would be in flight for ever
+            raise
         log_dir.busy += 1
 
     def _done(
@@ -190,7 +194,6 @@ class GroupCommit:
         self._in_flight.remove(log)
         log_dir.busy -= 1
         self._flushes += 1
-        self._one_is_done.set()
         self.on_timed(asyncio.get_running_loop().time() - started_s)
         if self._queued or log_dir.idle:
             self._schedule_turn()
@@ -241,22 +244,24 @@ class GroupCommit:
             self._failed.add(log.log_dir)
             self._on_failure(log.log_dir, error)
 
-    async def close(self) -> None:
-        """Take no more requests, finish what is queued and in flight, and let the threads go."""
-        while self._queued or self._in_flight:
-            self._schedule_turn()
-            if self._in_flight:
-                self._one_is_done.clear()
-                await self._one_is_done.wait()
-            await asyncio.sleep(0)
+    async def close(self, wait: StopWait | None = None) -> None:
+        """Take no more requests, finish what is queued and in flight, and let the threads go; those that stand in a log
+        dir that was given up stay there."""
+        wait = wait or StopWait()
+        await wait.until_idle(self._log_dirs_under_way)
         self._closing = True
         for log_dir in self._log_dirs.values():
             log_dir.idle.clear()
         for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
             timer.cancel()
         self._deferred.clear()
-        for log_dir in self._log_dirs.values():
-            log_dir.threads.close()
+        for path, log_dir in self._log_dirs.items():
+            log_dir.threads.close(wait=path not in wait.given_up)
+
+    def _log_dirs_under_way(self) -> set[str]:
+        if self._queued:
+            self._schedule_turn()
+        return {log.log_dir for log in self._queued | self._in_flight}
 
     def statistics(self) -> GroupCommitStatistics:
         return GroupCommitStatistics(

@@ -10,13 +10,14 @@ not tell of an error that the kernel met, and forgot, in between (ATC'20). Where
 up to `STRETCH`; beyond that the limit of the process is nearer than that error. It is also passed by a few while the
 hand looks for somebody who was not used.
 
-Used from the thread that the logs live on. A file that is in use now is never closed: one call passes each file at most
-once, and a file that was used is passed over. Not here: the descriptors (`segment.py`).
+Used from the thread that the logs live on, until `evict_no_more`. A file that is in use now is never closed: one call
+passes each file at most once, and a file that was used is passed over. Not here: the descriptors (`segment.py`).
 """
 
 from __future__ import annotations
 
 import resource
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
@@ -88,6 +89,10 @@ class OpenFiles:
     def closed(self, file: OpenFile) -> None:
         """The file has no descriptor any more."""
         self._ring.pop(file, None)
+
+    def evict_no_more(self) -> None:
+        """The logs are closed, in several threads; few files are opened for that, and every log gives its own back."""
+        self.limit = sys.maxsize
 
     def statistics(self) -> OpenFilesStatistics:
         return OpenFilesStatistics(len(self._ring), self.limit, self._opened, self._evicted)

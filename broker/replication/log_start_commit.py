@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.errors import ApiError, KafkaStorageError
+from storage.stop_wait import StopWait
 
 Waiter = Callable[[ApiError | None], None]
 
@@ -67,12 +68,11 @@ class LogStartCommit:
         for done in served:
             done(failure)
 
-    async def close(self) -> None:
-        """Take no more requests, and wait until nothing writes."""
+    async def close(self, wait: StopWait | None = None) -> None:
+        """Take no more requests, and wait until nothing writes, but in log dirs that are given up."""
         self._closed = True
         self._waiting.clear()
-        if self._under_way:
-            await asyncio.wait(tuple(self._under_way.values()))
+        await (wait or StopWait()).until_idle(self._under_way.keys)
 
     def statistics(self) -> LogStartCommitStatistics:
         waiting = sum(map(len, self._waiting.values()))

@@ -76,7 +76,7 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     group_commit = GroupCommit(lambda log_dir, error: None)
     replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000, pytest.fail)
     scheduler = Scheduler(clock, lambda error: None)
-    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, clock, fs)
+    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, scheduler, clock, fs)
     replicas.on_log_gone = cleaner.cleaner.forget
     upkeep = LogUpkeep(replicas, log_manager, scheduler, clock, fs)
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")

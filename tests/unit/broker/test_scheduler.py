@@ -7,8 +7,9 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from broker.scheduler import THREADS, JobStatistics, Scheduler
-from penstock.clock import SystemClock
+from penstock.clock import ManualClock, SystemClock
 from penstock.errors import KafkaStorageError
+from storage.stop_wait import STOP_WAIT_MS, StopWait
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 Job = Callable[[], Awaitable[None]]
@@ -127,5 +128,37 @@ def test_a_log_dir_that_hangs_keeps_the_threads_of_no_other() -> None:
         hangs.set()
         await asyncio.gather(*there)
         await scheduler.stop()
+
+    asyncio.run(main())
+
+
+def test_stop_gives_up_a_log_dir_that_hangs_and_waits_for_the_others() -> None:
+    async def main() -> None:
+        clock, hangs, began, may_end = ManualClock(), threading.Event(), threading.Event(), threading.Event()
+        scheduler, wait = Scheduler(SystemClock(), lambda error: None), StopWait(clock)
+        done: list[str] = []
+
+        async def hung() -> None:
+            await scheduler.in_thread("/hung", hangs.wait, 30)
+
+        async def slow() -> None:
+            await scheduler.in_thread("/slow", lambda: began.set() or may_end.wait(30))  # type: ignore[func-returns-value]
+            done.append(await scheduler.in_thread("/slow", lambda: "the second step"))
+
+        scheduler.add("hung", 1, hung)
+        scheduler.add("slow", 1, slow)
+        scheduler.start()
+        assert await asyncio.to_thread(began.wait, 10)
+        stop = asyncio.create_task(scheduler.stop(wait))
+        await asyncio.sleep(0)
+        clock.advance(STOP_WAIT_MS - 1)
+        may_end.set()
+        while not done:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert not stop.done()
+        clock.advance(1)
+        await asyncio.wait_for(stop, 10)
+        assert (wait.given_up, done) == ({"/hung"}, ["the second step"])
+        hangs.set()
 
     asyncio.run(main())

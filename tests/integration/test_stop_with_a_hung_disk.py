@@ -1,0 +1,54 @@
+"""A node's process ends though a thread of it stands in a log dir that hangs, and says which dir it has given up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from broker.config import load_config
+from broker.format import format_node
+from penstock.testing.layout import new_layout
+from storage.file_names import CLEAN_SHUTDOWN
+from storage.file_system import OsFileSystem
+
+STOP_WAIT_MS = 300
+NODE = """
+import os, signal, sys, threading
+import uvloop
+from broker.config import load_config
+from broker.metadata_log import METADATA_LOG_CONFIG
+from broker.server import run_node
+from penstock.clock import SystemClock
+from storage.log_manager import LogManager, LogManagerConfig
+from tests.support.faulty_fs import FaultyFileSystem
+
+config, fs, clock = load_config(sys.argv[1]), FaultyFileSystem(), SystemClock()
+settings = LogManagerConfig(config.node_id, config_for=lambda partition: METADATA_LOG_CONFIG)
+log_manager = LogManager.open(config.log_dirs, settings, fs, clock)
+
+def stop_when_it_hangs(fault):
+    fault.was_met.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+with fs.standing_still("rename", "/hung/recovery-point") as fault:
+    threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
+    sys.exit(uvloop.run(run_node(config, log_manager, clock, int(sys.argv[2]))))
+"""
+
+
+def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
+    layout = new_layout(tmp_path, 1, None)
+    hung, good = log_dirs = [layout.node_directory(0) / name for name in ("hung", "good")]
+    own: dict[str, object] = {
+        "log.dirs": [str(path) for path in log_dirs],
+        "log.flush.offset.checkpoint.interval.ms": 50,  # the metadata log, in the first dir, always has something new
+    }
+    layout.write([own])
+    format_node(load_config(str(layout.config_path(0))), layout.cluster_id, OsFileSystem())
+    command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    given_up = [line for line in done.stderr.splitlines() if "hangs: the stop has waited" in line]
+    assert len(given_up) == 1 and str(hung) in given_up[0], done.stderr
+    assert (good / CLEAN_SHUTDOWN).exists() and not (hung / CLEAN_SHUTDOWN).exists()
