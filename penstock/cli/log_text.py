@@ -59,6 +59,8 @@ class DumpText:
         columns = _COLUMNS.get(kind, ())
         if kind == "problem":
             print(f"{self._names.short(row['file'])}: byte {row['position']}: {row['problem']}")
+        elif kind == "note":
+            print(f"{self._names.short(row['file'])} {row['note']}")
         elif not columns:
             for name, value in row.items():
                 if name not in ("type", "file"):

@@ -36,6 +36,7 @@ from storage.undecodable import DECODING_ERRORS
 
 Row = dict[str, object]
 
+NO_INDEX = "has no index files: they are written when the segment is rolled, or the node stopped"
 _CODECS = {int(codec): codec.name.lower() for codec in Codec}
 
 
@@ -173,8 +174,10 @@ def _entries(entry: struct.Struct, content: bytes, size: int) -> Iterator[tuple[
 
 
 def dump_indexes(fs: FileSystem, log_path: str) -> Iterator[Row]:
-    """Both indexes of one .log file."""
-    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-        path = log_path.removesuffix(LOG_SUFFIX) + suffix
-        if fs.exists(path):
-            yield from dump_index(fs, path)
+    """Both indexes of one .log file; a row of type `note` where it has none yet."""
+    stem = log_path.removesuffix(LOG_SUFFIX)
+    paths = [stem + suffix for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) if fs.exists(stem + suffix)]
+    if not paths:
+        yield {"type": "note", "file": log_path, "note": NO_INDEX}
+    for path in paths:
+        yield from dump_index(fs, path)

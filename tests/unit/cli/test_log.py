@@ -67,6 +67,14 @@ def test_dump_prints_batches_in_columns_and_records_as_json(data: Path) -> None:
 def test_two_things_cannot_be_dumped_at_once(data: Path) -> None:
     result = penstock("dump", data, "--index", "--epochs")
     assert result.returncode == 2 and "--index and --epochs exclude each other" in result.stderr
+def test_a_dump_of_the_indexes_of_a_running_node_says_why_there_are_none(data: Path) -> None:
+    for path in (data / "orders-0").glob("*index"):
+        path.unlink()
+    result = penstock("dump", data / "orders-0", "--index")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"{FIRST} has no index files: they are written when the segment is rolled")
+
+
 
 
 def test_recover_is_refused_while_a_node_has_the_dir(data: Path) -> None:

@@ -120,6 +120,13 @@ def test_entries_of_both_indexes(data: Path) -> None:
     assert rows((data / "orders-0" / SECOND).with_suffix(".timeindex")) == times
 
 
+def test_a_segment_without_index_files_says_when_they_are_written(data: Path) -> None:
+    for suffix in (".index", ".timeindex"):
+        (data / "orders-0" / SECOND).with_suffix(suffix).unlink()
+    (found,) = rows(data / "orders-0" / SECOND, "index")
+    assert found["type"] == "note" and "written when the segment is rolled, or the node stopped" in str(found["note"])
+
+
 def test_an_index_that_ends_within_an_entry(data: Path) -> None:
     path = (data / "orders-0" / SECOND).with_suffix(".index")
     path.write_bytes(path.read_bytes() + b"123")
