@@ -15,7 +15,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from broker.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
-from penstock.errors import CorruptFileError
+from penstock.errors import ConfigError, CorruptFileError
 from penstock.types import TopicPartition
 from raft.quorum_state import ElectionState, Forgotten
 from storage.atomic_file import read_text, write_atomically
@@ -66,13 +66,18 @@ class VoterMemory:
     def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int, *, gave_up_dirs: bool = False) -> None:
         """Compare with what is on disk; a loss is written to the quorum-state file BEFORE this node says anything.
 
-        `gave_up_dirs`: the operator says that log dirs are lost, so a voter without a quorum state is no new one.
+        `gave_up_dirs`: the operator says that log dirs are lost. ConfigError for a voter of which nothing is known
+        then: it is new, or what it promised went with such a dir, and only the operator can tell.
 
         CorruptFileError for the only voter of a quorum: there is nobody from whom it could learn.
         """
         state = quorum_state.load()
-        if gave_up_dirs and state is None:
-            self.note_voted()
+        if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:
+            raise ConfigError(
+                f"--lost-log-dirs: {quorum_state.path} is not there, so this voter is new, or was lost with such a log"
+                " dir. If it is new, start it without the option. If it was lost, remove"
+                f" {log.directory}, run `penstock node format --rejoin`, and start it with the option again"
+            )
         forgotten = forgotten_of(self._promised, state, log.log_end_offset)
         if forgotten is not Forgotten.NOTHING:
             lost = quorum_state.path if state is None else log.directory

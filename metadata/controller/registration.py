@@ -60,6 +60,11 @@ def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) 
 
 
 def _register(context: DecisionContext, request: RegisterBrokerRequest, next_offset: int) -> Result:
+    if request.lost_log_dirs:
+        raise InvalidRegistrationError(
+            f"broker {request.broker_id} gives up log dir {', '.join(request.lost_log_dirs)}, but no log dir of it is"
+            " registered: it is new. Start it without --lost-log-dirs"
+        )
     if len(context.state.brokers) >= context.config.max_brokers:
         raise ResourceExhaustedError(
             f"broker {request.broker_id} cannot join: {context.config.max_brokers} brokers are registered, the most"

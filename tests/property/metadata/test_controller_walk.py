@@ -70,7 +70,7 @@ class Walk:
         replaced = self.rng.choice([None, None, None, *DISKS])
         dirs = {disk: self.directory_id(broker_id, disk) for disk in DISKS}
         fields: dict[str, object] = {}
-        if replaced is not None and self.rng.random() < 0.5:
+        if replaced is not None and self.rng.random() < 0.5 and known is not None:
             fields["lost_log_dirs"] = (dirs[replaced],)
         if replaced is not None:
             dirs[replaced] += "-new"

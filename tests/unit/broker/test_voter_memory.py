@@ -9,7 +9,7 @@ import pytest
 
 from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, MetadataLog, QuorumStateFile
 from broker.voter_memory import DoubtfulCuts, VoterMemory
-from penstock.errors import CorruptFileError
+from penstock.errors import ConfigError, CorruptFileError
 from raft.protocols import NoRoomError
 from raft.quorum_state import ElectionState, Forgotten
 from storage.file_system import OsFileSystem
@@ -31,7 +31,7 @@ class Voter:
         self.fs = FaultyFileSystem()
         self.directory = f"{path}/{METADATA_PARTITION}"
 
-    def start(self) -> ElectionState | None:
+    def start(self, *, gave_up_dirs: bool = False) -> ElectionState | None:
         """Opens everything as a node does; the election state that raft will load."""
         known = LastKnown(recovery_point=0)
         options = LogOptions(last_known=known, before_doubtful_cut=self._before_cut)
@@ -40,7 +40,7 @@ class Voter:
         self.log = make(self.fs, self.directory, METADATA_PARTITION, METADATA_LOG_CONFIG, options)
         self.memory = VoterMemory(str(self.path), self.fs)
         self.quorum_state = QuorumStateFile(self.directory, self.fs, self.memory.note_voted)
-        self.memory.recall(self.quorum_state, self.log, self.voters)
+        self.memory.recall(self.quorum_state, self.log, self.voters, gave_up_dirs=gave_up_dirs)
         self.raft_log = MetadataLog(self.log, self.memory.note_records)
         return self.quorum_state.load()
 
@@ -96,10 +96,25 @@ def test_vanished_directory_of_a_voter_without_records_is_noticed(voter: Voter) 
     assert voter.start() == ElectionState(forgotten=Forgotten.VOTES)
 
 
-def test_voter_whose_log_dirs_were_given_up_is_no_new_one(voter: Voter) -> None:
-    assert voter.start() is None
-    voter.memory.recall(voter.quorum_state, voter.log, 3, gave_up_dirs=True)
-    assert voter.quorum_state.load() == ElectionState(forgotten=Forgotten.VOTES)
+@pytest.mark.parametrize("voters", [1, 3])
+def test_voter_of_which_nothing_is_known_is_asked_about_when_log_dirs_are_given_up(tmp_path: Path, voters: int) -> None:
+    voter = Voter(tmp_path, voters)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"new, start it without the option.*`penstock node format --rejoin`"):
+            voter.start(gave_up_dirs=True)
+    assert voter.start() is None, "a new voter has forgotten nothing, whatever was said before"
+
+
+def test_voter_that_was_formatted_to_rejoin_has_forgotten_what_went_with_the_given_up_dir(voter: Voter) -> None:
+    memory = VoterMemory(str(voter.path), voter.fs)
+    memory.note_voted()
+    memory.note_records()
+    assert voter.start(gave_up_dirs=True) == ElectionState(forgotten=Forgotten.VOTES)
+
+
+def test_voter_with_its_state_may_give_up_log_dirs(voter: Voter) -> None:
+    voter.live()
+    assert voter.start(gave_up_dirs=True) == STATE
 
 
 def test_vanished_quorum_state_is_noticed(voter: Voter) -> None:

@@ -144,6 +144,13 @@ def test_option_that_is_left_in_place_gives_up_nothing_more() -> None:
     assert is_error(error, InvalidRegistrationError, "dir-a")
 
 
+def test_broker_that_was_never_registered_has_no_log_dir_to_give_up() -> None:
+    cluster = Cluster()
+    error = raised_by(lambda: cluster.register(1, log_dirs=OLD, lost_log_dirs=("dir-c",)))
+    assert is_error(error, InvalidRegistrationError, "dir-c", "it is new", "without --lost-log-dirs")
+    cluster.start(1, log_dirs=OLD)
+
+
 def test_dir_that_is_named_as_lost_and_is_there_is_not_lost() -> None:
     cluster = last_copy()
     cluster.start(1, log_dirs=OLD, lost_log_dirs=("dir-b",))
