@@ -75,7 +75,11 @@ def recover(
     rebuild_indexes: Annotated[bool, typer.Option("--rebuild-indexes", help="Build every index anew.")] = False,
     truncate: Annotated[
         bool,
-        typer.Option("--truncate-at-damage", help="LOSES RECORDS: end a damaged log before its first bad byte."),
+        typer.Option(
+            "--truncate-at-damage",
+            help="LOSES RECORDS: end a damaged log before its first bad byte. Where all damage is below the log start,"
+            " the log is begun behind it, and nothing is lost.",
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before records are lost.")] = False,
     as_json: AsJson = False,
@@ -88,24 +92,24 @@ def recover(
     """
     request: dict[str, Any] = {"dry_run": dry_run, "rebuild_indexes": rebuild_indexes}
     if truncate:
-        request["truncate_at"] = _agreed_truncations(path, ask=not (yes or dry_run), as_json=as_json)
+        request |= _agreed_repairs(path, ask=not (yes or dry_run), as_json=as_json)
     _run("log-recover", path, request, None if as_json else RecoveryText(path, dry_run=dry_run))
 
 
-def _agreed_truncations(path: Path, *, ask: bool, as_json: bool) -> dict[str, int]:
-    """Directory and offset of every log that is to end there; the person has seen what that costs."""
+def _agreed_repairs(path: Path, *, ask: bool, as_json: bool) -> dict[str, dict[str, int]]:
+    """Directory and offset of every log that is to end, or begin, there; the person has seen what that costs."""
     text = RecoveryText(path, dry_run=True)
-    found: dict[str, int] = {}
+    found: dict[str, dict[str, int]] = {"truncate_at": {}, "start_at": {}}
     with ToolProcess("log-recover", {"path": str(path), "plan_truncation": True}) as process:
         for row in process.rows():
-            found[row["directory"]] = row["offset"]
+            found["start_at" if row["type"] == "restart" else "truncate_at"][row["directory"]] = row["offset"]
             if as_json:
                 sys.stdout.buffer.write(process.last_line)
             else:
                 text.row(row)
     if process.exit_code:
         raise typer.Exit(process.exit_code)
-    if found and ask:
+    if found["truncate_at"] and ask:
         if not sys.stdin.isatty():
             raise ConfigError("--truncate-at-damage loses records; say --yes where nobody can be asked")
         typer.confirm("Lose these records?", abort=True, err=True)

@@ -173,6 +173,13 @@ class RecoveryText:
             print(self._would + self._change(row))
         elif kind == "truncation":
             self._print_truncation(row)
+        elif kind == "restart":
+            print(self._damage(row))
+            start, offset = row["log_start_offset"], row["offset"]
+            print(
+                f"    only deleted records are damaged, below the log start {start}: the files begin at {offset} then,"
+            )
+            print("    and no record that can be read is lost")
         elif kind == "recovered" and row["cut_bytes"]:
             print(f"{_name(row)}: ends at offset {row['log_end_offset']}, {row['cut_bytes']} bytes were cut off")
         elif kind == "summary":
@@ -191,11 +198,15 @@ class RecoveryText:
         return f"{row['action']} {file} ({row['bytes']} bytes)"
 
     def _print_truncation(self, row: Row) -> None:
-        print(f"{_name(row)}: {self._names.short(row['file'])}, byte {row['position']}: {row['what']}")
+        print(self._damage(row))
         lost = f"{row['lost_offsets']} offsets, {row['offset']} to {row['offset'] + row['lost_offsets'] - 1}, are lost"
-        print(f"    cut there, the log ends at offset {row['offset']}: {lost}")
+        readable = f"{_plural(row['readable_records'], 'record')} of them can be read today"
+        print(f"    cut there, the log ends at offset {row['offset']}: {lost}; {readable}")
         if "caution" in row:
             print(f"    {row['caution']}")
+
+    def _damage(self, row: Row) -> str:
+        return f"{_name(row)}: {self._names.short(row['file'])}, byte {row['position']}: {row['what']}"
 
 
 def _plural(count: int, word: str) -> str:

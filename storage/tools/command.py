@@ -2,7 +2,7 @@
 
 Started by the launcher (`penstock/node.py`) as `log-dump|log-verify|log-recover --request JSON`; the command line
 renders the lines, or passes them on. Types of lines: the rows of a dump; `finding`, `log`, `change`, `recovered`,
-`truncation`, `progress` (only when asked for), and `summary` at the end.
+`truncation`, `restart`, `progress` (only when asked for), and `summary` at the end.
 
 Exit codes: 0 sound or done, 1 damage, 3 (verify) only warnings. Not here: any decision.
 """
@@ -30,7 +30,7 @@ from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover
 from storage.tools.target import LogPath, Target, find_target
-from storage.tools.truncation import Truncation, find_truncation, find_truncations
+from storage.tools.truncation import Repair, Restart, Truncation, find_repair, find_repairs
 from storage.tools.verify_log import VerifyOptions
 from storage.tools.verify_log_dir import verify
 from storage.tools.work import bytes_to_recover, bytes_to_verify
@@ -56,6 +56,7 @@ class Request:
     rebuild_indexes: bool = False
     plan_truncation: bool = False
     truncate_at: dict[str, int] = field(default_factory=dict)
+    start_at: dict[str, int] = field(default_factory=dict)
 
 
 def main(action: str, request_json: str) -> int:
@@ -144,7 +145,8 @@ def _recover(request: Request, lines: _Lines) -> int:
     if request.plan_truncation:
         return _plan_truncation(target, lines, fs)
     lines.begin(bytes_to_recover(fs, target))
-    options = RecoverOptions(request.rebuild_indexes, request.truncate_at, _damage_at(target), lines.on_read)
+    agreed_at = _agreed_at(target)
+    options = RecoverOptions(request.rebuild_indexes, request.truncate_at, request.start_at, agreed_at, lines.on_read)
     logs = refused = changes = 0
     for found in recover(fs, target, options):
         lines.write(_line(found))
@@ -156,26 +158,26 @@ def _recover(request: Request, lines: _Lines) -> int:
     return EXIT_DAMAGE if refused else EXIT_DONE
 
 
-def _damage_at(target: Target) -> Callable[[LogPath], int | None]:
+def _agreed_at(target: Target) -> Callable[[LogPath], int | None]:
     knowledge = read_knowledge(target.log_dir)
 
-    def damage_at(log: LogPath) -> int | None:
-        found = find_truncation(log, knowledge, lambda count: None)
+    def agreed_at(log: LogPath) -> int | None:
+        found = find_repair(log, knowledge, lambda count: None)
         return found.offset if found is not None else None
 
-    return damage_at
+    return agreed_at
 
 
 def _plan_truncation(target: Target, lines: _Lines, fs: FileSystem) -> int:
     if read_knowledge(target.log_dir).is_in_use:
         raise MetaPropertiesError(f"{target.log_dir} is in use by a running node; stop it first")
     lines.begin(bytes_to_verify(fs, target))
-    for found in find_truncations(target, lines.on_read):
+    for found in find_repairs(target, lines.on_read):
         lines.write(_line(found))
     return EXIT_DONE
 
 
-def _line(found: Finding | LogReport | Change | Recovered | Truncation) -> Row:
+def _line(found: Finding | LogReport | Change | Recovered | Repair) -> Row:
     fields: dict[str, Any] = found._asdict() if isinstance(found, Change) else asdict(found)
     return {"type": _TYPES[type(found)], **{name: value for name, value in fields.items() if value not in (None, "")}}
 
@@ -186,6 +188,7 @@ _TYPES: dict[type, str] = {
     Change: "change",
     Recovered: "recovered",
     Truncation: "truncation",
+    Restart: "restart",
 }
 _ACTIONS: dict[str, Callable[[Request, _Lines], int]] = {
     "log-dump": _dump,

@@ -57,6 +57,10 @@ class LogReport:
     """Where its good batches end."""
     recovery_point: int | None
     """None: not known."""
+    whole_from: int | None
+    """No damage is at or above it; None where nothing good follows the last damage."""
+    readable_behind_damage: int
+    """Records, not deleted, in the good batches that follow the first damage."""
     segments: int
     batches: int
     records: int

@@ -8,13 +8,14 @@ the same on an overlay (`overlay.py`).
 Checkpoints stay true: they are lowered BEFORE records go, and have the recovery points afterwards. The marker is put
 back only where nothing below a recovery point was given up: a node that has lost what it acknowledged must not look as
 if it had stopped in order (KIP-966). Losing records at damage is never done here unless `truncate_at` has the log and
-the very offset (`truncation.py` finds it, a person agrees).
+the very offset (`truncation.py` finds it, a person agrees). Files that begin behind deleted damage (`start_at`) lose
+nothing, and no checkpoint changes.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import CorruptFileError
@@ -31,8 +32,10 @@ from storage.log_table import LogId
 from storage.log_types import LogOptions
 from storage.partition_metadata import read_topic_id
 from storage.recovery import LastKnown
+from storage.segment import Segment
 from storage.tools.findings import Finding, remedy_for_damage
 from storage.tools.recorded import Change, RecordedFileSystem
+from storage.tools.restart import begin_at
 from storage.tools.target import LogPath, Target
 
 _NOBODY = TopicPartition("unnamed", 0)
@@ -46,8 +49,10 @@ class RecoverOptions:
     rebuild_indexes: bool = False
     truncate_at: Mapping[str, int] = field(default_factory=dict)
     """Directory to offset: these logs are to end there, and everything from there on is lost."""
-    damage_at: Callable[[LogPath], int | None] = lambda log: None
-    """Where the damage of such a log begins now, while the lock is held: it must be where it was agreed to cut."""
+    start_at: Mapping[str, int] = field(default_factory=dict)
+    """Directory to offset: the files of these logs are to begin there, behind damage below the log start."""
+    agreed_at: Callable[[LogPath], int | None] = lambda log: None
+    """Where such a log would be cut, or begun, now, while the lock is held: it must be where it was agreed to."""
     on_read: Callable[[int], None] = lambda count: None
 
 
@@ -114,7 +119,7 @@ class _Recovery:
     def run(self, path: LogPath) -> Iterator[Change | Finding | Recovered]:
         tp = path.topic_partition
         if not self._is_as_agreed(path):
-            what = "the damage does not begin where it was agreed to cut; the log was left alone"
+            what = "the damage is not where it was when it was agreed what to do; the log was left alone"
             yield Finding("damage", "changed", path.directory, what, "look again, and agree again")
             return
         last_known = self._last_known(path)
@@ -122,6 +127,7 @@ class _Recovery:
         if self._directory is not None and tp is not None:
             options = replace(options, lower_checkpoints=self._directory.lower_checkpoints)
         try:
+            self._begin_behind_damage(path, last_known)
             log = Log(self._fs, path.directory, tp or _NOBODY, LogConfig(), options)
         except CorruptFileError as damage:
             yield from self._fs.take_changes()
@@ -132,7 +138,9 @@ class _Recovery:
             raise storage_error("recover", path.directory, error) from error
         try:
             if self._options.rebuild_indexes:
-                self._rebuild_indexes(log)
+                self._rebuild_indexes(log, log.segments)
+            elif path.directory in self._options.start_at:
+                self._rebuild_indexes(log, list(log.segments)[:1])
             end, start, cut_bytes = log.log_end_offset, log.log_start_offset, log.statistics().recovery_cut_bytes
             log.close()
         finally:
@@ -158,12 +166,18 @@ class _Recovery:
         return LastKnown(False, end, min(known.log_start_offset, end))
 
     def _is_as_agreed(self, path: LogPath) -> bool:
-        agreed = self._options.truncate_at.get(path.directory)
-        return agreed is None or self._options.damage_at(path) == agreed
+        options, directory = self._options, path.directory
+        agreed = options.truncate_at.get(directory, options.start_at.get(directory))
+        return agreed is None or options.agreed_at(path) == agreed
 
-    def _rebuild_indexes(self, log: Log) -> None:
+    def _begin_behind_damage(self, path: LogPath, last_known: LastKnown) -> None:
+        offset = self._options.start_at.get(path.directory)
+        if offset is not None:
+            begin_at(self._fs, path.directory, offset, max(offset, last_known.log_start_offset))
+
+    def _rebuild_indexes(self, log: Log, segments: Iterable[Segment]) -> None:
         """One segment after another, written and forgotten: memory does not grow with the log."""
-        for segment in log.segments:
+        for segment in segments:
             segment.indexes.rebuild(segment.file(), "asked for")
             for path, content in segment.indexes.contents():
                 write_atomically(self._fs, path, content, sync_directory=False)

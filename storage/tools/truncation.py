@@ -1,8 +1,11 @@
-"""What ending a damaged log at its first bad byte would cost: for who has no other replica and wants the rest.
+"""What it takes to use a damaged log again, and what that costs: for who has no other replica and wants the rest.
 
-Finds the place by verifying the whole log, not only what a start looks at, and says how many offsets go: as many as are
-known to have been there, by later batches, the recovery point and the high watermark. Changes nothing; `recover.py`
-does it, once a person has agreed to the very offsets.
+    damage only below the log start   the log is started behind it (`restart.py`): no readable record goes
+    any other damage                  the log is ended at the first bad byte, and what follows is lost
+
+Finds the damage by verifying the whole log, not only what a start looks at. Says how many offsets go: as many as are
+known to have been there, by later batches, the recovery point and the high watermark; and how many records of them can
+be read today. Changes nothing; `recover.py` does it, once a person has agreed to the very offsets.
 """
 
 from __future__ import annotations
@@ -30,33 +33,63 @@ class Truncation:
     offset: int
     lost_offsets: int
     """From `offset` on, as far as anybody knows; some of them may have been gone before."""
+    readable_records: int
+    """That could be read until now, in the good batches that go."""
     what: str
     caution: str = ""
     """Why one may rather not."""
 
 
-def find_truncations(target: Target, on_read: Callable[[int], None]) -> Iterator[Truncation]:
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One log whose files would begin at `offset`, at or below its log start: nothing that can be read goes."""
+
+    directory: str
+    file: str
+    position: int
+    offset: int
+    log_start_offset: int
+    what: str
+
+
+Repair = Truncation | Restart
+
+
+def find_repairs(target: Target, on_read: Callable[[int], None]) -> Iterator[Repair]:
     """The logs of the target that a start would refuse, or refuse to read."""
     knowledge = read_knowledge(target.log_dir)
     for log in target.logs:
-        found = find_truncation(log, knowledge, on_read)
+        found = find_repair(log, knowledge, on_read)
         if found is not None:
             yield found
 
 
-def find_truncation(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[[int], None]) -> Truncation | None:
+def find_repair(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[[int], None]) -> Repair | None:
     """None when the log needs none."""
     first: Finding | None = None
+    report: LogReport | None = None
     last_known = knowledge.last_known(log.topic_partition)
-    end = max(last_known.recovery_point or 0, knowledge.offset(HIGH_WATERMARK_CHECKPOINT, log.topic_partition) or 0)
     for found in verify_log(log, last_known, VerifyOptions(on_read=on_read)):
         if isinstance(found, LogReport):
-            end = max(end, found.log_end_offset)
+            report = found
         elif first is None and found.kind in _CURABLE and found.offset is not None:
             first = found
-    if first is None or first.offset is None:
+    if first is None or first.offset is None or report is None:
         return None
-    lost = max(end - first.offset, 0)
+    file, position, what = first.file, first.position or 0, first.what
+    behind = _behind_deleted_damage(report)
+    if behind is not None:
+        return Restart(log.directory, file, position, behind, report.log_start_offset, what)
+    high_watermark = knowledge.offset(HIGH_WATERMARK_CHECKPOINT, log.topic_partition) or 0
+    end = max(last_known.recovery_point or 0, high_watermark, report.log_end_offset)
+    lost, readable = max(end - first.offset, 0), report.readable_behind_damage
     tp = log.topic_partition
     caution = NEW_VOTER if tp is not None and tp.topic == METADATA_TOPIC else ""
-    return Truncation(log.directory, first.file, first.position or 0, first.offset, lost, first.what, caution)
+    return Truncation(log.directory, file, position, first.offset, lost, readable, what, caution)
+
+
+def _behind_deleted_damage(report: LogReport) -> int | None:
+    """Where the files may begin, if everything from the log start on is good, and there is as much as was flushed."""
+    if report.whole_from is None or report.whole_from > report.log_start_offset:
+        return None
+    return report.whole_from if report.log_end_offset >= (report.recovery_point or 0) else None

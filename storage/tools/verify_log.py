@@ -80,15 +80,21 @@ class _LogCheck:
         self._first = self._end = segments[0].base_offset if segments else 0
         self._expected: int | None = self._first
         """The offset that comes next; None behind damage of unknown extent."""
-        self._batches = self._records = 0
+        self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
+        """As a start finds it, but for the end of the log."""
+        self._whole_from: int | None = self._first
+        """No damage was seen from there on; None: damage was the last that was seen."""
+        self._is_damaged = False
+        self._batches = self._records = self._readable_behind_damage = 0
 
     def report(self) -> LogReport:
-        start = min(max(self._first, self._last_known.log_start_offset), self._end)
         return LogReport(
             directory=self._log.directory,
-            log_start_offset=start,
+            log_start_offset=min(self._start, self._end),
             log_end_offset=self._end,
             recovery_point=self._last_known.recovery_point,
+            whole_from=self._whole_from,
+            readable_behind_damage=self._readable_behind_damage,
             segments=len(self._segments),
             batches=self._batches,
             records=self._records,
@@ -99,6 +105,8 @@ class _LogCheck:
         for segment in self._segments:
             yield from self._begins_where_the_last_ends(segment)
             self._expected = segment.base_offset
+            if self._whole_from is None:
+                self._whole_from = segment.base_offset
             yield from self._segment(segment)
             segment.close()
         yield from self._judge.tail(self._end)
@@ -161,10 +169,17 @@ class _LogCheck:
         self._batches += 1
         self._records += header.record_count
         self._end = header.next_offset
+        if self._whole_from is None:
+            self._whole_from = header.base_offset
+        if self._is_damaged:
+            deleted = min(max(self._start - header.base_offset, 0), header.record_count)
+            self._readable_behind_damage += header.record_count - deleted
         problem = decoding_problem(file, position, header) if self._options.deep else ""
         if not problem:
             return None
         return Finding("damage", "undecodable", segment.log_path, problem, UNDECODABLE, position, header.base_offset)
 
     def _bad(self, bad: BadBytes, offset: int | None) -> Iterator[Finding]:
-        return self._judge.bad(bad, offset, self._end)
+        yield from self._judge.bad(bad, offset, self._end)
+        if not self._judge.is_torn:  # a torn tail is cut: the log ends before it
+            self._whole_from, self._is_damaged = None, True

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
+from storage.checkpoint_file import write_offsets
+from storage.file_names import LOG_START_CHECKPOINT
 from storage.file_system import OsFileSystem
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, contents, cut, flip, make_log_dir, open_values
+from tests.support.storage import TP
 
 
 @pytest.fixture
@@ -64,9 +67,6 @@ def test_dump_prints_batches_in_columns_and_records_as_json(data: Path) -> None:
     assert [(row["offset"], row["value"], row["value_bytes"]) for row in found] == [(9, "val", 8), (10, "val", 8)]
 
 
-def test_two_things_cannot_be_dumped_at_once(data: Path) -> None:
-    result = penstock("dump", data, "--index", "--epochs")
-    assert result.returncode == 2 and "--index and --epochs exclude each other" in result.stderr
 def test_a_dump_of_the_indexes_of_a_running_node_says_why_there_are_none(data: Path) -> None:
     for path in (data / "orders-0").glob("*index"):
         path.unlink()
@@ -75,6 +75,9 @@ def test_a_dump_of_the_indexes_of_a_running_node_says_why_there_are_none(data: P
     assert result.stdout.startswith(f"{FIRST} has no index files: they are written when the segment is rolled")
 
 
+def test_two_things_cannot_be_dumped_at_once(data: Path) -> None:
+    result = penstock("dump", data, "--index", "--epochs")
+    assert result.returncode == 2 and "--index and --epochs exclude each other" in result.stderr
 
 
 def test_recover_is_refused_while_a_node_has_the_dir(data: Path) -> None:
@@ -94,11 +97,21 @@ def test_records_are_lost_only_after_a_yes(data: Path) -> None:
     asked = penstock("recover", data, "--truncate-at-damage")
     assert asked.returncode == 2 and "say --yes" in asked.stderr
     dry = penstock("recover", data, "--truncate-at-damage", "--dry-run")
-    assert dry.returncode == 0 and "10 offsets, 10 to 19, are lost" in dry.stdout
+    assert dry.returncode == 0 and "10 offsets, 10 to 19, are lost; 6 records of them can be read" in dry.stdout
     assert contents(data) == before
     assert penstock("recover", data, "--truncate-at-damage", "--yes", "--json").returncode == 0
     assert penstock("verify", data).returncode == 0
     assert open_values(data) == [b"value-%02d" % n for n in range(10)]
+
+
+def test_nobody_is_asked_where_only_deleted_records_are_damaged(data: Path) -> None:
+    write_offsets(OsFileSystem(), str(data / LOG_START_CHECKPOINT), {TP: 10})
+    flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
+    result = penstock("recover", data, "--truncate-at-damage")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "below the log start 10: the files begin at 9 then" in result.stdout
+    assert penstock("verify", data).returncode == 0
+    assert open_values(data) == [b"value-%02d" % n for n in range(10, 20)]
 
 
 # Words

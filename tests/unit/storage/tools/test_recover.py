@@ -21,7 +21,7 @@ from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover
 from storage.tools.target import LogPath, find_target
-from storage.tools.truncation import Truncation, find_truncation, find_truncations
+from storage.tools.truncation import Repair, Restart, Truncation, find_repair, find_repairs
 from storage.tools.verify_log import VerifyOptions
 from storage.tools.verify_log_dir import verify
 from tests.support.log_dirs import (
@@ -57,15 +57,15 @@ def killed(tmp_path: Path) -> Path:
 
 def recovered(path: Path, fs: FileSystem | None = None, **options: object) -> list[Change | Finding | Recovered]:
     fs = fs or OsFileSystem()
-    options["damage_at"] = damage_at(path)
+    options["agreed_at"] = agreed_at(path)
     return list(recover(fs, find_target(fs, str(path)), RecoverOptions(**options)))  # type: ignore[arg-type]
 
 
-def damage_at(path: Path) -> Callable[[LogPath], int | None]:
+def agreed_at(path: Path) -> Callable[[LogPath], int | None]:
     knowledge = read_knowledge(find_target(OsFileSystem(), str(path)).log_dir)
 
     def find(log: LogPath) -> int | None:
-        found = find_truncation(log, knowledge, lambda count: None)
+        found = find_repair(log, knowledge, lambda count: None)
         return found and found.offset
 
     return find
@@ -75,8 +75,14 @@ def dry(path: Path, **options: object) -> list[Change | Finding | Recovered]:
     return recovered(path, OverlayFileSystem(), **options)
 
 
+def repairs(path: Path) -> list[Repair]:
+    return list(find_repairs(find_target(OverlayFileSystem(), str(path)), lambda count: None))
+
+
 def truncations(path: Path) -> list[Truncation]:
-    return list(find_truncations(find_target(OverlayFileSystem(), str(path)), lambda count: None))
+    found = [repair for repair in repairs(path) if isinstance(repair, Truncation)]
+    assert found == repairs(path)
+    return found
 
 
 def problems(path: Path) -> list[Finding]:
@@ -209,7 +215,7 @@ def rotten(data: Path) -> Path:
 def test_the_price_of_a_truncation_is_told(rotten: Path) -> None:
     (found,) = truncations(rotten)
     assert (found.file, found.position) == (str(rotten / "orders-0" / SECOND), 2 * BATCH_BYTES)
-    assert (found.offset, found.lost_offsets) == (9, 11)
+    assert (found.offset, found.lost_offsets, found.readable_records) == (9, 11, 10)
 
 
 def test_a_voter_is_warned_before_it_forgets(rotten: Path) -> None:
@@ -270,6 +276,68 @@ def test_a_lost_segment_ends_the_log_before_it(data: Path) -> None:
     assert problems(data) == [] and open_values(data) == WHOLE[:7]
 
 
+# Damage below the log start
+
+
+def with_log_start(path: Path, log_start: int) -> Path:
+    write_offsets(OsFileSystem(), str(path / LOG_START_CHECKPOINT), {TP: log_start})
+    return path
+
+
+def begun_behind_damage(path: Path) -> list[Change | Finding | Recovered]:
+    (found,) = repairs(path)
+    assert isinstance(found, Restart)
+    return recovered(path, start_at={found.directory: found.offset})
+
+
+@pytest.mark.parametrize("segment", [FIRST, SECOND])
+def test_damage_below_the_log_start_costs_no_readable_record(data: Path, segment: str) -> None:
+    with_log_start(data, 10)
+    flip(data / "orders-0" / segment, BATCH_BYTES + 50)
+    begun_behind_damage(data)
+    assert problems(data) == [] and open_values(data) == WHOLE[10:]
+
+
+@pytest.mark.parametrize("at", [0, 8, 16, 50], ids=["offset", "length", "magic", "checksum"])
+def test_whatever_of_a_deleted_batch_is_damaged_the_readable_ones_are_all_kept_or_counted(data: Path, at: int) -> None:
+    with_log_start(data, 16)
+    flip(data / "orders-0" / THIRD, at, 0x40)
+    (found,) = repairs(data)
+    if isinstance(found, Restart):
+        recovered(data, start_at={found.directory: found.offset})
+        assert problems(data) == [] and open_values(data) == WHOLE[16:]
+    else:
+        assert found.offset == 14
+
+
+def test_a_log_begun_behind_its_damage_keeps_its_checkpoints_and_the_marker(data: Path) -> None:
+    with_log_start(data, 10)
+    flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
+    begun_behind_damage(data)
+    fs = OsFileSystem()
+    assert points(data) == {TP: 20, OTHER: 0}
+    assert read_offsets(fs, str(data / LOG_START_CHECKPOINT)) == {TP: 10}
+    assert not (data / "orders-0" / SECOND).exists() and not (data / "orders-0" / FIRST).exists()
+    assert take_marker(fs, str(data)) is not None
+
+
+def test_a_crash_that_left_the_damaged_segment_beside_its_good_rest_is_mended_by_another_run(data: Path) -> None:
+    with_log_start(data, 10)
+    damaged = data / "orders-0" / SECOND
+    flip(damaged, BATCH_BYTES + 50)
+    damaged.with_name(f"{9:020d}.log").write_bytes(damaged.read_bytes()[2 * BATCH_BYTES :])
+    begun_behind_damage(data)
+    assert problems(data) == [] and open_values(data) == WHOLE[10:] and not damaged.exists()
+
+
+def test_damage_on_both_sides_of_the_log_start_ends_the_log_and_counts_what_can_be_read(data: Path) -> None:
+    with_log_start(data, 10)
+    flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
+    flip(data / "orders-0" / THIRD, 2 * BATCH_BYTES + 50)
+    (found,) = truncations(data)
+    assert (found.offset, found.lost_offsets, found.readable_records) == (8, 12, 9)
+
+
 # A crash in the midst of it
 
 
@@ -324,7 +392,21 @@ def test_a_crash_in_a_recovery_loses_nothing_that_was_flushed() -> None:
 def test_a_crash_in_a_truncation_leaves_the_log_refused_or_truncated() -> None:
     fs = on_a_losing_disk(flushed=20)
     fs.damage(f"/d/orders-0/{SECOND}", 2 * BATCH_BYTES + 50, 1)
-    options = RecoverOptions(truncate_at={"/d/orders-0": 9}, damage_at=lambda log: 9)
+    options = RecoverOptions(truncate_at={"/d/orders-0": 9}, agreed_at=lambda log: 9)
     outcomes = [found_at_start(crashed) for crashed in crashes(fs, options)]
     assert None in outcomes and WHOLE[:9] in outcomes
     assert all(outcome in (None, WHOLE[:9]) for outcome in outcomes)
+
+
+def test_a_crash_while_a_log_is_begun_behind_its_damage_loses_nothing_and_the_next_run_ends_it() -> None:
+    fs = on_a_losing_disk(flushed=20)
+    write_offsets(fs, f"/d/{LOG_START_CHECKPOINT}", {TP: 10})
+    fs.damage(f"/d/orders-0/{SECOND}", BATCH_BYTES + 50, 1)
+    options = RecoverOptions(start_at={"/d/orders-0": 9}, agreed_at=lambda log: 9)
+    outcomes = 0
+    for crashed in crashes(fs, options):
+        outcomes += 1
+        assert found_at_start(crashed.clone()) in (None, WHOLE[10:])
+        list(recover(crashed, find_target(crashed, "/d"), options))
+        assert found_at_start(crashed) == WHOLE[10:]
+    assert outcomes > 10
