@@ -204,11 +204,13 @@ def register_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerReq
 
 
 def register_response_to_pb(r: RegisterBrokerResponse) -> controller_pb2.RegisterBrokerResponse:
-    return controller_pb2.RegisterBrokerResponse(broker_epoch=r.broker_epoch)
+    return controller_pb2.RegisterBrokerResponse(
+        broker_epoch=r.broker_epoch, unknown_lost_log_dirs=r.unknown_lost_log_dirs
+    )
 
 
 def register_response_from_pb(m: controller_pb2.RegisterBrokerResponse) -> RegisterBrokerResponse:
-    return RegisterBrokerResponse(m.broker_epoch)
+    return RegisterBrokerResponse(m.broker_epoch, tuple(m.unknown_lost_log_dirs))
 
 
 def heartbeat_from_pb(m: controller_pb2.BrokerHeartbeatRequest) -> BrokerHeartbeatRequest:

@@ -169,6 +169,14 @@ class BrokerLifecycle:
                 log.warning("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
+        if answer.unknown_lost_log_dirs:
+            log.warning(
+                "--lost-log-dirs %s: broker %d was not registered with that, so nothing was given up; it is registered"
+                " with %s. Correct the id, or leave the option out if the dir was given up before",
+                ",".join(answer.unknown_lost_log_dirs),
+                self._registration.broker_id,
+                ", ".join(self._registration.log_dirs),
+            )
         self._registration = replace(self._registration, lost_log_dirs=())  # that is said once
         self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
         self._on_registered(self.broker_epoch)

@@ -47,6 +47,7 @@ class RegisterBrokerRequest:
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerResponse:
     broker_epoch: int
+    unknown_lost_log_dirs: tuple[str, ...] = ()  # of the request's: the broker was not registered with them
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,8 @@ def _register_successor(
     log_dirs = log_dirs_after(existing, request)
     leaving = changes_when_leaving(context, (request.broker_id,))
     changes = changes_of_last_copies(context, existing, request, leaving)
-    return _result(changes, _record(request, log_dirs, next_offset + len(changes)))
+    unknown = tuple(sorted(set(request.lost_log_dirs).difference(existing.log_dirs)))
+    return _result(changes, _record(request, log_dirs, next_offset + len(changes)), unknown)
 
 
 def _check_predecessor_is_gone(
@@ -185,5 +186,7 @@ def _record(
     )
 
 
-def _result(changes: Sequence[PartitionChangeRecord], record: RegisterBrokerRecord) -> Result:
-    return ControllerResult((*changes, record), RegisterBrokerResponse(record.broker_epoch))
+def _result(
+    changes: Sequence[PartitionChangeRecord], record: RegisterBrokerRecord, unknown_lost_log_dirs: tuple[str, ...] = ()
+) -> Result:
+    return ControllerResult((*changes, record), RegisterBrokerResponse(record.broker_epoch, unknown_lost_log_dirs))

@@ -48,12 +48,14 @@ class HostedReplicas(_message.Message):
     def __init__(self, topic_id: _Optional[str] = ..., partitions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class RegisterBrokerResponse(_message.Message):
-    __slots__ = ("error", "broker_epoch")
+    __slots__ = ("error", "broker_epoch", "unknown_lost_log_dirs")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_LOST_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     error: _common_pb2.Error
     broker_epoch: int
-    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
+    unknown_lost_log_dirs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., broker_epoch: _Optional[int] = ..., unknown_lost_log_dirs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class BrokerHeartbeatRequest(_message.Message):
     __slots__ = ("cluster_id", "broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down")

@@ -139,10 +139,10 @@ class RealController(ControllerChannel):
         assert self.image.offset >= offset
 
 
-def lifecycle_of(controller: RealController) -> BrokerLifecycle:
+def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()) -> BrokerLifecycle:
     """Broker 1 with log dir "d", in which it has partition 0 of every topic."""
     return BrokerLifecycle(
-        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",)),
+        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",), lost_log_dirs=lost_log_dirs),
         controller,
         cast(MetadataLoader, controller),
         1,
@@ -225,6 +225,23 @@ def test_broker_that_others_told_to_stop_says_so_and_counts_it(caplog: pytest.Lo
     assert lifecycle.statistics().registrations_anew == 1
     assert len({request.incarnation_id for request in controller.registrations}) == 2
     assert [record.message for record in caplog.records if "nobody asked this process to stop" in record.message]
+
+
+def test_broker_that_gives_up_a_log_dir_that_nobody_knows_says_so_with_those_it_has(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        controller = RealController()
+        controller.cluster.register(1, log_dirs=("d",))
+        controller.cluster.now_ms += SESSION_TIMEOUT_MS
+        lifecycle = lifecycle_of(controller, lost_log_dirs=("typo",))
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        await lifecycle.stop()
+
+    run_virtual(main())
+    (said,) = [message for message in caplog.messages if "--lost-log-dirs" in message]
+    assert "--lost-log-dirs typo" in said and "it is registered with d." in said
 
 
 def test_broker_that_stops_of_its_own_will_does_not_register_anew() -> None:

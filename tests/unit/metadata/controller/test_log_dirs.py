@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.requests import HostedReplicas
+from metadata.requests import HostedReplicas, RegisterBrokerRequest
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
@@ -142,6 +142,16 @@ def test_option_that_is_left_in_place_gives_up_nothing_more() -> None:
     cluster.let_die(1)
     error = raised_by(lambda: cluster.register(1, log_dirs=("new",), lost_log_dirs=("dir-b",)))
     assert is_error(error, InvalidRegistrationError, "dir-a")
+
+
+def test_broker_is_told_which_ids_of_the_dirs_that_it_gives_up_it_was_not_registered_with() -> None:
+    cluster = last_copy()
+    request = RegisterBrokerRequest(
+        CLUSTER_ID, 1, "next", "h", 9, "", -1, ("dir-a", "new"), lost_log_dirs=("typo", "dir-b")
+    )
+    answer = cluster.commit(cluster.controller.register_broker(request, cluster.now_ms, cluster.next_offset))
+    assert answer.unknown_lost_log_dirs == ("typo",)
+    assert cluster.image.brokers[1].log_dirs == ("dir-a", "new")
 
 
 def test_broker_that_was_never_registered_has_no_log_dir_to_give_up() -> None:
