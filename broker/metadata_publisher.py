@@ -2,7 +2,7 @@
 
 It looks only at what the delta names, except for the first image after the broker has caught up: then at everything,
 and at the directories on disk, of which those that the metadata does not know are set aside as stray (never deleted:
-data is deleted by a committed record, not by absence; design §1).
+data is deleted by a committed record, not by absence).
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class FetcherCore:
                 self._forgotten[partition] = None
 
     def failed(self, partition: TopicPartition, why: str) -> None:
-        """Set aside until the next leader epoch: the disk or the data refused (features row 26)."""
+        """Set aside until the next leader epoch: the disk or the data refused."""
         state = self._states.get(partition)
         if state is not None:
             state.state, state.failure = ReplicaState.FAILED, why

@@ -1,0 +1,96 @@
+"""The house is in order: sizes, references, and the modules that call themselves pure.
+
+Limits are of what people read: a file of 400 lines, a function of 70, a folder of 20 modules. Generated code has none,
+tests and benchmarks have longer files.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("penstock", "raft", "metadata", "storage", "broker")
+FILE_LINES_MAX = 400
+TEST_LINES_MAX = 700
+FUNCTION_LINES_MAX = 70
+FOLDER_MODULES_MAX = 20
+IMPURE = {"asyncio", "concurrent", "grpc", "os", "random", "select", "shutil", "socket", "subprocess", "threading", "time"}
+OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
+
+
+def modules(*folders: str) -> list[Path]:
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in found if "pb" not in path.relative_to(ROOT).parts]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_files_functions_and_folders_are_of_a_size_that_can_be_read() -> None:
+    wrong: list[str] = []
+    for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
+        text = path.read_text(encoding="utf-8")
+        limit = FILE_LINES_MAX if path.relative_to(ROOT).parts[0] in SOURCES else TEST_LINES_MAX
+        if text.count("\n") > limit:
+            wrong.append(f"{name(path)}: {text.count(chr(10))} lines, at most {limit}")
+        for function in functions(ast.parse(text)):
+            lines = (function.end_lineno or function.lineno) - function.lineno + 1
+            if lines > FUNCTION_LINES_MAX and path.relative_to(ROOT).parts[0] in SOURCES:
+                wrong.append(f"{name(path)}: {function.name} has {lines} lines, at most {FUNCTION_LINES_MAX}")
+    folders = Counter(path.parent for path in modules(*SOURCES) if path.name != "__init__.py")
+    wrong += [f"{name(folder)}: {n} modules" for folder, n in folders.items() if n > FOLDER_MODULES_MAX]
+    assert not wrong
+
+
+def test_a_module_that_calls_itself_pure_imports_nothing_that_is_not() -> None:
+    wrong: list[str] = []
+    for path in modules(*SOURCES):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if not re.search(r"(?m)(^|[.\n] ?)Pure\b", ast.get_docstring(tree) or ""):
+            continue
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            wrong += [f"{name(path)} imports {module}" for module in names if module.partition(".")[0] in IMPURE]
+    assert not wrong
+
+
+def referring() -> list[Path]:
+    """Everything that people read."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "ops").rglob("*.md")]
+    return pages + modules(*SOURCES, "tests", "benchmarks", "protos")
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    """By its path from the root, or by the end of it."""
+    here = [f"/{name(path)}" for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    gone: list[str] = []
+    for path in referring():
+        for named in set(re.findall(r"(?<![\w./-])((?:\w+/)+\w+\.py)\b", path.read_text(encoding="utf-8"))):
+            if not any(file.endswith(f"/{named}") for file in here):
+                gone.append(f"{name(path)} names {named}")
+    assert not gone
+
+
+@pytest.mark.parametrize("pattern", OUTSIDE)
+def test_nothing_refers_to_what_is_not_in_the_repository(pattern: str) -> None:
+    found = [name(path) for path in referring() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    assert [path for path in found if path != name(Path(__file__))] == []
+
+
+def test_every_invariant_that_is_cited_is_defined_once() -> None:
+    defined = re.findall(r"(?m)^\| (I\d+) \|", (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8"))
+    cited = {number for path in referring() for number in re.findall(r"\bI\d{1,2}\b", path.read_text(encoding="utf-8"))}
+    assert len(defined) == len(set(defined))
+    assert cited <= set(defined)
