@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from broker.replication.fetcher_core import (
     AdvanceHighWatermark,
@@ -28,6 +27,7 @@ from broker.replication.fetcher_core import (
     StartOver,
     Truncate,
 )
+from broker.replication.fetcher_ports import FetcherNode, FetchStream, Timed
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
@@ -49,20 +49,6 @@ ANSWER_MS_MAX = 30_000
 given up: a request that got lost there would otherwise stop the fetcher for good."""
 
 
-class FetchStream(Protocol):
-    """One bidirectional fetch stream to a source broker; see grpc_peers.py."""
-
-    def send(self, request: FetchRequest) -> None:
-        """Queue a request; does not wait."""
-        ...
-
-    async def receive(self) -> FetchResponse:
-        """The next answer; NetworkError when the stream broke."""
-        ...
-
-    def cancel(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class FetcherConfig:
     """What every fetch of a node has in common."""
@@ -74,9 +60,6 @@ class FetcherConfig:
     partition_bytes_max: int
     backoff_ms: int
     slow_flush_ms: int = SLOW_FLUSH_MS
-
-
-Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 
 
 class Fetcher:
@@ -389,16 +372,3 @@ def perform(effect: Effect, partition: Partition) -> bool:
         case AdvanceLogStart(leader_log_start_offset=start):
             partition.follower_log_start(start)
     return rebased
-
-
-class FetcherNode(Protocol):
-    """What a fetcher needs of its node; the replica manager gives it."""
-
-    @property
-    def broker_epoch(self) -> int: ...
-
-    def find(self, partition: TopicPartition) -> Partition | None: ...
-
-    def request_flush(self, partition: Partition) -> None: ...
-
-    def make_log_start_durable(self, partition: Partition, done: Callable[[ApiError | None], None]) -> None: ...

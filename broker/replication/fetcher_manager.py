@@ -10,7 +10,8 @@ import zlib
 from collections.abc import Callable
 
 from broker.replication.fetcher_core import FetcherStatistics
-from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, FetchStream, Timed
+from broker.replication.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.fetcher_ports import FetcherNode, FetchStream, Timed
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.types import TopicPartition

@@ -11,7 +11,8 @@ from typing import cast
 import pytest
 
 from broker.replication.fetcher_core import AdvanceLogStart, Append, FetcherCore, FetchState, StartOver, Truncate
-from broker.replication.fetcher_driver import Fetcher, FetcherConfig, FetcherNode, perform
+from broker.replication.fetcher_driver import Fetcher, FetcherConfig, perform
+from broker.replication.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock

@@ -13,8 +13,9 @@ from typing import cast
 
 import pytest
 
-from broker.replication.fetcher_driver import FetcherConfig, FetcherNode
+from broker.replication.fetcher_driver import FetcherConfig
 from broker.replication.fetcher_manager import FetcherManager
+from broker.replication.fetcher_ports import FetcherNode
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation
