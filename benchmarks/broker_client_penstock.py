@@ -12,7 +12,7 @@ from itertools import chain, repeat
 
 from benchmarks.broker_client_common import DISTINCT_VALUES, OpenLoop, report, values
 from penstock import Consumer, Producer
-from penstock.client.future import RecordFuture
+from penstock.client.producer.future import RecordFuture
 
 RATE = 1_000
 SECONDS_MAX = 120

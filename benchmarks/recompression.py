@@ -31,13 +31,13 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.testing import Cluster
 from penstock.types import TopicPartition
-from storage import log as log_module
-from storage.batch_validation import check_produced
-from storage.file_system import Bytes, OsFileSystem
-from storage.log import Log
+from storage.append.batch_validation import check_produced
+from storage.append.recompression import Converted, is_due, prepared
+from storage.disk.file_system import Bytes, OsFileSystem
+from storage.log import log as log_module
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_types import LogOptions
-from storage.recompression import Converted, is_due, prepared
 
 TYPES = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 SOURCES = (Codec.NONE, Codec.LZ4, Codec.GZIP)

@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from penstock.client.admin import Admin
-from penstock.client.consumer import Consumer
-from penstock.client.producer import Producer
+from penstock.client.admin.admin import Admin
+from penstock.client.consumer.consumer import Consumer
+from penstock.client.producer.producer import Producer
 from penstock.spark import spark_session
 from penstock.spark.schema import source_schema
 from penstock.testing import Cluster

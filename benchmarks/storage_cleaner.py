@@ -21,15 +21,15 @@ from benchmarks.storage_rows import MIB, NEVER, Row, Scale, rate_row, timed
 from penstock.clock import SystemClock
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
-from storage.cleaner_checkpoint import CleanerCheckpoint
-from storage.cleaner_types import CleanerConfig
-from storage.file_system import OsFileSystem
-from storage.log import Log
-from storage.log_cleaner import LogCleaner
+from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner.cleaner_types import CleanerConfig
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.log_to_clean import Candidate
+from storage.disk.file_system import OsFileSystem
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_to_clean import Candidate
-from storage.log_types import LogOptions
-from storage.recovery import LastKnown
+from storage.recovery.recovery import LastKnown
 
 SEGMENTS = 8
 UPDATES_PER_KEY = 4

@@ -19,8 +19,8 @@ import uvloop
 
 from benchmarks.storage_log import NOW_MS, batch_of, new_log
 from benchmarks.storage_rows import Row, Scale
-from storage.group_commit import GroupCommit
-from storage.log import Log
+from storage.log.group_commit import GroupCommit
+from storage.log.log import Log
 
 WAITERS = (1, 16, 256)
 BATCH_RECORDS = 10

@@ -23,11 +23,11 @@ from crc32c import crc32c
 from benchmarks.storage_rows import MIB, Row, Scale, best_of, rate_row
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
-from storage.file_system import OsFileSystem
-from storage.log import Log
+from storage.disk.file_system import OsFileSystem
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_types import LogOptions
-from storage.recovery import LastKnown
+from storage.recovery.recovery import LastKnown
 
 NOW_MS = 1_700_000_000_000
 TP = TopicPartition("bench", 0)

@@ -29,11 +29,11 @@ from benchmarks.storage_log import BATCHES, NOW_MS, batch_of
 from benchmarks.storage_rows import Row, Scale
 from penstock.clock import SystemClock
 from penstock.types import TopicPartition, new_uuid
-from storage.file_names import CLEAN_SHUTDOWN
-from storage.file_system import OsFileSystem
+from storage.disk.file_names import CLEAN_SHUTDOWN
+from storage.disk.file_system import OsFileSystem
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER_ID = "benchmark"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock import errors as errors
-    from penstock.client.admin import Admin as Admin
-    from penstock.client.async_admin import AsyncAdmin as AsyncAdmin
-    from penstock.client.async_consumer import AsyncConsumer as AsyncConsumer
-    from penstock.client.async_producer import AsyncProducer as AsyncProducer
-    from penstock.client.consumer import Consumer as Consumer
-    from penstock.client.consumer_record import ConsumerRecord as ConsumerRecord
-    from penstock.client.producer import Producer as Producer
+    from penstock.client.admin.admin import Admin as Admin
+    from penstock.client.admin.async_admin import AsyncAdmin as AsyncAdmin
+    from penstock.client.consumer.async_consumer import AsyncConsumer as AsyncConsumer
+    from penstock.client.consumer.consumer import Consumer as Consumer
+    from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
+    from penstock.client.producer.async_producer import AsyncProducer as AsyncProducer
+    from penstock.client.producer.producer import Producer as Producer
     from penstock.errors import PenstockError as PenstockError
     from penstock.types import RecordMetadata as RecordMetadata
     from penstock.types import TopicPartition as TopicPartition
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Admin": "penstock.client.admin",
-    "AsyncAdmin": "penstock.client.async_admin",
-    "AsyncConsumer": "penstock.client.async_consumer",
-    "AsyncProducer": "penstock.client.async_producer",
-    "Consumer": "penstock.client.consumer",
-    "ConsumerRecord": "penstock.client.consumer_record",
+    "Admin": "penstock.client.admin.admin",
+    "AsyncAdmin": "penstock.client.admin.async_admin",
+    "AsyncConsumer": "penstock.client.consumer.async_consumer",
+    "AsyncProducer": "penstock.client.producer.async_producer",
+    "Consumer": "penstock.client.consumer.consumer",
+    "ConsumerRecord": "penstock.client.consumer.consumer_record",
     "PenstockError": "penstock.errors",
-    "Producer": "penstock.client.producer",
+    "Producer": "penstock.client.producer.producer",
     "RecordMetadata": "penstock.types",
     "TopicPartition": "penstock.types",
 }

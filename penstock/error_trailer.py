@@ -3,7 +3,7 @@
 Shared by both edges: a node writes it, clients and other nodes read it. A trailer may come from a newer node, or pass
 through a proxy, so nothing in it may be worse for its reader than an error that it does not know. An entry that is no
 code says nothing: gRPC's status tells what happened. Not here: gRPC itself, and what its statuses mean
-(client/channel.py, broker/grpc_errors.py).
+(client/wire/channel.py, broker/grpc/errors.py).
 """
 
 from __future__ import annotations

@@ -82,12 +82,12 @@ def _run(options: argparse.Namespace) -> int:
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
     if options.action == "start":
-        importlib.import_module("broker.preflight").preflight(options.config)
+        importlib.import_module("broker.node.preflight").preflight(options.config)
         if options.cluster_id:
-            importlib.import_module("broker.format").format_if_empty(options.config, options.cluster_id)
+            importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
         lost = tuple(filter(None, map(str.strip, options.lost_log_dirs.split(","))))
-        return int(importlib.import_module("broker.server").main(options.config, lost))
-    return int(importlib.import_module("broker.format").main(options.config, options.cluster_id, options.rejoin))
+        return int(importlib.import_module("broker.node.server").main(options.config, lost))
+    return int(importlib.import_module("broker.node.format").main(options.config, options.cluster_id, options.rejoin))
 
 
 def _prepare_path() -> None:

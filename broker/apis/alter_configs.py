@@ -7,9 +7,9 @@ named stays as it is. What is acceptable is the controller's word (metadata/cont
 from __future__ import annotations
 
 from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
-from broker.controller_channel import ControllerChannel
-from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import AlterConfigsRequest
 
 

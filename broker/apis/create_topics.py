@@ -6,9 +6,9 @@ So whoever is answered can ask this node for the topics that were created and fi
 from __future__ import annotations
 
 from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
-from broker.controller_channel import ControllerChannel
-from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import CreateTopicsRequest
 
 

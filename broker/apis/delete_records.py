@@ -11,11 +11,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
+from broker.replication.leader.purgatory import DelayedOperation, Waiter
 from broker.replication.partition import Partition
-from broker.replication.purgatory import DelayedOperation, Waiter
 from broker.replication.replica_manager import ReplicaManager
-from broker.request_limits import API_LIMITS
 from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.errors import (
     ApiError,

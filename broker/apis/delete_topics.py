@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
-from broker.controller_channel import ControllerChannel
-from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse, TopicResult
 from penstock.errors import UnknownTopicIdError
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from broker.config_table import INT32_MAX, KEYS, REQUIRED, ConfigKey, Kind
+from broker.config.config_table import INT32_MAX, KEYS, REQUIRED, ConfigKey, Kind
+from broker.config.node_config import NodeConfig
+from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
-from broker.node_config import NodeConfig
-from broker.request_limits import API_LIMITS
 from broker.requests import (
     ConfigEntryView,
     ConfigSource,

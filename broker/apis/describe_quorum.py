@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.apis.forwarding import TIMEOUT_MS_DEFAULT, ForwardedRequests
-from broker.controller_channel import ControllerChannel
 from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
 from broker.requests import DescribeQuorumRequest
 
 

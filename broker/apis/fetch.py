@@ -1,6 +1,6 @@
 """Fetch: for consumers up to the high watermark, for followers up to the log end.
 
-Checks who asks, then leaves the work to the stream's session (replication/fetch_session.py), which answers now or parks
+Checks who asks, then leaves the work to the stream's session (fetch_session.py), which answers now or parks
 the request. A follower must be a registered broker of this cluster, under the broker epoch that it is registered with,
 because its fetch offset counts as an acknowledgement. That it is a replica of the partition is checked where the fetch
 counts (`Partition.note_follower_fetch`).
@@ -8,9 +8,9 @@ counts (`Partition.note_follower_fetch`).
 
 from __future__ import annotations
 
+from broker.apis.fetch_session import FetchSession
 from broker.network.request_channel import Request
-from broker.replication.fetch_session import FetchSession
-from broker.replication.isr_upkeep import check_fetcher_epoch
+from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import FetchRequest
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.controller_channel import ControllerChannel
-from broker.metadata_loader import MetadataLoader
 from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import (
     AlterConfigsResponse,
     AlterConfigsResult,

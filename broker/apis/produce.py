@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 
 from broker.network.request_channel import Request
+from broker.replication.leader.purgatory import DelayedOperation
 from broker.replication.partition import Partition
-from broker.replication.purgatory import DelayedOperation
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
 from penstock.errors import (

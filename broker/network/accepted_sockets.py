@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from storage.spare_descriptors import SPARE
+from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
 _MAPPED = "::ffff:"

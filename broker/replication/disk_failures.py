@@ -19,8 +19,8 @@ from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
 from metadata.registrations import PartitionRegistration
 from penstock.errors import CorruptFileError
-from storage.disk_errors import is_shortage, offline_error
-from storage.log_manager import LogManager
+from storage.disk.disk_errors import is_shortage, offline_error
+from storage.log_dirs.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ is made anew only when all of this holds:
 - it was not made anew a few times already: a machine that damages whatever it is given needs a person.
 
 From then on it counts as in sync only after it has fetched up to the high watermark, as any follower. Not here: doing
-it (replica_manager.py), registering (`broker/lifecycle.py`).
+it (replica_manager.py), registering (`broker/node/lifecycle.py`).
 """
 
 from __future__ import annotations

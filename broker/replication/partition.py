@@ -11,9 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from broker.replication.leader_state import LeaderState, ProposedIsr, ReplicaPosition
-from broker.replication.partition_watcher import PartitionWatcher
-from broker.replication.purgatory import LowWatermarkWaiters, OffsetWaiters
+from broker.replication.leader.leader_state import LeaderState, ProposedIsr, ReplicaPosition
+from broker.replication.leader.partition_watcher import PartitionWatcher
+from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
@@ -31,9 +31,9 @@ from penstock.errors import (
 )
 from penstock.record.batch import iter_headers
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, LeaderHint, OffsetAndEpoch, TopicPartition
-from storage.disk_errors import is_shortage
-from storage.log import Log
-from storage.log_types import AppendInfo
+from storage.disk.disk_errors import is_shortage
+from storage.log.log import Log
+from storage.log.log_types import AppendInfo
 
 log = logging.getLogger(__name__)
 

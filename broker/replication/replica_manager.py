@@ -1,9 +1,9 @@
 """The partitions of this broker, and what happens to all of them: roles, lost replicas, ISR upkeep, checkpoints.
 
-Told by the metadata (through `broker/metadata_publisher.py`) which partitions this broker hosts and in which role;
-gives a leader's partitions to the request path and a follower's to the fetchers. The decisions about one partition are
-in partition.py and leader_state.py; sending AlterPartition is alter_partition.py's; what a disk error takes offline is
-disk_failures.py's.
+Told by the metadata (through `broker/quorum/metadata_publisher.py`) which partitions this broker hosts and in which
+role; gives a leader's partitions to the request path and a follower's to the fetchers. The decisions about one
+partition are in partition.py and leader_state.py; sending AlterPartition is alter_partition.py's; what a disk error
+takes offline is disk_failures.py's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import asdict
 
 from broker.replication.assignment import Assignment, TopicSettings
 from broker.replication.disk_failures import DiskFailures
-from broker.replication.fetcher_manager import FetcherManager
+from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting_slices import HostingSlices
-from broker.replication.isr_upkeep import IsrUpkeep
-from broker.replication.log_start_commit import LogStartCommit, Waiter
+from broker.replication.leader.isr_upkeep import IsrUpkeep
+from broker.replication.leader.log_start_commit import LogStartCommit, Waiter
 from broker.replication.lost_replicas import LostReplicas, Verdict, why_no_empty_log
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
@@ -27,9 +27,9 @@ from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
-from storage.group_commit import GroupCommit
-from storage.log_manager import LogManager
-from storage.log_table import LogId
+from storage.log.group_commit import GroupCommit
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from penstock.cli.output import note, print_fields, print_json, progress
 from penstock.errors import TimedOutError
 
 if TYPE_CHECKING:
-    from penstock.client.future import BulkFuture
+    from penstock.client.producer.future import BulkFuture
 
 app = typer.Typer(help="Measure a running cluster.", no_args_is_help=True)
 

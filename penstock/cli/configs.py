@@ -12,7 +12,7 @@ from penstock.cli.output import print_json, print_table
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.client.admin_types import ConfigEntry
+    from penstock.client.admin.admin_types import ConfigEntry
 
 app = typer.Typer(
     help="Describe and change the configuration of topics; describe that of brokers.", no_args_is_help=True

@@ -17,7 +17,7 @@ from penstock.types import TopicPartition
 
 if TYPE_CHECKING:
     from penstock import Consumer
-    from penstock.client.admin_types import TopicDescription
+    from penstock.client.admin.admin_types import TopicDescription
 
 LOOK_MS = 2_000
 """So often the cluster is asked who leads: seldom enough to cost nothing, soon enough after an election."""

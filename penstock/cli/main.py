@@ -16,7 +16,8 @@ from typing import Annotated, cast
 
 import typer
 
-from penstock.cli import bench, cluster, configs, consume, demo, dev, log, node, produce, topics
+from penstock.cli import bench, cluster, configs, consume, dev, log, node, produce, topics
+from penstock.cli.demo import command as demo
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
 EXIT_FAILED = 1

@@ -21,7 +21,7 @@ from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
-    from penstock.client.future import BulkFuture
+    from penstock.client.producer.future import BulkFuture
 
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32

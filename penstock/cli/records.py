@@ -12,7 +12,7 @@ from penstock.cli.output import print_json, print_table
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.client.admin import Admin
+    from penstock.client.admin.admin import Admin
     from penstock.types import TopicPartition
 
 SPECS = ("earliest", "latest", "max-timestamp")

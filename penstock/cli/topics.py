@@ -11,7 +11,7 @@ from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.cli.records import delete_records, offsets
 
 if TYPE_CHECKING:
-    from penstock.client.admin_types import TopicDescription
+    from penstock.client.admin.admin_types import TopicDescription
 
 app = typer.Typer(
     help="Create, list, describe and delete topics, look up their offsets and delete their records.",

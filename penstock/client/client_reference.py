@@ -10,8 +10,8 @@ import dataclasses
 import sys
 from typing import Any
 
-from penstock.client.config import AdminConfig, ConsumerConfig, ProducerConfig
-from penstock.client.options import MAX_INT32
+from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.cluster.options import MAX_INT32
 from penstock.errors import (
     ERRORS,
     ApiError,
@@ -29,8 +29,8 @@ from penstock.errors import (
 
 INTRODUCTION = """# The Python clients
 
-Made from `penstock/client/config.py` and `penstock/errors.py` by `python -m penstock.client.client_reference`; do not
-edit by hand.
+Made from `penstock/client/cluster/config.py` and `penstock/errors.py` by `python -m penstock.client.client_reference`;
+do not edit by hand.
 
 `penstock.Producer`, `Consumer` and `Admin` block; `AsyncProducer`, `AsyncConsumer` and `AsyncAdmin` are the same for
 asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.client.decode import decode_good
-from penstock.client.raw_buffer import RawBuffer
+from penstock.client.consumer.decode import decode_good
+from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import (
     OffsetOutOfRangeError,
     TopicRecreatedError,

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from penstock.client.raw_buffer import RawBuffer
+from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.planning import OffsetRange
 from penstock.types import NO_EPOCH, TopicPartition
 
 if TYPE_CHECKING:
-    from penstock.client.admin import Admin
-    from penstock.client.consumer import Consumer
-    from penstock.client.producer import Producer
+    from penstock.client.admin.admin import Admin
+    from penstock.client.consumer.consumer import Consumer
+    from penstock.client.producer.producer import Producer
 
 FETCH_BYTES = 2 * 1024 * 1024
 """About 16,000 records of 100 bytes: one Arrow batch of the size that Spark takes best."""
@@ -96,8 +96,8 @@ class PenstockLogClient:
 
     def _get_admin(self) -> Admin:
         if self._admin is None:
-            from penstock.client.admin import Admin
-            from penstock.client.config import AdminConfig
+            from penstock.client.admin.admin import Admin
+            from penstock.client.cluster.config import AdminConfig
 
             shared = {name: value for name, value in self._options.items() if name in AdminConfig.__dataclass_fields__}
             self._admin = Admin(self._bootstrap, **shared)
@@ -105,7 +105,7 @@ class PenstockLogClient:
 
     def _get_consumer(self) -> Consumer:
         if self._consumer is None:
-            from penstock.client.consumer import Consumer
+            from penstock.client.consumer.consumer import Consumer
 
             wanted = {"max_partition_fetch_bytes": FETCH_BYTES, **self._options}
             self._consumer = Consumer(self._bootstrap, **wanted)
@@ -142,7 +142,7 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> Producer:
     """This process's producer for these brokers with these options; always acks=all."""
 
     def make() -> Producer:
-        from penstock.client.producer import Producer
+        from penstock.client.producer.producer import Producer
 
         return Producer(bootstrap, acks="all", **options)
 

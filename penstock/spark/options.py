@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from penstock.client.config import ConsumerConfig, ProducerConfig
-from penstock.client.options import nearest, parse_bootstrap
+from penstock.client.cluster.config import ConsumerConfig, ProducerConfig
+from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
 from penstock.spark.boundary import Boundary, Kind, parse_offsets, parse_timestamp, parse_timestamps
 from penstock.types import TopicPartition

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.client.options import nearest
+from penstock.client.cluster.options import nearest
 from penstock.errors import ConfigError
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))

@@ -31,7 +31,7 @@ CONTROLLER_PORT_STEP = 100
 METRICS_PORT_STEP = 200
 INTERNAL_PORT_STEP = 300
 LOCK = ".lock"
-"""Of a log dir, held by the node that uses it (storage/file_names.py)."""
+"""Of a log dir, held by the node that uses it (storage/disk/file_names.py)."""
 NODES_MAX = 50
 """Positions are added to a base port, and the steps above leave room for so many."""
 

@@ -1,9 +1,9 @@
 """One node as a child process: started, watched until it is ready, killed, stopped, paused.
 
-A node says READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/systemd.py), so nobody
-polls. It dies with this process, even when that is killed: the kernel's parent-death signal is bound to the *thread*
-that made the child, so one thread that lives as long as the process makes them all. Which nodes exist, and with what
-configuration, is cluster.py's and layout.py's.
+A node says READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/node/systemd.py), so
+nobody polls. It dies with this process, even when that is killed: the kernel's parent-death signal is bound to the
+*thread* that made the child, so one thread that lives as long as the process makes them all. Which nodes exist, and
+with what configuration, is cluster.py's and layout.py's.
 """
 
 from __future__ import annotations

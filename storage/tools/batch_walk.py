@@ -17,8 +17,8 @@ from crc32c import crc32c
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, read_header, verify_crc
-from storage import batch_faults
-from storage.batch_scan import LogFile
+from storage.segment import batch_faults
+from storage.segment.batch_scan import LogFile
 
 CHUNK_BYTES = 512 * 1024
 """Large enough for full speed, small enough for the processor's cache, where the checksum finds it."""

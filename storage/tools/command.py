@@ -20,8 +20,8 @@ from itertools import islice
 from typing import Any
 
 from penstock.errors import ConfigError, MetaPropertiesError
-from storage.disk_errors import storage_error
-from storage.file_system import FileSystem, OsFileSystem
+from storage.disk.disk_errors import storage_error
+from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.tools.dump_files import dump
 from storage.tools.dump_log import DumpOptions, Row
 from storage.tools.findings import Finding, LogReport

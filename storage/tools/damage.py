@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from storage.recovery import LastKnown
-from storage.segment import Segment
+from storage.recovery.recovery import LastKnown
+from storage.segment.segment import Segment
 from storage.tools.findings import CUT, Finding, remedy_for_damage
 from storage.tools.target import LogPath
 

@@ -14,8 +14,8 @@ from penstock.record.reader import (
     batch_body,
     columns_of_batch,
 )
-from storage.batch_scan import LogFile
-from storage.undecodable import DECODING_ERRORS
+from storage.segment.batch_scan import LogFile
+from storage.segment.undecodable import DECODING_ERRORS
 
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:

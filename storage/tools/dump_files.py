@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
-from storage.atomic_file import read_text
-from storage.checkpoint_file import OffsetLines, read_epochs, read_offset_lines
-from storage.file_names import (
+from storage.disk.atomic_file import read_text
+from storage.disk.checkpoint_file import OffsetLines, read_epochs, read_offset_lines
+from storage.disk.file_names import (
     CLEAN_SHUTDOWN,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
@@ -20,10 +20,10 @@ from storage.file_names import (
     PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
 )
-from storage.file_system import FileSystem
-from storage.meta_properties import read_meta_properties
-from storage.partition_metadata import read_topic_id
-from storage.sealed_text import unseal_json
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import unseal_json
+from storage.log.partition_metadata import read_topic_id
+from storage.log_dirs.meta_properties import read_meta_properties
 from storage.tools.dump_log import DumpOptions, Row, dump_index, dump_indexes, dump_segment, plain_name, segment_paths
 from storage.tools.target import OFFSET_CHECKPOINTS, Target, find_target
 from storage.tools.verify_files import QUORUM_STATE

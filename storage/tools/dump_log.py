@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
 from penstock.record.reader import RecordColumns
-from storage import offset_index, time_index
-from storage.batch_scan import MAX_OFFSETS, LogFile
-from storage.file_names import (
+from storage.disk.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -28,11 +26,13 @@ from storage.file_names import (
     TIME_INDEX_SUFFIX,
     parse_segment_file,
 )
-from storage.file_system import FileSystem
+from storage.disk.file_system import FileSystem
+from storage.segment import offset_index, time_index
+from storage.segment.batch_scan import MAX_OFFSETS, LogFile
+from storage.segment.undecodable import DECODING_ERRORS
 from storage.tools.batch_walk import walk
 from storage.tools.decode import read_batch
 from storage.tools.verify_indexes import OFFSET_ENTRY, TIME_ENTRY
-from storage.undecodable import DECODING_ERRORS
 
 Row = dict[str, object]
 

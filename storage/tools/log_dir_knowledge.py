@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
-from storage.checkpoint_file import read_offsets
-from storage.clean_shutdown import CleanStop, take_marker
-from storage.file_names import LOCK, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, parse_partition_directory
-from storage.file_system import FileSystem
-from storage.recovery import LastKnown
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.file_names import LOCK, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, parse_partition_directory
+from storage.disk.file_system import FileSystem
+from storage.log_dirs.clean_shutdown import CleanStop, take_marker
+from storage.recovery.recovery import LastKnown
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import OFFSET_CHECKPOINTS
 

@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.file_system import Bytes, OsFileSystem
+from storage.disk.file_system import Bytes, OsFileSystem
 
 _FIRST_OWN_FD = 1 << 30
 """Descriptors of files that exist only here; the kernel's are far below."""
@@ -42,7 +42,7 @@ _File = _OnDisk | _InMemory
 
 
 class OverlayFileSystem:
-    """A `storage.file_system.FileSystem` that writes nothing."""
+    """A `storage.disk.file_system.FileSystem` that writes nothing."""
 
     def __init__(self) -> None:
         self._changed: dict[str, _File | None] = {}

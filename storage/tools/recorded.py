@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage.file_names import CLEAN_SHUTDOWN, TMP_SUFFIX
-from storage.file_system import FileSystem
+from storage.disk.file_names import CLEAN_SHUTDOWN, TMP_SUFFIX
+from storage.disk.file_system import FileSystem
 
 
 class Change(NamedTuple):
@@ -26,7 +26,7 @@ class Change(NamedTuple):
 
 
 class RecordedFileSystem:
-    """A `storage.file_system.FileSystem` around another one."""
+    """A `storage.disk.file_system.FileSystem` around another one."""
 
     def __init__(self, inner: FileSystem, on_read: Callable[[int], None]) -> None:
         self._inner = inner

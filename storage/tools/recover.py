@@ -20,19 +20,19 @@ from dataclasses import dataclass, field, replace
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
-from storage.atomic_file import write_atomically
-from storage.clean_shutdown import NO_BROKER_EPOCH
-from storage.disk_errors import storage_error
-from storage.file_names import DELETE_DIRECTORY_SUFFIX, parse_partition_directory, set_aside_suffix
-from storage.file_system import FileSystem, remove_tree
-from storage.log import Log
+from storage.disk.atomic_file import write_atomically
+from storage.disk.disk_errors import storage_error
+from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, parse_partition_directory, set_aside_suffix
+from storage.disk.file_system import FileSystem, remove_tree
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
+from storage.log.partition_metadata import read_topic_id
 from storage.log_config import LogConfig
-from storage.log_directory import LogDirectory
-from storage.log_table import LogId
-from storage.log_types import LogOptions
-from storage.partition_metadata import read_topic_id
-from storage.recovery import LastKnown
-from storage.segment import Segment
+from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
+from storage.log_dirs.log_directory import LogDirectory
+from storage.log_dirs.log_table import LogId
+from storage.recovery.recovery import LastKnown
+from storage.segment.segment import Segment
 from storage.tools.findings import Finding, remedy_for_damage
 from storage.tools.recorded import Change, RecordedFileSystem
 from storage.tools.restart import begin_at

@@ -15,12 +15,12 @@ finds B.log to begin behind it. Not here: the indexes of B.log (`recover.py`), w
 from __future__ import annotations
 
 from penstock.errors import CorruptFileError
-from storage.cleaned_file import CleanedFile
-from storage.file_names import CLEANED_SUFFIX
-from storage.file_system import FileSystem
+from storage.cleaner.cleaned_file import CleanedFile
+from storage.disk.file_names import CLEANED_SUFFIX
+from storage.disk.file_system import FileSystem
 from storage.log_config import LogConfig
-from storage.segment import Segment
-from storage.segment_files import find_segments, tidy
+from storage.segment.segment import Segment
+from storage.segment.segment_files import find_segments, tidy
 from storage.tools.batch_walk import walk
 
 COPY_BYTES = 1024 * 1024

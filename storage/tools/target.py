@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from penstock.errors import ConfigError
 from penstock.types import TopicPartition
-from storage.file_names import (
+from storage.disk.file_names import (
     CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
@@ -25,7 +25,7 @@ from storage.file_names import (
     parse_partition_directory,
     parse_segment_file,
 )
-from storage.file_system import FileSystem
+from storage.disk.file_system import FileSystem
 
 OFFSET_CHECKPOINTS = (
     RECOVERY_POINT_CHECKPOINT,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from penstock.types import METADATA_TOPIC
-from storage.file_names import HIGH_WATERMARK_CHECKPOINT
+from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT
 from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.log_dir_knowledge import LogDirKnowledge, read_knowledge
 from storage.tools.target import LogPath, Target

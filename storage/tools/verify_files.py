@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
-from storage.atomic_file import read_text
-from storage.checkpoint_file import read_epochs
-from storage.file_names import (
+from storage.disk.atomic_file import read_text
+from storage.disk.checkpoint_file import read_epochs
+from storage.disk.file_names import (
     CLEAN_SHUTDOWN,
     CLEANED_SUFFIX,
     DELETE_DIRECTORY_SUFFIX,
@@ -30,11 +30,11 @@ from storage.file_names import (
     parse_segment_file,
     set_aside_suffix,
 )
-from storage.file_system import FileSystem
-from storage.meta_properties import read_meta_properties
-from storage.partition_metadata import read_topic_id
-from storage.recovery import LastKnown
-from storage.sealed_text import unseal_json
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import unseal_json
+from storage.log.partition_metadata import read_topic_id
+from storage.log_dirs.meta_properties import read_meta_properties
+from storage.recovery.recovery import LastKnown
 from storage.tools.findings import TIDY, Finding, Severity
 from storage.tools.target import OFFSET_CHECKPOINTS
 

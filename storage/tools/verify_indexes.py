@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.record.batch import BatchHeader
-from storage import offset_index, time_index
-from storage.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from storage.file_system import FileSystem
+from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.disk.file_system import FileSystem
+from storage.segment import offset_index, time_index
 from storage.tools.findings import REBUILD, Finding
 
 OFFSET_ENTRY = struct.Struct(">ii")

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
-from storage import batch_faults
-from storage.batch_scan import LogFile
-from storage.epoch_witness import EpochWitness
 from storage.log_config import LogConfig
-from storage.recovery import LastKnown
-from storage.segment import Segment
-from storage.segment_files import find_segments, tidy
+from storage.recovery.epoch_witness import EpochWitness
+from storage.recovery.recovery import LastKnown
+from storage.segment import batch_faults
+from storage.segment.batch_scan import LogFile
+from storage.segment.segment import Segment
+from storage.segment.segment_files import find_segments, tidy
 from storage.tools import verify_files
 from storage.tools.batch_walk import walk
 from storage.tools.damage import BadBytes, DamageJudge

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage.file_names import LOG_SUFFIX, parse_segment_file
-from storage.file_system import FileSystem
+from storage.disk.file_names import LOG_SUFFIX, parse_segment_file
+from storage.disk.file_system import FileSystem
 from storage.tools.log_dir_knowledge import read_knowledge
 from storage.tools.target import Target
 

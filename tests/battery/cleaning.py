@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
-from storage.cleaner_types import CleanerConfig
-from storage.log import Log
-from storage.log_cleaner import LogCleaner
-from storage.log_manager import LogManager
-from storage.log_to_clean import Candidate
+from storage.cleaner.cleaner_types import CleanerConfig
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.log_to_clean import Candidate
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import LogHistory, Written
 from tests.support.losing_fs import LosingFileSystem
 

@@ -24,12 +24,12 @@ from penstock.errors import (
 )
 from penstock.record.batch import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES, iter_headers
 from penstock.types import TopicPartition
-from storage import file_names
-from storage.batch_validation import check_fetched
-from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
-from storage.log import Log
-from storage.log_manager import LogManager
-from storage.log_table import LogId
+from storage.append.batch_validation import check_fetched
+from storage.disk import file_names
+from storage.disk.file_names import LOG_SUFFIX, SWAP_SUFFIX
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
 from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
 from tests.battery.judge import Verdict, Wrong
 from tests.battery.nodes import DIR, start

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from penstock.errors import PenstockError
-from storage.disk_errors import is_shortage
+from storage.disk.disk_errors import is_shortage
 from tests.battery.judge import judge
 from tests.battery.nodes import DIR
 from tests.battery.outcome import Outcome, Result, Size

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.metadata_log import METADATA_PARTITION, METADATA_TOPIC_ID, QuorumStateFile
+from broker.quorum.metadata_log import METADATA_PARTITION, METADATA_TOPIC_ID, QuorumStateFile
 from penstock.record.batch import iter_headers
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry, TopicPartition
 from raft.quorum_state import ElectionState
-from storage.checkpoint_file import read_offsets
-from storage.file_names import LOG_SUFFIX, SWAP_SUFFIX
-from storage.log import Log
-from storage.log_manager import LogManager
-from storage.log_table import LogId
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.file_names import LOG_SUFFIX, SWAP_SUFFIX
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem

@@ -16,9 +16,9 @@ from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
-from storage.batch_validation import check_fetched
-from storage.log import Log
-from storage.log_manager import LogManager
+from storage.append.batch_validation import check_fetched
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import History, LogHistory, Written
 from tests.battery.nodes import format_disk, is_formatted, start
 from tests.battery.outcome import Outcome

@@ -13,19 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import CorruptFileError
-from storage import batch_filter, checkpoint_file, log_directory
-from storage.atomic_file import read_text
-from storage.clean_shutdown import CleanStop, _parse
-from storage.cleaned_file import CleanedFile
-from storage.epoch_cache import EpochCache
-from storage.file_changes import FileChanges
-from storage.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from storage.flush import FlushTracker, PendingFlush
-from storage.log_directory import LogDirectory
-from storage.log_removal import LogRemoval
-from storage.recovery import _Recovery
-from storage.segment import Segment
-from storage.segment_indexes import SegmentIndexes
+from storage.cleaner import batch_filter
+from storage.cleaner.cleaned_file import CleanedFile
+from storage.disk import checkpoint_file
+from storage.disk.atomic_file import read_text
+from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.log.file_changes import FileChanges
+from storage.log.flush import FlushTracker, PendingFlush
+from storage.log_dirs import log_directory
+from storage.log_dirs.clean_shutdown import CleanStop, _parse
+from storage.log_dirs.log_directory import LogDirectory
+from storage.log_dirs.log_removal import LogRemoval
+from storage.recovery.recovery import _Recovery
+from storage.segment.epoch_cache import EpochCache
+from storage.segment.segment import Segment
+from storage.segment.segment_indexes import SegmentIndexes
 from tests.battery import crashes, damage, failures
 from tests.battery.outcome import Result, Size, cases_until_wrong
 from tests.support.losing_fs import LosingFileSystem

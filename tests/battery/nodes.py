@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
-from storage.file_names import META_PROPERTIES
+from storage.disk.file_names import META_PROPERTIES
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager
-from storage.log_manager_config import LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_manager_config import LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import CLUSTER_ID, SMALL
 

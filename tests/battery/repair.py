@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.errors import CorruptFileError
-from storage.file_names import LOG_SUFFIX
-from storage.log import Log
-from storage.log_manager import LogManager
+from storage.disk.file_names import LOG_SUFFIX
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
 from tests.battery.nodes import IDS, ONE, config_for, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.battery.workload import Workload

@@ -14,10 +14,10 @@ from penstock.errors import PenstockError
 from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
-from storage.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
-from storage.log import Log
-from storage.log_manager import LogManager
-from storage.log_table import LogId
+from storage.disk.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
 from tests.battery.cleaning import NodeCleaner, may_go
 from tests.battery.history import History, LogHistory, Written
 from tests.battery.judge import judge_log, read_whole

@@ -18,8 +18,8 @@ from penstock import Admin
 from penstock.errors import PenstockError, UnknownTopicOrPartitionError
 from penstock.node import node_command
 from penstock.testing import Cluster
-from storage.file_system import OsFileSystem
-from storage.meta_properties import read_meta_properties
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.meta_properties import read_meta_properties
 from tests.chaos.faults import NODES, Fault, Kind
 from tests.chaos.history import History
 from tests.chaos.ledger import Ledger

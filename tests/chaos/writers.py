@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from penstock import Producer
-from penstock.client.future import BulkFuture, RecordFuture
+from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from tests.chaos.history import History
 from tests.chaos.ledger import Ledger, encode_value

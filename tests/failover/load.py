@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from penstock import Consumer, Producer
-from penstock.client.future import RecordFuture
-from penstock.client.sender import ProducerStatistics
+from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.sender import ProducerStatistics
 
 TOPIC = "failover"
 PARTITIONS = 3

@@ -15,7 +15,7 @@ import time
 from functools import partial
 
 from penstock import Consumer, Producer, TopicPartition
-from penstock.client.future import RecordFuture
+from penstock.client.producer.future import RecordFuture
 from penstock.errors import PenstockError
 from tests.chaos.ledger import Ledger, encode_value
 from tests.fuzz_live.hostile import HONEST_TOPIC

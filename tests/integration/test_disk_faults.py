@@ -23,11 +23,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker_parts import BrokerParts
+from broker.node.broker_parts import BrokerParts
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import InvalidTimestampError, KafkaStorageError, PenstockError
 from penstock.record.builder import build_batch
-from storage.log import Log
+from storage.log.log import Log
 from tests.integration.test_cluster import wait_until
 from tests.support import raw_broker
 from tests.support.nodes_here import NodesHere

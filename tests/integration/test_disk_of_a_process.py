@@ -28,8 +28,8 @@ from penstock.errors import KafkaStorageError, PenstockError, UndecodableBatchEr
 from penstock.node import EXIT_REFUSED
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster, NodeFailedError
-from storage.file_system import OsFileSystem
-from storage.meta_properties import format_directory, read_meta_properties
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.integration.test_cluster import wait_until
 from tests.support import raw_broker
 from tests.support.small_disk import make_read_only, small_disk

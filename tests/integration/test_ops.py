@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from broker.config import load_config
+from broker.config.config import load_config
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from penstock.testing.layout import free_ports

@@ -6,21 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from broker.config import load_config
-from broker.format import format_node
+from broker.config.config import load_config
+from broker.node.format import format_node
 from penstock.testing.layout import new_layout
-from storage.file_names import CLEAN_SHUTDOWN
-from storage.file_system import OsFileSystem
+from storage.disk.file_names import CLEAN_SHUTDOWN
+from storage.disk.file_system import OsFileSystem
 
 STOP_WAIT_MS = 300
 NODE = """
 import os, signal, sys, threading
 import uvloop
-from broker.config import load_config
-from broker.metadata_log import METADATA_LOG_CONFIG
-from broker.server import run_node
+from broker.config.config import load_config
+from broker.quorum.metadata_log import METADATA_LOG_CONFIG
+from broker.node.server import run_node
 from penstock.clock import SystemClock
-from storage.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
 
 config, fs, clock = load_config(sys.argv[1]), FaultyFileSystem(), SystemClock()

@@ -12,14 +12,14 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import Record, read_records
 from penstock.record.rewrite import rewritten
 from penstock.record.row_scan import scan_rows
-from storage.cleaner_checkpoint import CleanerCheckpoint
-from storage.cleaner_types import CleanerConfig
-from storage.log import Log
-from storage.log_cleaner import LogCleaner
+from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner.cleaner_types import CleanerConfig
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.log_to_clean import Candidate
+from storage.log.log import Log
+from storage.log.log_types import AppendInfo, LogOptions
 from storage.log_config import LogConfig
-from storage.log_to_clean import Candidate
-from storage.log_types import AppendInfo, LogOptions
-from storage.recovery import LastKnown
+from storage.recovery.recovery import LastKnown
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, TOPIC_ID, TP
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from crc32c import crc32c
 
-from broker.metadata_log import QuorumStateFile
+from broker.quorum.metadata_log import QuorumStateFile
 from metadata import records as metadata_records
 from metadata.codec import decode_record, encode_record
 from penstock.errors import PenstockError
@@ -36,15 +36,17 @@ from penstock.record.reader import batch_body, read_columns, read_records
 from penstock.record.row_scan import scan_rows
 from penstock.record.varint import decode_varint, encode_varint
 from penstock.types import EpochEntry
-from storage import checkpoint_file, clean_shutdown, meta_properties, partition_metadata
-from storage.batch_scan import LogFile, verify
-from storage.file_system import FileSystem
+from storage.append.recompression import prepared
+from storage.disk import checkpoint_file
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import is_sealed, seal, seal_json, unseal_json
+from storage.log import partition_metadata
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties
-from storage.offset_index import OffsetIndex
-from storage.recompression import prepared
-from storage.sealed_text import is_sealed, seal, seal_json, unseal_json
-from storage.time_index import TimeIndex
+from storage.log_dirs import clean_shutdown, meta_properties
+from storage.log_dirs.meta_properties import MetaProperties
+from storage.segment.batch_scan import LogFile, verify
+from storage.segment.offset_index import OffsetIndex
+from storage.segment.time_index import TimeIndex
 
 UNPACKED_BYTES_MAX = 64 * 1024
 """The cap on decompression that the decoders are given here."""

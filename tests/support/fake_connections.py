@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.client.messages import (
+from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterSnapshot,
     FetchAnswer,

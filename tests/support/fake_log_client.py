@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.raw_buffer import RawBuffer
+from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
 from penstock.spark.log_client import OffsetAt, TopicView

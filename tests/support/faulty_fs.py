@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from storage.file_system import Bytes, OsFileSystem
+from storage.disk.file_system import Bytes, OsFileSystem
 
 
 @dataclass(eq=False, slots=True)

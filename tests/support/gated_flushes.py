@@ -6,8 +6,8 @@ import asyncio
 import threading
 
 from penstock.types import TopicPartition
-from storage.log import Log
-from storage.log_types import LogOptions
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import TopicPartition
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.virtual_time import virtual_clock
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
-from storage.file_system import OsFileSystem
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch
 
 BATCHES = 20

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from storage.file_system import Bytes
+from storage.disk.file_system import Bytes
 
 
 class Crashed(Exception):
@@ -83,7 +83,7 @@ class Directory:
 
 
 class LosingFileSystem:
-    """A `storage.file_system.FileSystem` for tests."""
+    """A `storage.disk.file_system.FileSystem` for tests."""
 
     def __init__(self, root: Directory | None = None) -> None:
         self.root = root or Directory()

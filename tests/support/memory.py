@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker.apis.fetch_session import SessionMemory
 from broker.network.memory_budget import MemoryBudget
-from broker.replication.fetch_session import SessionMemory
 
 PLENTY_BYTES = 1 << 40
 

@@ -17,17 +17,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from broker.config import load_config
-from broker.format import format_node
-from broker.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
-from broker.node import Node
+from broker.config.config import load_config
+from broker.node.format import format_node
+from broker.node.node import Node
+from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from penstock.clock import SystemClock
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.types import TopicPartition
-from storage.file_system import OsFileSystem
+from storage.disk.file_system import OsFileSystem
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
 
 START_TIMEOUT_S = 60.0

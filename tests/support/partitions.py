@@ -8,10 +8,10 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint, TopicPartition
-from storage.file_system import FileSystem, OsFileSystem
-from storage.log import Log
+from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_types import LogOptions
 
 TOPIC_ID = "topic-id"
 PARTITION = TopicPartition("t", 0)

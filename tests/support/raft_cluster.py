@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from raft.config import RaftConfig
-from raft.driver import RaftDriver
-from raft.protocols import RaftLog
+from raft.driver.driver import RaftDriver
+from raft.driver.protocols import RaftLog
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock

@@ -11,8 +11,11 @@ import asyncio
 from collections.abc import Callable, Collection
 from types import SimpleNamespace
 
-from penstock.client.config import consumer_config
-from penstock.client.messages import (
+from penstock.client.cluster.config import consumer_config
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.retry import Backoff
+from penstock.client.consumer.raw_fetch import RawFetch, RawRange
+from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterSnapshot,
     FetchAnswer,
@@ -21,9 +24,6 @@ from penstock.client.messages import (
     PartitionInfo,
     TopicInfo,
 )
-from penstock.client.metadata_cache import MetadataCache
-from penstock.client.raw_fetch import RawFetch, RawRange
-from penstock.client.retry import Backoff
 from penstock.errors import LeaderNotAvailableError
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition

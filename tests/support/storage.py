@@ -8,12 +8,12 @@ from penstock.clock import Clock, ManualClock
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
-from storage.log import Log
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.log_types import LogOptions
-from storage.meta_properties import format_directory
-from storage.recovery import LastKnown
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
+from storage.recovery.recovery import LastKnown
 from tests.support.losing_fs import LosingFileSystem
 
 TP = TopicPartition("orders", 0)

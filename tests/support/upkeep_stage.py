@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from broker.cleaner_job import CleanerJob
-from broker.log_upkeep import LogUpkeep
+from broker.jobs.cleaner_job import CleanerJob
+from broker.jobs.log_upkeep import LogUpkeep
+from broker.jobs.scheduler import Scheduler
 from broker.replication.assignment import TopicSettings
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
-from broker.scheduler import Scheduler
 from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
-from storage.cleaner_types import CleanerConfig
-from storage.file_system import OsFileSystem
-from storage.group_commit import GroupCommit
+from storage.cleaner.cleaner_types import CleanerConfig
+from storage.disk.file_system import OsFileSystem
+from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
 
 ME = 1

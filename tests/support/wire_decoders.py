@@ -13,8 +13,10 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from broker import grpc_admin_codec, grpc_codec, grpc_quorum_codec
-from penstock.client import wire
+from broker.grpc import admin_codec as grpc_admin_codec
+from broker.grpc import codec as grpc_codec
+from broker.grpc import quorum_codec as grpc_quorum_codec
+from penstock.client.wire import protobuf as wire
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2

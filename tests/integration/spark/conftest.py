@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.client.admin import Admin
-from penstock.client.producer import Producer
+from penstock.client.admin.admin import Admin
+from penstock.client.producer.producer import Producer
 from penstock.spark.session import spark_session
 from penstock.testing import Cluster
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.client.consumer import Consumer
-from penstock.client.producer import Producer
+from penstock.client.consumer.consumer import Consumer
+from penstock.client.producer.producer import Producer
 from penstock.pipelines.topic_to_parquet import PipelineOptions, topic_to_parquet
 from penstock.testing import Cluster
 from tests.integration.spark.conftest import FillTopic, add_rows

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import Record
-from storage.cleaner_types import CleanerConfig
+from storage.cleaner.cleaner_types import CleanerConfig
 from tests.support.compaction import COMPACT, RETENTION_MS, CompactedLog, state_of
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from storage.log import Log
+from storage.log.log import Log
 from tests.battery.history import LogHistory
 from tests.battery.judge import judge_log, read_whole
 from tests.battery.nodes import IDS, KEYED

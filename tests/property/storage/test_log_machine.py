@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from penstock.epochs import assign, epoch_for_offset, truncate_from_start
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry
-from storage.log import Log
+from storage.log.log import Log
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 

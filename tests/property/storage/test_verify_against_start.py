@@ -19,8 +19,8 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, PenstockError
-from storage.file_system import OsFileSystem
-from storage.log_manager import LogManager, LogManagerConfig
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.tools.findings import Finding
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.replication.isr_upkeep import check_fetcher_epoch
-from broker.replication.leader_state import ProposedIsr, ReplicaPosition
+from broker.replication.leader.isr_upkeep import check_fetcher_epoch
+from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.types import EpochEndOffset, LeaderHint, OffsetAndEpoch

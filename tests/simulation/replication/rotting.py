@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.replication.fetcher_core import FetcherCore
+from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.lost_replicas import LostReplicas, Verdict
 from metadata.registrations import PartitionRegistration
 from penstock.errors import CorruptFileError, KafkaStorageError

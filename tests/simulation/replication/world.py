@@ -15,22 +15,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.replication.fetcher_core import AdvanceLogStart, Append, FetcherCore, FetchState, StartOver, Truncate
-from broker.replication.fetcher_driver import perform
-from broker.replication.isr_upkeep import check_fetcher_epoch
-from broker.replication.leader_state import ProposedIsr, ReplicaPosition
+from broker.replication.follower.fetcher_core import (
+    AdvanceLogStart,
+    Append,
+    FetcherCore,
+    FetchState,
+    StartOver,
+    Truncate,
+)
+from broker.replication.follower.fetcher_driver import perform
+from broker.replication.leader.isr_upkeep import check_fetcher_epoch
+from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from broker.requests import PartitionFetchResult
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, InvariantViolation, NotEnoughReplicasError
 from penstock.record.reader import read_columns
 from penstock.types import LeaderHint
-from storage.file_names import LEADER_EPOCH_CHECKPOINT
-from storage.file_system import OsFileSystem
-from storage.log import Log
+from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
+from storage.disk.file_system import OsFileSystem
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
-from storage.log_types import LogOptions
-from storage.recovery import LastKnown
+from storage.recovery.recovery import LastKnown
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_log, state
 
 BROKERS = (1, 2, 3)

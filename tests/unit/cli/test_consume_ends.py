@@ -9,8 +9,8 @@ import pytest
 
 from penstock.cli import consume
 from penstock.cli.consume_ends import LOOK_MS, PATIENCE_MS, Ends, Leaders
-from penstock.client.admin_types import TopicDescription
-from penstock.client.messages import PartitionInfo
+from penstock.client.admin.admin_types import TopicDescription
+from penstock.client.wire.messages import PartitionInfo
 from penstock.clock import ManualClock
 from penstock.errors import LeaderNotAvailableError, TimedOutError
 from penstock.record.builder import build_batch

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
-from storage.checkpoint_file import write_offsets
-from storage.file_names import LOG_START_CHECKPOINT
-from storage.file_system import OsFileSystem
+from storage.disk.checkpoint_file import write_offsets
+from storage.disk.file_names import LOG_START_CHECKPOINT
+from storage.disk.file_system import OsFileSystem
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, contents, cut, flip, make_log_dir, open_values
 from tests.support.storage import TP
 

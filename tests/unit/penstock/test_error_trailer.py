@@ -6,8 +6,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from broker.grpc_errors import from_rpc_error
-from penstock.client.channel import api_error
+from broker.grpc.errors import from_rpc_error
+from penstock.client.wire.channel import api_error
 from penstock.error_trailer import ERROR_CODE_KEY, error_in_trailer, trailer_of
 from penstock.errors import ERRORS, ApiError, NetworkError, UnknownServerError
 from penstock.types import Endpoint

@@ -74,7 +74,7 @@ def test_without_pyspark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_client_asks_a_cluster_what_planning_needs() -> None:
-    from penstock.client.producer import Producer
+    from penstock.client.producer.producer import Producer
     from penstock.record.arrow import to_arrow_columns
 
     tp = TopicPartition("orders", 1)

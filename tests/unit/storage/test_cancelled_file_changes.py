@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from storage import file_changes
-from storage.file_changes import FileChanges
+from storage.log import file_changes
+from storage.log.file_changes import FileChanges
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import load_config
+from broker.config.config import load_config
 from penstock.errors import ConfigError
 from penstock.testing.cluster import TEST_CONFIG, Cluster
 from penstock.testing.layout import Layout, NodePorts, fixed_ports, free_ports, new_layout, stored_layout
-from storage.file_names import LOCK
-from storage.file_system import OsFileSystem
+from storage.disk.file_names import LOCK
+from storage.disk.file_system import OsFileSystem
 
 
 @pytest.mark.parametrize(("nodes", "voters"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 3)])

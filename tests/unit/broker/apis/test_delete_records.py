@@ -13,7 +13,7 @@ import pytest
 from broker.apis.delete_records import PARTITIONS_MAX, TIMEOUT_MS_MAX, DeleteRecordsApi
 from broker.network.request_channel import Request
 from broker.replication.assignment import TopicSettings
-from broker.replication.leader_state import ReplicaPosition
+from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
@@ -31,7 +31,7 @@ from penstock.errors import (
     UnknownTopicIdError,
 )
 from penstock.types import METADATA_TOPIC, TopicPartition
-from storage.group_commit import GroupCommit
+from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
 from tests.support.storage import SMALL, log_named, open_manager

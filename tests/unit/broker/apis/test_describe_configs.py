@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from broker.apis.describe_configs import RESOURCES_MAX, DescribeConfigsApi
-from broker.config import parse_config
-from broker.config_table import KEYS
-from broker.metadata_publisher import topic_defaults
+from broker.config.config import parse_config
+from broker.config.config_table import KEYS
 from broker.network.request_channel import Request
+from broker.quorum.metadata_publisher import topic_defaults
 from broker.requests import (
     ConfigEntryView,
     ConfigSource,

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from broker.apis.fetch import FetchApi
+from broker.apis.fetch_session import FetchSession
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.replication.fetch_session import FetchSession
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import FetchPartition, FetchRequest, FetchResponse

@@ -10,7 +10,7 @@ import pytest
 
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.network.request_channel import Request
-from broker.replication.leader_state import ReplicaPosition
+from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult

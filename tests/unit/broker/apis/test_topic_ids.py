@@ -11,12 +11,12 @@ import pytest
 
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.fetch import FetchApi
+from broker.apis.fetch_session import FetchSession
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.replication.fetch_session import FetchSession
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import (
     DeleteRecordsPartition,

@@ -7,9 +7,9 @@ import contextlib
 import socket
 from collections.abc import Mapping
 
-from broker.connection_watch import ConnectionWatch, NoStreams
 from broker.network.accepted_sockets import AcceptedSockets, Peer, peer_of
 from broker.network.connection_guard import ConnectionGuard
+from broker.network.connection_watch import ConnectionWatch, NoStreams
 
 
 def peers(host: str, *ports: int) -> list[Peer]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from broker.replication.disk_failures import DiskFailures, Hosted
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.refused_appends import RefusedAppends
-from storage.log_manager import LogManager
+from storage.log_dirs.log_manager import LogManager
 
 
 def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:

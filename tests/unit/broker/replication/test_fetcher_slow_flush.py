@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from broker.replication.fetcher_driver import Fetcher, FetcherConfig
-from broker.replication.fetcher_ports import FetcherNode
+from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition

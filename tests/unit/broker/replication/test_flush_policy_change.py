@@ -10,11 +10,11 @@ import pytest
 from broker.replication.assignment import TopicSettings
 from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import ManualClock
-from storage.file_system import OsFileSystem
-from storage.group_commit import GroupCommit
+from storage.disk.file_system import OsFileSystem
+from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 BROKER, EPOCH = 1, 5

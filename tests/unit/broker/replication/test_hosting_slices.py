@@ -17,11 +17,11 @@ from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition, new_uuid
-from storage.group_commit import GroupCommit
-from storage.log import Log
+from storage.log.group_commit import GroupCommit
+from storage.log.log import Log
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.partitions import NOBODY, TOPIC_ID, state
 from tests.support.virtual_time import run_virtual

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.replication.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
 from broker.replication.partition import Partition
 from broker.requests import FetchPartition, FetchRequest
 from penstock.clock import ManualClock

@@ -9,7 +9,7 @@ import pytest
 from broker.replication.lost_replicas import REBUILDS_MAX, LostReplicas, LostReplicasStatistics, Verdict
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import NO_LEADER
-from storage.disk_errors import storage_error
+from storage.disk.disk_errors import storage_error
 from tests.support.partitions import PARTITION, state
 
 ME, LEADER = 3, 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replication.leader_state import ReplicaPosition
+from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
 from penstock.errors import (
     ApiError,
@@ -21,10 +21,10 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.types import Endpoint, EpochEndOffset, LeaderHint
-from storage.file_system import OsFileSystem
-from storage.log import Log
-from storage.log_types import LogOptions
-from storage.recovery import LastKnown
+from storage.disk.file_system import OsFileSystem
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
+from storage.recovery.recovery import LastKnown
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 
 WALL_MS = 1_700_000_000_000

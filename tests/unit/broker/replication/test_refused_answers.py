@@ -11,9 +11,9 @@ from typing import cast
 
 import pytest
 
-from broker.replication.fetcher_core import SAID_AT_REFUSALS
-from broker.replication.fetcher_driver import Fetcher, FetcherConfig
-from broker.replication.fetcher_ports import FetcherNode
+from broker.replication.follower.fetcher_core import SAID_AT_REFUSALS
+from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult

@@ -16,10 +16,10 @@ from broker.replication.replica_manager import ReplicaManager
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
-from storage.group_commit import GroupCommit
+from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 

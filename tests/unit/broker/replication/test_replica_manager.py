@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from broker.replication.assignment import TopicSettings
-from broker.replication.leader_state import ProposedIsr, ReplicaPosition
+from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition, new_uuid
-from storage.file_system import OsFileSystem
-from storage.group_commit import GroupCommit
+from storage.disk.file_system import OsFileSystem
+from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager, LogManagerConfig
-from storage.log_removal import LogRemoval
-from storage.meta_properties import format_directory
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_removal import LogRemoval
+from storage.log_dirs.meta_properties import format_directory
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 LEADER, LEADER_EPOCH = 1, 5

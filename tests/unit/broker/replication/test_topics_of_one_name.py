@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from broker.metadata_publisher import MetadataPublisher
+from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.replica_manager import ReplicaManager
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
-from storage.file_system import remove_tree
-from storage.group_commit import GroupCommit
-from storage.log import Log
-from storage.log_table import LogId
+from storage.disk.file_system import remove_tree
+from storage.log.group_commit import GroupCommit
+from storage.log.log import Log
+from storage.log_dirs.log_table import LogId
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, open_manager, read_all
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.metadata_log import METADATA_BATCH_BYTES_MAX
+from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX
 from metadata.codec import encode_record
 from metadata.controller.config import ControllerConfig
 from metadata.requests import CreateTopicsRequest, NewTopic, ReplicaAssignment

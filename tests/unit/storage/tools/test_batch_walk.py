@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from penstock.record.builder import build_batch
-from storage.batch_scan import MAX_OFFSETS, LogFile
-from storage.file_system import OsFileSystem
+from storage.disk.file_system import OsFileSystem
+from storage.segment.batch_scan import MAX_OFFSETS, LogFile
 from storage.tools import batch_walk
 from storage.tools.batch_walk import Seen, walk
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.atomic_file import write_atomically
-from storage.file_system import OsFileSystem, remove_tree
+from storage.disk.atomic_file import write_atomically
+from storage.disk.file_system import OsFileSystem, remove_tree
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change, RecordedFileSystem
 from tests.support.log_dirs import contents

@@ -11,10 +11,10 @@ import pytest
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from penstock.types import TopicPartition
-from storage.checkpoint_file import read_offsets, write_offsets
-from storage.clean_shutdown import CleanStop, take_marker
-from storage.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from storage.file_system import FileSystem, OsFileSystem
+from storage.disk.checkpoint_file import read_offsets, write_offsets
+from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.log_dirs.clean_shutdown import CleanStop, take_marker
 from storage.tools.findings import Finding
 from storage.tools.log_dir_knowledge import read_knowledge
 from storage.tools.overlay import OverlayFileSystem

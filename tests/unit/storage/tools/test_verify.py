@@ -11,9 +11,9 @@ from penstock.errors import ConfigError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.types import EpochEntry, TopicPartition
-from storage.checkpoint_file import write_epochs, write_offsets
-from storage.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from storage.file_system import OsFileSystem
+from storage.disk.checkpoint_file import write_epochs, write_offsets
+from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from storage.disk.file_system import OsFileSystem
 from storage.tools.findings import NEW_VOTER, Finding, LogReport
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target

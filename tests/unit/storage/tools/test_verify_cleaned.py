@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from storage.recovery import LastKnown
+from storage.recovery.recovery import LastKnown
 from storage.tools.findings import Finding, LogReport
 from storage.tools.target import LogPath
 from storage.tools.verify_log import VerifyOptions, verify_log

@@ -1,0 +1,125 @@
+"""Does in threads what takes long with produced batches, before their request queues for the handlers: brings them into
+their topics' codec, and looks for a key in every record of a compacted topic.
+
+Compressing a large batch takes milliseconds, and on the loop everybody would wait for them. Here only the stream waits
+that sent it: its door reads no further meanwhile, so its requests stay in order, and nobody else's are held up. What
+has the codec already, which is nearly always, does not come here but for a look at its headers.
+
+Nothing depends on this for being right. What is not converted here (another leader or configuration by then, a bug)
+the log does in the append itself; what is refused here is told by the produce API, after its own checks.
+
+Not here: the conversion itself and its limits for one append (storage/append/recompression.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from broker.replication.partition import Partition
+from broker.requests import ProduceRequest
+from penstock.clock import Clock
+from penstock.errors import ApiError, UnknownServerError, without_frames
+from penstock.types import TopicPartition
+from storage.append.batch_claims import MAX_UNPACKED_BYTES
+from storage.append.key_validation import KeyedRecords
+from storage.append.recompression import is_due, prepared
+from storage.log_config import LogConfig
+
+log = logging.getLogger(__name__)
+
+THREADS_MAX = 8
+"""Each may hold a few times MAX_UNPACKED_BYTES."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The records of one partition of a request, by their index in it."""
+
+    index: int
+    records: bytes
+    config: LogConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceConversionStatistics:
+    """Counts since the node's start."""
+
+    requests: int
+    bytes_before: int
+    bytes_after: int
+    refused: int
+
+
+class ProduceConverter:
+    """One per node, for all produce streams."""
+
+    def __init__(
+        self, find: Callable[[TopicPartition], Partition | None], clock: Clock, request_unpacked_bytes_max: int
+    ) -> None:
+        """`request_unpacked_bytes_max`: a request may not become larger than it could have come uncompressed."""
+        self._find = find
+        self._clock = clock
+        self._request_unpacked_bytes_max = request_unpacked_bytes_max
+        threads = min(THREADS_MAX, max(2, (os.cpu_count() or 2) // 2))
+        self._executor = ThreadPoolExecutor(threads, "produce-conversion")
+        self._requests = self._bytes_before = self._bytes_after = self._refused = 0
+
+    def begin(self, body: ProduceRequest) -> Awaitable[None] | None:
+        """What the stream has to wait for before the request may queue; None where nothing is to be converted."""
+        work = []
+        for index, (key, topic_id, records) in enumerate(body.partitions):
+            config = self._config_of(key, topic_id)
+            if config is not None and is_due(records, config):
+                work.append(_Work(index, records, config))
+        return self._convert(body, work) if work else None
+
+    def _config_of(self, key: TopicPartition, topic_id: str) -> LogConfig | None:
+        partition = self._find(key)
+        if partition is None or partition.topic_id != topic_id or partition.leading is None:
+            return None
+        config = partition.log.config
+        return None if config.compression_type == "producer" and not config.is_compacted else config
+
+    async def _convert(self, body: ProduceRequest, work: list[_Work]) -> None:
+        loop = asyncio.get_running_loop()
+        self._requests += 1
+        outcomes = await loop.run_in_executor(self._executor, self._run, work, self._clock.wall_ms())
+        for one, outcome in zip(work, outcomes, strict=True):
+            if isinstance(outcome, ApiError):
+                self._refused += 1
+                body.refused[one.index] = outcome
+            else:
+                self._bytes_before += len(one.records)
+                self._bytes_after += len(outcome)
+                body.partitions[one.index] = body.partitions[one.index]._replace(records=outcome)
+
+    def _run(self, work: list[_Work], now_ms: int) -> list[bytes | ApiError]:
+        """In a thread: one outcome for each piece of work, in its order."""
+        outcomes: list[bytes | ApiError] = []
+        left_bytes = self._request_unpacked_bytes_max
+        for one in work:
+            try:
+                made = prepared(one.records, one.config, now_ms, min(left_bytes, MAX_UNPACKED_BYTES))
+                left_bytes -= made.unpacked_bytes
+                outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
+            except ApiError as error:
+                outcomes.append(without_frames(error))
+            except Exception as error:
+                log.exception("converting %d bytes to %s", len(one.records), one.config.compression_type)
+                outcomes.append(UnknownServerError(f"Produce: {type(error).__name__}: {error}"))
+        return outcomes
+
+    def close(self) -> None:
+        """No stream is open any more; what still runs has nobody who waits for it."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def statistics(self) -> ProduceConversionStatistics:
+        return ProduceConversionStatistics(self._requests, self._bytes_before, self._bytes_after, self._refused)
+
+    def __repr__(self) -> str:
+        return f"ProduceConverter({self._requests} requests, {self._bytes_before} bytes became {self._bytes_after})"

@@ -1,0 +1,238 @@
+"""The configuration of one node: a TOML file with Kafka's names in, one frozen NodeConfig out, or one ConfigError.
+
+Driven by the table in config_table.py: unknown keys (with the nearest known one), types, ranges and units are judged
+here; rules between keys in config_check.py; the file itself in config_file.py. Loading touches nothing on disk, and a
+message is one line that names file, key, value and remedy. Topic configs are the controller's, not this module's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from broker.config.config_check import check_config
+from broker.config.config_file import read_config_file
+from broker.config.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.node_config import CLIENT_LISTENER, CONTROLLER_LISTENER, NodeConfig
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+NODE_ID_MAX = 2**31 - 1
+
+_LISTENER_NAME = re.compile(r"^[A-Z_]+$")
+_LISTENER = re.compile(r"^([A-Z_]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
+_ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
+_QUANTITY = re.compile(r"^\s*(\d+)\s*([a-zA-Z]+)\s*$")
+_UNITS = {
+    "bytes": {
+        "k": KIB,
+        "kb": KIB,
+        "kib": KIB,
+        "m": MIB,
+        "mb": MIB,
+        "mib": MIB,
+        "g": GIB,
+        "gb": GIB,
+        "gib": GIB,
+        "b": 1,
+    },
+    "ms": {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000},
+}
+
+
+def load_config(path: str) -> NodeConfig:
+    """The configuration in a file; ConfigError begins with the file's name."""
+    values = read_config_file(path)
+    try:
+        return parse_config(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse_config(given: Mapping[str, object]) -> NodeConfig:
+    """A configuration from flat Kafka names; what is not given has its default."""
+    for name in given:
+        if name not in KEYS:
+            raise ConfigError(_unknown_key(name))
+    values: dict[str, Any] = {key.attribute: _value(key, given) for key in KEYS.values()}
+    values["process_roles"] = frozenset(values["process_roles"])
+    names = (CLIENT_LISTENER, _inter_broker_name(values["inter_broker_listener_name"]), CONTROLLER_LISTENER)
+    values["listeners"] = _listeners("listeners", values["listeners"], names)
+    values["controller_quorum_voters"] = _voters(values["controller_quorum_voters"])
+    values["advertised_listeners"] = _advertised(values, names)
+    values["metrics_listener"] = _metrics_listener(values["metrics_listener"])
+    values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])
+    values["metadata_log_dir"] = os.path.abspath(values["metadata_log_dir"] or values["log_dirs"][0])
+    config = NodeConfig(**values, given=dict(given))
+    check_config(config)
+    return config
+
+
+def _unknown_key(name: str) -> str:
+    near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6)
+    remedy = f"did you mean {near[0]}?" if near else "remove it"
+    return f"unknown key {_shown(name)}; {remedy}"
+
+
+def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
+    """The checked value of one key, or its default."""
+    if key.name not in given:
+        if key.default is REQUIRED:
+            raise ConfigError(f"{key.name} is not set and has no default; {key.doc}")
+        return key.default
+    value = given[key.name]
+    match key.kind:
+        case Kind.INT:
+            return _int_value(key, value)
+        case Kind.DOUBLE:
+            return _double_value(key, value)
+        case Kind.BOOL:
+            return _bool_value(key, value)
+        case Kind.STRING:
+            return _string_value(key, value)
+        case Kind.LIST:
+            return _list_value(key, value)
+
+
+def _int_value(key: ConfigKey, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        of_what = f" of {key.unit}" if key.unit else ""
+        raise ConfigError(f"{key.name} = {_shown(value)}: must be an integer{of_what}; {_int_remedy(key, value)}")
+    if not key.low <= value <= key.high and value != key.besides:
+        also = "" if key.besides is None else f", or {key.besides}"
+        raise ConfigError(
+            f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}"
+            f"{key.unit and ' ' + key.unit}{also}"
+        )
+    return value
+
+
+def _int_remedy(key: ConfigKey, value: object) -> str:
+    """'write 1073741824' where the value is a number in quotes or with a unit that this key can have."""
+    if isinstance(value, str):
+        if value.strip().isdecimal():
+            return f"write {value.strip()} without quotes"
+        quantity = _QUANTITY.match(value)
+        factor = _UNITS.get(key.unit, {}).get(quantity.group(2).lower()) if quantity else None
+        if quantity and factor:
+            return f"write {int(quantity.group(1)) * factor}"
+    return f"write it like {key.default}" if isinstance(key.default, int) else "write it like 1"
+
+
+def _double_value(key: ConfigKey, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{key.name} = {_shown(value)}: must be a number; write it like {key.default}")
+    if not key.low <= value <= key.high:  # and so not NaN
+        raise ConfigError(f"{key.name} = {value}: out of range; must be from {key.low} to {key.high}")
+    return float(value)
+
+
+def _bool_value(key: ConfigKey, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key.name} = {_shown(value)}: must be a boolean; write true or false without quotes")
+    if key.name == "auto.create.topics.enable" and value:
+        raise ConfigError(f"{key.name} = true: not supported; create topics with `penstock topics create`")
+    return value
+
+
+def _string_value(key: ConfigKey, value: object) -> str:
+    if not isinstance(value, str) or "\n" in value or "\0" in value:
+        raise ConfigError(f'{key.name} = {_shown(value)}: must be a string of one line; write it like "value"')
+    _check_choice(key, value)
+    return value
+
+
+def _list_value(key: ConfigKey, value: object) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ConfigError(f'{key.name} = {_shown(value)}: must be a list of strings; write it like "a,b" or ["a", "b"]')
+    stripped = tuple(item.strip() for item in items if item.strip())
+    if key.default is REQUIRED and not stripped:
+        raise ConfigError(f"{key.name} is empty; {key.doc}")
+    if len(stripped) != len(items) and stripped:
+        raise ConfigError(f"{key.name} = {_shown(value)}: has an empty item; remove the comma")
+    for item in stripped:
+        _check_choice(key, item)
+        if "\n" in item or "\0" in item:
+            raise ConfigError(f"{key.name} = {_shown(value)}: an item has a line break or NUL in it; remove it")
+        if stripped.count(item) > 1 and key.name != "log.dirs":  # that one's own check says more
+            raise ConfigError(f"{key.name} = {_shown(value)}: {item} stands there twice; keep one")
+    return stripped
+
+
+def _check_choice(key: ConfigKey, value: str) -> None:
+    if key.choices and value not in key.choices:
+        near = difflib.get_close_matches(value, key.choices, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"{key.name} = {_shown(value)}: must be one of {', '.join(key.choices)}{hint}")
+
+
+def _inter_broker_name(name: str) -> str:
+    if not _LISTENER_NAME.match(name) or name in (CLIENT_LISTENER, CONTROLLER_LISTENER):
+        raise ConfigError(
+            f"inter.broker.listener.name = {_shown(name)}: must be a name in capitals other than {CLIENT_LISTENER} and "
+            f"{CONTROLLER_LISTENER}, like INTERNAL"
+        )
+    return name
+
+
+def _listeners(name: str, items: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Endpoint]:
+    found: dict[str, Endpoint] = {}
+    for item in items:
+        match = _LISTENER.match(item)
+        if match is None or match.group(1) not in names:
+            possible = ", ".join(f"{known}://host:port" for known in names)
+            raise ConfigError(f"{name} = {_shown(item)}: must be one of {possible}")
+        if match.group(1) in found:
+            raise ConfigError(f"{name}: {match.group(1)} stands there twice; keep one")
+        found[match.group(1)] = _endpoint(name, item, match.group(2) or "0.0.0.0", match.group(3))
+    return found
+
+
+def _advertised(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Endpoint]:
+    """What is not advertised by hand: the broker as it listens, the controller as the list of voters names it."""
+    found = dict(values["listeners"])
+    voter = values["controller_quorum_voters"].get(values["node_id"])
+    if CONTROLLER_LISTENER in found and voter is not None:
+        found[CONTROLLER_LISTENER] = voter
+    return {**found, **_listeners("advertised.listeners", values["advertised_listeners"], names)}
+
+
+def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:
+    key = "controller.quorum.voters"
+    voters: dict[int, Endpoint] = {}
+    for item in items:
+        node, at, address = item.partition("@")
+        match = _ENDPOINT.match(address)
+        if not at or not node.isdecimal() or int(node) > NODE_ID_MAX or match is None:
+            raise ConfigError(f"{key} = {_shown(item)}: must be id@host:port, like 1@127.0.0.1:9193")
+        if int(node) in voters:
+            raise ConfigError(f"{key}: node id {int(node)} stands there twice; give every controller its own id")
+        voters[int(node)] = _endpoint(key, item, match.group(1), match.group(2))
+    return voters
+
+
+def _metrics_listener(text: str) -> Endpoint | None:
+    if not text:
+        return None
+    match = _ENDPOINT.match(text)
+    if match is None:
+        raise ConfigError(f'metrics.listener = {_shown(text)}: must be host:port, like 127.0.0.1:9404, or ""')
+    return _endpoint("metrics.listener", text, match.group(1) or "0.0.0.0", match.group(2))
+
+
+def _endpoint(key: str, item: str, host: str, port: str) -> Endpoint:
+    if not 1 <= int(port) <= PORT_MAX:
+        raise ConfigError(f"{key} = {_shown(item)}: port {port} is out of range; must be from 1 to {PORT_MAX}")
+    return Endpoint(host.strip("[]"), int(port))
+
+
+def _shown(value: object) -> str:
+    """A value as it may stand in a one-line message: quoted as in TOML, bounded."""
+    text = repr(value) if not isinstance(value, str) else '"' + repr(value)[1:-1] + '"'
+    if isinstance(value, bool):
+        text = str(value).lower()
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,172 @@
+"""The rules between configuration keys: roles and listeners, voters, directories, time-outs. Changes nothing on disk.
+
+Each function takes a complete NodeConfig and raises ConfigError with the key, the value and the remedy. The range and
+type of single keys were checked by config.py before. Directories are only looked at, and need not exist yet.
+"""
+
+from __future__ import annotations
+
+import os
+
+from broker.config.node_config import NodeConfig
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "*", ""})
+"""Hosts that mean 'every address of mine': fine to listen on, useless to connect to."""
+
+
+DEDUPE_BUFFER_BYTES_MIN = 1024 * 1024
+"""Of one cleaner thread; with less a log would be gone over too many times. Kafka's bound."""
+
+
+def check_config(config: NodeConfig) -> None:
+    """All the rules, in the order in which a reader of the file meets the keys."""
+    _check_roles(config)
+    _check_ports(config)
+    _check_voters(config)
+    _check_advertised(config)
+    _check_log_dirs(config.log_dirs)
+    _check_metadata_log_dir(config)
+    _check_numbers(config)
+    _check_log(config)
+    _check_cleaner(config)
+
+
+def _check_roles(config: NodeConfig) -> None:
+    internal = config.inter_broker_listener_name
+    for role, name in (("broker", "BROKER"), ("broker", internal), ("controller", "CONTROLLER")):
+        if role in config.roles and name not in config.listeners:
+            where = f"no {name} listener" + ", where the other brokers fetch from it" * (name == internal)
+            raise ConfigError(f"listeners: process.roles has {role} but {where}; add {name}://host:port")
+        if role not in config.roles and name in config.listeners:
+            raise ConfigError(f"listeners: has {name} but process.roles is without {role}; remove it or add the role")
+
+
+def _check_ports(config: NodeConfig) -> None:
+    endpoints = [*config.listeners.values(), *([config.metrics_listener] if config.metrics_listener else [])]
+    seen: set[Endpoint] = set()
+    for endpoint in endpoints:
+        if endpoint in seen:
+            raise ConfigError(f"listeners: {endpoint} is used twice; give each listener its own port")
+        seen.add(endpoint)
+
+
+def _check_advertised(config: NodeConfig) -> None:
+    for name in config.advertised_listeners:
+        if name not in config.listeners:
+            raise ConfigError(f"advertised.listeners: {name} is not in listeners; add it there or remove it here")
+    for name, endpoint in config.advertised_listeners.items():
+        if endpoint.host in WILDCARD_HOSTS:
+            raise ConfigError(
+                f"advertised.listeners: nobody can connect to {name}://{endpoint}; "
+                f'set advertised.listeners = "{name}://THIS-HOST:{endpoint.port}"'
+            )
+
+
+def _check_voters(config: NodeConfig) -> None:
+    is_voter = config.node_id in config.voters
+    voters = ",".join(f"{voter}@{endpoint}" for voter, endpoint in config.voters.items())
+    if "controller" in config.roles and not is_voter:
+        raise ConfigError(
+            f"controller.quorum.voters = {voters}: is without this controller; add {config.node_id}@host:port"
+        )
+    if "controller" not in config.roles and is_voter:
+        raise ConfigError(
+            f"controller.quorum.voters = {voters}: has node {config.node_id}, whose process.roles is without "
+            "controller; remove it or add the role"
+        )
+    endpoints = list(config.voters.values())
+    for endpoint in endpoints:
+        if endpoint.host in WILDCARD_HOSTS:
+            raise ConfigError(f"controller.quorum.voters = {voters}: nobody can connect to {endpoint}; name the host")
+        if endpoints.count(endpoint) > 1:
+            raise ConfigError(f"controller.quorum.voters = {voters}: {endpoint} stands there twice; one per voter")
+
+
+def _check_log_dirs(dirs: tuple[str, ...]) -> None:
+    seen: dict[str, str] = {}
+    inodes: dict[tuple[int, int], str] = {}
+    for directory in dirs:
+        real = os.path.realpath(directory)
+        if real in seen:
+            raise ConfigError(f"log.dirs: {directory} and {seen[real]} are the same directory; keep one")
+        for other_real, other in seen.items():
+            inner, outer = (directory, other) if real.startswith(_with_slash(other_real)) else (other, directory)
+            if real.startswith(_with_slash(other_real)) or other_real.startswith(_with_slash(real)):
+                raise ConfigError(f"log.dirs: {inner} lies inside {outer}; put them beside each other")
+        inode = _inode(real)
+        if inode is not None and inode in inodes:
+            raise ConfigError(f"log.dirs: {directory} and {inodes[inode]} are one directory (same inode); keep one")
+        if inode is not None:
+            inodes[inode] = directory
+        seen[real] = directory
+
+
+def _check_metadata_log_dir(config: NodeConfig) -> None:
+    """One set of directories is formatted, locked and recovered; the metadata log is a log in one of them."""
+    if config.metadata_log_dir not in config.log_dirs:
+        raise ConfigError(
+            f"metadata.log.dir = {config.metadata_log_dir}: is not one of log.dirs = {','.join(config.log_dirs)}; "
+            "add it there, or leave it out for the first of them"
+        )
+
+
+def _check_numbers(config: NodeConfig) -> None:
+    if config.min_insync_replicas > config.default_replication_factor:
+        raise ConfigError(
+            f"min.insync.replicas = {config.min_insync_replicas}: above default.replication.factor = "
+            f"{config.default_replication_factor}, so no acks=all write could succeed; lower it or raise the factor"
+        )
+    if config.queued_max_request_bytes < config.socket_request_max_bytes:
+        raise ConfigError(
+            f"queued.max.request.bytes = {config.queued_max_request_bytes}: below socket.request.max.bytes = "
+            f"{config.socket_request_max_bytes}, so that one request would pass it; raise it or lower the other"
+        )
+    if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
+        raise ConfigError(
+            f"broker.heartbeat.interval.ms = {config.broker_heartbeat_interval_ms}: not below "
+            f"broker.session.timeout.ms = {config.broker_session_timeout_ms}, so the broker would be fenced between "
+            "two heartbeats; lower it to a third of the session"
+        )
+
+
+def _check_log(config: NodeConfig) -> None:
+    if config.log_roll_jitter_ms > config.log_roll_ms:
+        raise ConfigError(
+            f"log.roll.jitter.ms = {config.log_roll_jitter_ms}: above log.roll.ms = {config.log_roll_ms}, so a segment "
+            "could be rolled before it is begun; lower it"
+        )
+
+
+def _check_cleaner(config: NodeConfig) -> None:
+    if not config.log_cleanup_policy:
+        raise ConfigError("log.cleanup.policy is empty; write delete, compact, or delete,compact")
+    if "compact" in config.log_cleanup_policy and not config.log_cleaner_enable:
+        raise ConfigError(
+            "log.cleaner.enable = false: but log.cleanup.policy has compact, so topics would grow for ever; set it to "
+            "true, or the policy to delete"
+        )
+    least, most = config.log_cleaner_min_compaction_lag_ms, config.log_cleaner_max_compaction_lag_ms
+    if least > most:
+        raise ConfigError(
+            f"log.cleaner.min.compaction.lag.ms = {least}: above log.cleaner.max.compaction.lag.ms = {most}; lower it"
+        )
+    needed = config.log_cleaner_threads * DEDUPE_BUFFER_BYTES_MIN
+    if config.log_cleaner_dedupe_buffer_size < needed:
+        raise ConfigError(
+            f"log.cleaner.dedupe.buffer.size = {config.log_cleaner_dedupe_buffer_size}: below 1 MiB for each of "
+            f"log.cleaner.threads = {config.log_cleaner_threads}; raise it to {needed}"
+        )
+
+
+def _with_slash(path: str) -> str:
+    return path.rstrip("/") + "/"
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

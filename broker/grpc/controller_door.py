@@ -1,0 +1,90 @@
+"""The gRPC door of the controller listener: the quorum's own calls, and what brokers ask of the active controller.
+
+An edge. Quorum calls go to the raft driver; controller calls go to `handle`, which answers or raises a typed error.
+They do not pass the request channel: heartbeats and votes must not queue behind produce requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc.aio
+
+from broker.grpc import admin_codec as admin
+from broker.grpc import codec as codec
+from broker.grpc import quorum_codec as quorum
+from broker.grpc.errors import abort
+from penstock.errors import ApiError, UnknownServerError
+
+log = logging.getLogger(__name__)
+
+Handle = Callable[[Any], Awaitable[Any]]
+
+
+async def _answer(handle: Handle, request: Any, encode: Callable[[Any], Any], context: grpc.aio.ServicerContext) -> Any:
+    try:
+        return encode(await handle(request))
+    except ApiError as error:
+        await abort(context, error)
+    except Exception as error:
+        log.exception("%s failed", type(request).__name__)
+        await abort(context, UnknownServerError(f"penstock: {type(error).__name__}: {error}"))
+
+
+class QuorumDoor:
+    """Serves `penstock.v1.Quorum`."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    async def Vote(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await _answer(self._handle, quorum.vote_from_pb(request), quorum.vote_to_pb, context)
+
+    async def BeginQuorumEpoch(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await _answer(self._handle, quorum.begin_from_pb(request), quorum.begin_to_pb, context)
+
+    async def EndQuorumEpoch(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await _answer(self._handle, quorum.end_from_pb(request), quorum.end_to_pb, context)
+
+    async def FetchMetadata(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        return await _answer(self._handle, quorum.fetch_from_pb(request), quorum.fetch_to_pb, context)
+
+
+class ControllerDoor:
+    """Serves `penstock.v1.Controller`."""
+
+    def __init__(self, handle: Handle, describe_quorum: Callable[[], Any]) -> None:
+        self._handle = handle
+        self._describe_quorum = describe_quorum
+
+    async def RegisterBroker(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = quorum.register_from_pb(request)
+        return await _answer(self._handle, body, quorum.register_response_to_pb, context)
+
+    async def BrokerHeartbeat(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = quorum.heartbeat_from_pb(request)
+        return await _answer(self._handle, body, quorum.heartbeat_response_to_pb, context)
+
+    async def AlterPartition(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = quorum.alter_partition_from_pb(request)
+        return await _answer(self._handle, body, quorum.alter_partition_response_to_pb, context)
+
+    async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = codec.create_topics_from_pb(request)
+        return await _answer(self._handle, body, codec.create_topics_response_to_pb, context)
+
+    async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = codec.delete_topics_from_pb(request)
+        return await _answer(self._handle, body, codec.delete_topics_response_to_pb, context)
+
+    async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = admin.alter_configs_from_pb(request)
+        return await _answer(self._handle, body, admin.alter_configs_response_to_pb, context)
+
+    async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        async def describe(_request: Any) -> Any:
+            return self._describe_quorum()
+
+        return await _answer(describe, request, admin.quorum_to_pb, context)

@@ -1,0 +1,355 @@
+"""The gRPC door of a broker: streams and calls become requests of the channel, answers become messages. An edge.
+
+A stream has a processor, which keeps its answers in the order of its requests; a call of its own has a one-shot sink.
+The door decodes and encodes and decides nothing. Its time goes to the processor meter (NetworkProcessorAvgIdlePercent).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from broker.apis.fetch_session import FetchSession
+from broker.grpc import admin_codec as admin
+from broker.grpc import codec as codec
+from broker.grpc.errors import abort
+from broker.grpc.limits import RequestDecoders
+from broker.network.accepted_sockets import Peer, peer_of
+from broker.network.connection_quotas import ConnectionQuotas, host_of
+from broker.network.processor import Processor
+from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.requests import (
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+)
+from penstock.errors import ApiError, InvalidRequestError, NetworkError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import configs_pb2
+from penstock.types import CONSUMER_REPLICA_ID
+
+log = logging.getLogger(__name__)
+
+FETCHES_PIPELINED_MAX = 2
+"""Open fetches of one stream: each may hold a whole response in memory."""
+PRODUCES_PIPELINED_MAX = 16
+NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamKind:
+    """How one kind of stream is decoded and encoded; `is_clients`: whether it is served where clients connect.
+
+    `parse`: instead of protobuf's.
+    """
+
+    api: str
+    is_clients: bool
+    request_type: type[Any]
+    decode: Callable[[Any], Any]
+    encode: Callable[[Any], bytes]
+    encode_error: Callable[[Any, ApiError], bytes]
+    pipelined_max: int
+    parse: Callable[[bytes], Any] | None = None
+
+
+def _produce_error(body: Any, error: ApiError) -> bytes:
+    return pb.ProduceResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error)).SerializeToString()
+
+
+def _fetch_error(body: Any, error: ApiError) -> bytes:
+    return pb.FetchResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error)).SerializeToString()
+
+
+_PRODUCE = _StreamKind(
+    "Produce",
+    True,
+    pb.ProduceRequest,
+    codec.produce_from_pb,
+    lambda response: codec.produce_to_pb(response).SerializeToString(),
+    _produce_error,
+    PRODUCES_PIPELINED_MAX,
+    codec.PRODUCED.split,
+)
+_FETCH = _StreamKind(
+    "Fetch",
+    True,
+    pb.FetchRequest,
+    codec.fetch_from_pb,
+    codec.fetch_response_to_bytes,
+    _fetch_error,
+    FETCHES_PIPELINED_MAX,
+)
+_REPLICA_FETCH = replace(_FETCH, is_clients=False)
+
+
+class _OneShot:
+    """The sink of a call that has one answer."""
+
+    def __init__(self) -> None:
+        self._done = asyncio.get_running_loop().create_future()
+
+    def response_ready(self, request: Request) -> None:
+        if not self._done.done():
+            self._done.set_result(None)
+
+    async def wait(self) -> None:
+        await self._done
+
+
+def _note_failure(reader: asyncio.Task[None]) -> None:
+    """A read fails when its stream has ended meanwhile, and then nobody asks how it went."""
+    if not reader.cancelled() and (error := reader.exception()) is not None:
+        log.debug("a stream ended while it was read: %r", error)
+
+
+@dataclass(frozen=True, slots=True)
+class DoorLimits:
+    """What a door holds against what comes in."""
+
+    decoders: RequestDecoders
+    connections: ConnectionQuotas
+    requests: RequestMemory
+    node_requests: RequestMemory
+    """Those of the inter-broker listener: clients that fill their budget do not hold up followers."""
+
+
+class BrokerDoor:
+    """Serves `penstock.v1.Broker`, and the streams of the inter-broker listener."""
+
+    def __init__(
+        self,
+        channel: RequestChannel,
+        new_session: Callable[[str], FetchSession],
+        limits: DoorLimits,
+        inter_broker_listener: str,
+        convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
+    ) -> None:
+        """`new_session` makes that of a fetch stream from an address. `convert`: what a produce stream waits for, if
+        anything, before its request queues."""
+        self._convert = convert
+        self._channel = channel
+        self._new_session = new_session
+        self._limits = limits
+        self._inter_broker_listener = inter_broker_listener
+        self._is_open = False
+        self._writing: dict[Processor, int] = {}
+        """Streams whose answer is being written, since when (ns, monotonic)."""
+
+    def peers_with_streams(self) -> set[Peer]:
+        return {peer_of(address) for address in self._limits.connections.addresses()}
+
+    def writing_since_ms(self) -> dict[Peer, int]:
+        """Of each connection with an answer under way, the time of the oldest."""
+        oldest: dict[Peer, int] = {}
+        for processor, since_ns in self._writing.items():
+            peer = peer_of(processor.client_address)
+            oldest[peer] = min(oldest.get(peer, since_ns // 1_000_000), since_ns // 1_000_000)
+        return oldest
+
+    def open(self) -> None:
+        """Requests are taken from now on.
+
+        Not before the node has caught up: until then it knows no topic, and would tell whoever finds it by an old
+        address that theirs does not exist. (Kafka, too, enables request processing only then.)
+        """
+        self._is_open = True
+
+    def _must_be_open(self) -> None:
+        if not self._is_open:
+            raise NetworkError(NOT_OPEN)
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+
+    async def Produce(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+        await self._stream(_PRODUCE, context, None)
+
+    async def Fetch(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
+        await self._fetch(_FETCH, context)
+
+    async def serve_replica(self, context: grpc.aio.ServicerContext) -> None:
+        """A follower's fetch stream, which came in at the inter-broker listener."""
+        await self._fetch(_REPLICA_FETCH, context)
+
+    async def _fetch(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
+        session = self._new_session(host_of(context.peer()))
+        try:
+            await self._stream(kind, context, session)
+        finally:
+            session.close()
+
+    def _check_asker(self, api: str, replica_id: int, is_clients: bool) -> None:
+        """Replicas ask at their listener, and nobody else does."""
+        if is_clients and replica_id != CONSUMER_REPLICA_ID:
+            raise InvalidRequestError(
+                f"{api}: replica id {replica_id} is not served to clients; brokers connect to the listener "
+                f"{self._inter_broker_listener} (inter.broker.listener.name), consumers send {CONSUMER_REPLICA_ID}"
+            )
+        if not is_clients and replica_id < 0:
+            raise InvalidRequestError(
+                f"{api}: replica id {replica_id} is no broker's; the listener {self._inter_broker_listener} is for "
+                "brokers, clients connect to BROKER"
+            )
+
+    async def _stream(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
+        address = context.peer()
+        try:
+            self._must_be_open()
+            if kind.is_clients:
+                self._limits.connections.connected(address)
+        except ApiError as error:
+            await abort(context, error)
+            return
+        processor = Processor(self._channel, address, kind.pipelined_max)
+        busy = self._channel.busy.network
+        reader = asyncio.create_task(busy.timed(self._read(kind, context, processor, session)))
+        reader.add_done_callback(_note_failure)
+        try:
+            await busy.timed(self._answer(kind, context, processor))
+            reader.result()
+        except InvalidRequestError as error:
+            await abort(context, error)
+        finally:
+            reader.cancel()
+            processor.close()
+            if kind.is_clients:
+                self._limits.connections.disconnected(address)
+
+    async def _read(
+        self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
+    ) -> None:
+        decoder = self._limits.decoders.of(kind.api, kind.request_type.DESCRIPTOR)
+        requests = self._limits.requests if kind.is_clients else self._limits.node_requests
+        intake = requests.open(host_of(processor.client_address))
+        try:
+            while True:
+                await processor.wait_room()
+                await intake.wait_turn()
+                raw = await context.read()
+                if raw is grpc.aio.EOF:
+                    return
+                lease = intake.arrived(len(raw))
+                try:
+                    began_ns = time.monotonic_ns()
+                    body = kind.decode(decoder.decode(raw, kind.parse))
+                    del raw
+                    if kind is not _PRODUCE:
+                        self._check_asker(kind.api, body.replica_id, kind.is_clients)
+                    converting = self._convert(body) if kind is _PRODUCE else None
+                    if converting is not None:
+                        await converting
+                    await processor.submit(kind.api, body, session, lease, began_ns)
+                except BaseException:
+                    lease.release()
+                    raise
+        finally:
+            intake.close()
+            processor.input_ended()
+
+    async def _answer(self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor) -> None:
+        while (request := await processor.next_response()) is not None:
+            await self._write(kind, context, processor, request)
+
+    async def _write(
+        self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, request: Request
+    ) -> None:
+        try:
+            if request.error is not None:
+                message = kind.encode_error(request.body, request.error)
+            else:
+                message = kind.encode(request.response)
+            request.response = None  # the message has a copy of its records, and may be written for long
+            self._writing[processor] = time.monotonic_ns()
+            await context.write(message)
+        finally:
+            self._writing.pop(processor, None)
+            request.dropped()
+        self._channel.request_sent(request)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    async def _call(
+        self, api: str, body: object, context: grpc.aio.ServicerContext, encode: Callable[[Any], Any]
+    ) -> Any:
+        if not self._is_open:
+            await abort(context, NetworkError(NOT_OPEN))
+        sink = _OneShot()
+        request = Request(api, body, sink, context.peer())
+        await self._channel.send(request)
+        await sink.wait()
+        self._channel.request_sent(request)
+        if request.error is not None:
+            await abort(context, request.error)
+        return encode(request.response)
+
+    async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = codec.list_offsets_from_pb(request)
+        return await self._asked("ListOffsets", body, context, codec.list_offsets_to_pb)
+
+    async def OffsetForLeaderEpoch(
+        self, request: pb.OffsetForLeaderEpochRequest, context: grpc.aio.ServicerContext
+    ) -> Any:
+        return await self._asked("OffsetForLeaderEpoch", codec.epochs_from_pb(request), context, codec.epochs_to_pb)
+
+    async def _asked(
+        self,
+        api: str,
+        body: ListOffsetsRequest | OffsetForLeaderEpochRequest,
+        context: grpc.aio.ServicerContext,
+        encode: Callable[[Any], Any],
+    ) -> Any:
+        """A question that a replica would be told more about than a client."""
+        try:
+            self._check_asker(api, body.replica_id, True)
+        except InvalidRequestError as error:
+            await abort(context, error)
+        return await self._call(api, body, context, encode)
+
+    async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
+        names = tuple(dict.fromkeys(request.topics))  # a topic that is named often is described once
+        body = MetadataRequest(None if request.all_topics else names)
+        return await self._call("Metadata", body, context, codec.metadata_to_pb)
+
+    async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(codec.create_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("CreateTopics", body, context, codec.create_topics_response_to_pb)
+
+    async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(codec.delete_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("DeleteTopics", body, context, codec.delete_topics_response_to_pb)
+
+    async def AlterConfigs(self, request: configs_pb2.AlterConfigsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(admin.alter_configs_from_pb(request), request.timeout_ms, context)
+        return await self._call("AlterConfigs", body, context, admin.alter_configs_response_to_pb)
+
+    async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
+        if timeout_ms < 0:
+            await abort(context, InvalidRequestError(f"timeout_ms is {timeout_ms}; it must not be negative"))
+        return (body, timeout_ms)
+
+    async def DescribeConfigs(
+        self, request: configs_pb2.DescribeConfigsRequest, context: grpc.aio.ServicerContext
+    ) -> Any:
+        body = admin.describe_configs_from_pb(request)
+        return await self._call("DescribeConfigs", body, context, admin.describe_configs_to_pb)
+
+    async def DeleteRecords(self, request: pb.DeleteRecordsRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = admin.delete_records_from_pb(request)
+        return await self._call("DeleteRecords", body, context, admin.delete_records_to_pb)
+
+    async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("DescribeCluster", DescribeClusterRequest(), context, codec.cluster_to_pb)
+
+    async def DescribeQuorum(self, request: pb.DescribeQuorumRequest, context: grpc.aio.ServicerContext) -> Any:
+        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, admin.quorum_to_pb)

@@ -1,0 +1,62 @@
+"""Registers a service with a gRPC server so that its requests arrive as bytes and pass their limits first. An edge.
+
+The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
+decoder of its API (grpc/limits.py) and count in memory until the call is answered; a refusal is its typed error. A
+stream's behaviour reads and writes bytes itself, and decodes what it reads with `RequestDecoder.decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from broker.grpc.errors import abort
+from broker.grpc.limits import RequestDecoder, RequestDecoders
+from broker.network.connection_quotas import host_of
+from broker.network.request_memory import RequestMemory
+from penstock.errors import ApiError
+
+
+def add_service(
+    server: Any, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders, memory: RequestMemory
+) -> None:
+    """Serve every method of `service` with the method of that name of `servicer`."""
+    handlers = {
+        method.name: _handler(
+            method, getattr(servicer, method.name), decoders.of(method.name, method.input_type), memory
+        )
+        for method in service.methods
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
+    server.add_registered_method_handlers(service.full_name, handlers)
+
+
+def _handler(
+    method: MethodDescriptor, behaviour: Callable[..., Any], decoder: RequestDecoder, memory: RequestMemory
+) -> Any:
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(behaviour, None, None)
+    serialize = GetMessageClass(method.output_type).SerializeToString
+    return grpc.unary_unary_rpc_method_handler(_decoded(behaviour, decoder, memory), None, serialize)
+
+
+def _decoded(
+    behaviour: Callable[[Any, Any], Awaitable[Any]], decoder: RequestDecoder, memory: RequestMemory
+) -> Callable[..., Awaitable[Any]]:
+    async def call(raw: bytes, context: grpc.aio.ServicerContext) -> Any:
+        try:
+            request = decoder.decode(raw)
+            lease = memory.admit(host_of(context.peer()), len(raw))
+        except ApiError as error:
+            await abort(context, error)
+        try:
+            return await behaviour(request, context)
+        finally:
+            lease.release()
+
+    return call

@@ -1,0 +1,116 @@
+"""Turns the bytes of a request into its message, after the limits of its API were held against them. An edge.
+
+Bytes first: that costs nothing. A message of fewer bytes than the smallest element limit cannot have too many elements,
+and most are that small; elements of the others are counted by a walk over the wire (wire_walk.py). Only then does
+protobuf parse, because its parser makes an object for every element. What is left to fail there is a typed error, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from broker.config.request_limits import API_LIMITS
+from broker.grpc.wire_walk import Field, Shape, WireWalk
+from penstock.errors import InvalidRequestError, InvariantViolation
+
+STEPS_BESIDES = 1_000
+"""Fields that a request may have besides its elements and theirs: its own, and those of a newer client."""
+_OF_BYTES = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
+
+
+class RequestDecoder:
+    """Decodes the requests of one API. `message_bytes_max` is socket.request.max.bytes."""
+
+    def __init__(self, api: str, descriptor: Descriptor, message_bytes_max: int) -> None:
+        if api not in API_LIMITS:
+            raise InvariantViolation(f"{api} has no limits; add it to broker/config/request_limits.py")
+        limits = API_LIMITS[api]
+        self.refused = 0
+        self._api = api
+        self._bytes_max = min(limits.message_bytes or message_bytes_max, message_bytes_max)
+        self._limits = dict(limits.elements)
+        self._parse = GetMessageClass(descriptor).FromString
+        self._steps_max = STEPS_BESIDES
+        self._walk_from_bytes = self._bytes_max + 1
+        self._shape = self._shape_of(descriptor, "")
+        if self._limits:
+            raise InvariantViolation(f"{api}: the limits name fields that do not exist: {', '.join(self._limits)}")
+
+    def decode(self, raw: bytes, parse: Callable[[bytes], Any] | None = None) -> Any:
+        """The message, or what `parse` makes of the bytes; InvalidRequestError names the limit that the request is
+        over, or says that it is no message."""
+        try:
+            self.check(raw)
+            return (parse or self._parse)(raw)
+        except DecodeError as error:
+            self.refused += 1
+            raise InvalidRequestError(f"{self._api}: the request is not a message: {error}") from None
+        except InvalidRequestError:
+            self.refused += 1
+            raise
+
+    def check(self, raw: bytes) -> dict[str, int]:
+        """Hold the limits against the bytes. What was counted, by path; nothing where no limit can be passed."""
+        if len(raw) > self._bytes_max:
+            raise InvalidRequestError(
+                f"{self._api}: the request has {len(raw)} bytes; at most {self._bytes_max} are allowed, send several "
+                "requests"
+            )
+        return self.count(raw) if len(raw) >= self._walk_from_bytes else {}
+
+    def count(self, raw: bytes) -> dict[str, int]:
+        """Elements of every repeated field."""
+        return WireWalk(self._api, raw, self._steps_max).run(self._shape)
+
+    def _shape_of(self, descriptor: Descriptor, prefix: str) -> Shape:
+        """The shape of a message, with the limits taken out of the row; messages of ours do not contain themselves."""
+        fields: dict[int, Field] = {}
+        for found in descriptor.fields:
+            path = f"{prefix}{found.name}"
+            limit = self._take_limit(path, found) if found.is_repeated else None
+            message = found.message_type
+            shape = self._shape_of(message, f"{path}.") if message is not None else None
+            if limit is not None or shape is not None:
+                fields[found.number] = Field(path, limit, found.type not in _OF_BYTES, shape)
+        has_repeated = any(
+            one.limit is not None or (one.message is not None and one.message.has_repeated) for one in fields.values()
+        )
+        return Shape(fields, has_repeated)
+
+    def _take_limit(self, path: str, found: FieldDescriptor) -> int:
+        if path not in self._limits:
+            raise InvariantViolation(f"{self._api}.{path} is repeated and has no limit; add it to request_limits.py")
+        limit = self._limits.pop(path)
+        message = found.message_type
+        self._steps_max += limit * (1 + (len(message.fields) if message is not None else 0))
+        bytes_of_one = 2 if found.type in _OF_BYTES else 1
+        self._walk_from_bytes = min(self._walk_from_bytes, bytes_of_one * limit)
+        return limit
+
+    def __repr__(self) -> str:
+        return f"RequestDecoder({self._api}, at most {self._bytes_max} bytes, {self.refused} refused)"
+
+
+class RequestDecoders:
+    """The decoders of a node's listeners, by API."""
+
+    def __init__(self, message_bytes_max: int) -> None:
+        self._message_bytes_max = message_bytes_max
+        self._decoders: dict[str, RequestDecoder] = {}
+
+    def of(self, api: str, descriptor: Descriptor) -> RequestDecoder:
+        """The decoder of an API; made when first asked for."""
+        decoder = self._decoders.get(api)
+        if decoder is None:
+            decoder = self._decoders[api] = RequestDecoder(api, descriptor, self._message_bytes_max)
+        return decoder
+
+    def refused(self) -> Counter[str]:
+        """Requests that were refused here since the node's start, by API."""
+        return Counter({api: decoder.refused for api, decoder in self._decoders.items() if decoder.refused})

@@ -1,0 +1,206 @@
+"""What a node says to other nodes over gRPC: quorum calls, controller calls, and fetch streams. An edge.
+
+One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short
+so that a restarted node is found again at once. gRPC's failures become typed errors here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import grpc.aio
+
+from broker.grpc import admin_codec as admin
+from broker.grpc import codec as codec
+from broker.grpc import quorum_codec as quorum
+from broker.grpc.errors import from_rpc_error
+from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
+from metadata.requests import (
+    AlterConfigsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    RegisterBrokerRequest,
+)
+from penstock.errors import InvalidRequestError, NetworkError
+from penstock.pb import broker_pb2, controller_pb2_grpc, quorum_pb2_grpc
+from penstock.types import Endpoint
+from raft import messages as raft
+
+MESSAGE_BYTES_OVERHEAD = 1 << 20
+FETCH_METHOD = "/penstock.v1.Replication/Fetch"
+
+
+def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
+    """Options of every channel between nodes."""
+    return [
+        ("grpc.max_receive_message_length", message_bytes_max + MESSAGE_BYTES_OVERHEAD),
+        ("grpc.max_send_message_length", message_bytes_max + MESSAGE_BYTES_OVERHEAD),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.initial_reconnect_backoff_ms", 50),
+        ("grpc.min_reconnect_backoff_ms", 50),
+        ("grpc.max_reconnect_backoff_ms", 500),
+        ("grpc.keepalive_time_ms", 10_000),
+        ("grpc.keepalive_timeout_ms", 5_000),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+
+
+async def _answer(call: Awaitable[Any], name: str) -> Any:
+    """The message that a call is answered with, or a typed error."""
+    try:
+        message = await call
+    except grpc.aio.AioRpcError as error:
+        raise from_rpc_error(error, name) from error
+    if message is None:  # grpc.aio gives it for bytes that are none
+        raise NetworkError(f"{name}: the answer is not a message")
+    return message
+
+
+class Peers:
+    """All channels of a node. `controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
+
+    def __init__(
+        self,
+        controllers: Mapping[int, Endpoint],
+        broker_endpoint: Callable[[int], Endpoint | None],
+        message_bytes_max: int,
+    ) -> None:
+        self._controllers = controllers
+        self._broker_endpoint = broker_endpoint
+        self._options = channel_options(message_bytes_max)
+        self._channels: dict[Endpoint, grpc.aio.Channel] = {}
+
+    def _channel(self, endpoint: Endpoint) -> grpc.aio.Channel:
+        channel = self._channels.get(endpoint)
+        if channel is None:
+            channel = self._channels[endpoint] = grpc.aio.insecure_channel(str(endpoint), options=self._options)
+        return channel
+
+    def _controller(self, node_id: int) -> tuple[grpc.aio.Channel, str]:
+        endpoint = self._controllers.get(node_id)
+        if endpoint is None:
+            raise NetworkError(f"node {node_id} is not among controller.quorum.voters")
+        return self._channel(endpoint), f"controller {node_id} at {endpoint}"
+
+    async def close(self) -> None:
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        self._channels.clear()
+
+    # -- quorum: raft's Transport ------------------------------------------------------------------------------------
+
+    async def send(self, node_id: int, request: raft.Request, timeout_ms: int) -> raft.Response:
+        """One quorum call; NetworkError or another typed error when there is no answer."""
+        channel, name = self._controller(node_id)
+        stub = quorum_pb2_grpc.QuorumStub(channel)
+        call = {
+            raft.VoteRequest: stub.Vote,
+            raft.BeginQuorumEpochRequest: stub.BeginQuorumEpoch,
+            raft.EndQuorumEpochRequest: stub.EndQuorumEpoch,
+            raft.FetchRequest: stub.FetchMetadata,
+        }[type(request)]
+        return quorum.response_from_pb(
+            await _answer(call(quorum.request_to_pb(request), timeout=timeout_ms / 1000), name)
+        )
+
+    # -- controller --------------------------------------------------------------------------------------------------
+
+    async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
+        """One call of the controller on `node_id`; its answer, or its typed error."""
+        channel, name = self._controller(node_id)
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        message: Any
+        match request:
+            case BrokerHeartbeatRequest():
+                call, message, decode = stub.BrokerHeartbeat, quorum.heartbeat_to_pb(request), _HEARTBEAT
+            case AlterPartitionRequest():
+                call, message, decode = stub.AlterPartition, quorum.alter_partition_to_pb(request), _ALTER_PARTITION
+            case RegisterBrokerRequest():
+                call, message, decode = stub.RegisterBroker, quorum.register_to_pb(request), _REGISTER
+            case CreateTopicsRequest():
+                call, message, decode = stub.CreateTopics, codec.create_topics_to_pb(request, timeout_ms), _CREATE
+            case DeleteTopicsRequest():
+                message = broker_pb2.DeleteTopicsRequest(topic_ids=request.topic_ids, timeout_ms=timeout_ms)
+                call, decode = stub.DeleteTopics, _DELETE
+            case AlterConfigsRequest():
+                call, message, decode = (
+                    stub.AlterConfigs,
+                    admin.alter_configs_to_pb(request, timeout_ms),
+                    _ALTER_CONFIGS,
+                )
+            case DescribeQuorumRequest():
+                call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), admin.quorum_from_pb
+            case _:
+                raise InvalidRequestError(f"no controller call for {type(request).__name__}")
+        return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
+
+    # -- fetch -------------------------------------------------------------------------------------------------------
+
+    def open_fetch_stream(self, broker_id: int) -> GrpcFetchStream:
+        """A fetch stream to another broker; breaks at once when its address is not known."""
+        endpoint = self._broker_endpoint(broker_id)
+        if endpoint is None:
+            raise NetworkError(f"broker {broker_id} is not in the metadata")
+        return GrpcFetchStream(self._channel(endpoint), f"broker {broker_id} at {endpoint}")
+
+
+_HEARTBEAT: Callable[[Any], Any] = quorum.heartbeat_response_from_pb
+_ALTER_PARTITION: Callable[[Any], Any] = quorum.alter_partition_response_from_pb
+_REGISTER: Callable[[Any], Any] = quorum.register_response_from_pb
+_CREATE: Callable[[Any], Any] = codec.create_topics_response_from_pb
+_DELETE: Callable[[Any], Any] = codec.delete_topics_response_from_pb
+_ALTER_CONFIGS: Callable[[Any], Any] = admin.alter_configs_response_from_pb
+
+
+class GrpcFetchStream:
+    """One bidirectional fetch stream.
+
+    Requests are written by a task of its own. gRPC's own way, to be given an iterator of them, leaves a task that waits
+    on the iterator for ever when the other side ends the stream: cancelling a call that is over reaches it no more.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
+        self._peer = peer
+        self._outgoing: asyncio.Queue[FetchRequest] = asyncio.Queue()
+        self._call = channel.stream_stream(
+            FETCH_METHOD, request_serializer=broker_pb2.FetchRequest.SerializeToString, response_deserializer=None
+        )()
+        self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._call.write(codec.fetch_to_pb(await self._outgoing.get()))
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            return  # the stream is broken, as `receive` tells
+        except Exception:
+            self._call.cancel()  # a request that cannot be encoded: let `receive` end
+            raise
+
+    def send(self, request: FetchRequest) -> None:
+        self._outgoing.put_nowait(request)
+
+    async def receive(self) -> FetchResponse:
+        try:
+            raw = await self._call.read()
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error, self._peer) from error
+        except asyncio.InvalidStateError as error:
+            raise NetworkError(f"{self._peer}: the stream is closed") from error
+        except asyncio.CancelledError as error:
+            # gRPC says so of a call that was cancelled, too; only a cancelled task may end by it.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise NetworkError(f"{self._peer}: the stream was cancelled") from error
+        if raw is grpc.aio.EOF:
+            raise NetworkError(f"{self._peer}: the stream ended")
+        return codec.fetch_response_from_bytes(raw)
+
+    def cancel(self) -> None:
+        self._writer.cancel()
+        self._call.cancel()

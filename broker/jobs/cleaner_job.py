@@ -1,0 +1,110 @@
+"""Has compacted logs cleaned: the job log-cleaner, every log.cleaner.backoff.ms.
+
+A run goes on until no log is left whose turn it is, with log.cleaner.threads passes at a time. What a pass decides and
+changes happens on the loop; each of its blocking steps in a thread of the cleaner's own, which throttling may hold for
+long. While the calendar cannot be believed nothing is cleaned, for tombstones go by their age.
+
+Not here: which log, which records, how a pass may end (`storage/cleaner/log_cleaner.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.config.node_config import NodeConfig
+from broker.jobs.scheduler import Scheduler
+from broker.replication.replica_manager import ReplicaManager
+from penstock.clock import Clock
+from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.log_to_clean import Candidate, LogToClean
+from storage.disk.file_system import FileSystem
+from storage.log_dirs.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class CleanerJob:
+    """One per broker; lives on the event loop."""
+
+    def __init__(
+        self,
+        config: CleanerConfig,
+        replicas: ReplicaManager,
+        log_manager: LogManager,
+        scheduler: Scheduler,
+        clock: Clock,
+        fs: FileSystem,
+    ) -> None:
+        self.cleaner = LogCleaner(fs, config, self._candidates, clock)
+        self.wall_ms: Callable[[], int | None] = clock.wall_ms
+        """The calendar, or None while it cannot be believed."""
+        self.dead = 0
+        """Workers that met a bug."""
+        self._replicas = replicas
+        self._log_manager = log_manager
+        self._scheduler = scheduler
+        self._executor = ThreadPoolExecutor(config.threads, thread_name_prefix="log-cleaner")
+
+    def schedule(self) -> None:
+        self._scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)
+
+    def _candidates(self) -> Iterator[Candidate]:
+        for partition in self._replicas.partitions():
+            if partition.offline is None and partition.log.config.is_compacted:
+                checkpoint = self._log_manager.cleaner_checkpoint(partition.log)
+                if checkpoint is not None:
+                    yield Candidate(partition.log, partition.high_watermark, checkpoint)
+
+    async def run(self) -> None:
+        """Clean until there is nothing to clean."""
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self.cleaner.config.threads):
+                workers.create_task(self._clean_all())
+
+    async def _clean_all(self) -> None:
+        try:
+            while (wall_ms := self.wall_ms()) is not None and (chosen := self.cleaner.choose(wall_ms)) is not None:
+                await self._clean(chosen, wall_ms)
+        except Exception:
+            self.dead += 1
+            raise
+
+    async def _clean(self, chosen: LogToClean, wall_ms: int) -> None:
+        try:
+            for step in self.cleaner.clean(chosen, wall_ms):
+                await self._scheduler.in_executor(self._executor, chosen.log.log_dir, step)
+        except (CorruptFileError, KafkaStorageError) as error:
+            partition = self._replicas.find(chosen.log.topic_partition)
+            if partition is not None and partition.log is chosen.log and partition.offline is None:
+                self._replicas.failures.disk_error(partition, error)
+            else:
+                log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
+
+    def stop(self) -> None:
+        """Passes under way end soon, and with them the run; call before the scheduler is stopped."""
+        self.cleaner.stop()
+
+    def close(self) -> None:
+        """After the scheduler was stopped, which has waited for every step; a step that hangs keeps its thread."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def statistics(self) -> CleanerStatistics:
+        return self.cleaner.statistics()
+
+    def __repr__(self) -> str:
+        return f"CleanerJob({self.cleaner!r})"
+
+
+def cleaner_config(config: NodeConfig) -> CleanerConfig:
+    """The node's log.cleaner.* keys."""
+    return CleanerConfig(
+        threads=config.log_cleaner_threads,
+        dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        backoff_ms=config.log_cleaner_backoff_ms,
+    )

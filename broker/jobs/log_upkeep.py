@@ -1,0 +1,275 @@
+"""What is done to all logs of a broker on schedule: retention, files that were deleted, flushes, checkpoints.
+
+    log-retention                every log.retention.check.interval.ms     oldest segments leave their logs
+    delete-logs                  log.segment.delete.delay.ms               files and directories that left before go
+    log-flusher                  log.flush.scheduler.interval.ms           flush.messages and flush.ms
+    recovery-point-checkpoint    log.flush.offset.checkpoint.interval.ms
+    log-start-checkpoint         log.flush.start.offset.checkpoint.interval.ms
+    high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms
+    isr-check                    half of replica.lag.time.max.ms
+    lost-replicas                every 5 s                                 replicas that can be served again
+
+Jobs that touch files run for each log dir apart (with several dirs their names say which), so that a dir that hangs
+holds up no other. What may take long runs in the scheduler's threads; logs change on the loop only. A disk that is full
+delays a job: what it could not do it does at its next turn. Not here: when a segment goes (`storage/log/retention.py`),
+the cleaner (cleaner_job.py), when a job runs (scheduler.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from broker.config.node_config import NodeConfig
+from broker.jobs.scheduler import Scheduler
+from broker.jobs.wall_clock import WallClockGuard
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from penstock.clock import Clock
+from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.disk.disk_errors import is_shortage
+from storage.disk.file_system import FileSystem
+from storage.log.log import Log
+from storage.log.retention import LogBounds, Reason, SegmentFacts, expired
+from storage.log_dirs.log_manager import LogManager
+from storage.segment.segment_time import SegmentFile, largest_time_ms
+
+log = logging.getLogger(__name__)
+
+DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
+"""How often files are looked for whose time has come: some topic's delay may be shorter than the node's."""
+LOST_REPLICAS_MS = 5_000
+"""A disk that was full is looked at again after this time."""
+ISR_CHECKS_PER_LAG = 2
+"""The ISR is looked at twice in `replica.lag.time.max.ms`, as Kafka does."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogUpkeepStatistics:
+    """Since the start."""
+
+    segments_deleted: dict[Reason, int]
+    bytes_deleted: int
+    clock_jumps: int
+    clock_is_believed: bool
+
+
+class LogUpkeep:
+    """One per broker; lives on the event loop."""
+
+    def __init__(
+        self, replicas: ReplicaManager, log_manager: LogManager, scheduler: Scheduler, clock: Clock, fs: FileSystem
+    ) -> None:
+        self._replicas = replicas
+        self._log_manager = log_manager
+        self._scheduler = scheduler
+        self._clock = clock
+        self._fs = fs
+        self._guard = WallClockGuard(clock.wall_ms(), clock.boot_ms())
+        self._segments_deleted: Counter[Reason] = Counter()
+        self._bytes_deleted = 0
+        self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def schedule(self, config: NodeConfig) -> None:
+        """Add every job, with the node's intervals."""
+        log_dirs = self._log_manager.checkpoints.log_dirs
+        for log_dir in log_dirs:
+            self._schedule_for(log_dir, f" {log_dir}" if len(log_dirs) > 1 else "", config)
+        add = self._scheduler.add
+        add("log-flusher", config.log_flush_scheduler_interval_ms, self.flush_due)
+        add("isr-check", config.replica_lag_time_max_ms // ISR_CHECKS_PER_LAG, self.check_isrs)
+        add("lost-replicas", LOST_REPLICAS_MS, self.revive_lost)
+
+    def _schedule_for(self, log_dir: str, suffix: str, config: NodeConfig) -> None:
+        delay_ms = config.log_segment_delete_delay_ms
+        jobs: dict[str, tuple[int, Callable[[str], Awaitable[None]]]] = {
+            "log-retention": (config.log_retention_check_interval_ms, self.delete_expired_segments),
+            "delete-logs": (min(max(delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX), self.delete_files),
+            "recovery-point-checkpoint": (
+                config.log_flush_offset_checkpoint_interval_ms,
+                self.checkpoint_recovery_points,
+            ),
+            "log-start-checkpoint": (
+                config.log_flush_start_offset_checkpoint_interval_ms,
+                self.checkpoint_log_starts,
+            ),
+            "high-watermark-checkpoint": (
+                config.replica_high_watermark_checkpoint_interval_ms,
+                self.checkpoint_high_watermarks,
+            ),
+        }
+        for name, (interval_ms, run) in jobs.items():
+            self._scheduler.add(name + suffix, interval_ms, partial(run, log_dir))
+
+    def believed_wall_ms(self) -> int | None:
+        """The calendar, or None while it cannot be believed."""
+        return self._guard.believed(self._clock.wall_ms(), self._clock.boot_ms())
+
+    # -- retention ---------------------------------------------------------------------------------------------------
+
+    async def delete_expired_segments(self, log_dir: str) -> None:
+        """The segments that retention lets go leave their logs; their files are renamed."""
+        wall_ms = self.believed_wall_ms()
+        looked_at: dict[str, tuple[int, int]] = {}
+        for partition in self._in_use(log_dir):
+            await self.run_file_changes(partition)
+            if partition.log.has_file_changes or not self._is_in_use(partition):
+                continue
+            files = self._files_of(partition)
+            reasons = await self._expired(partition, files, wall_ms, looked_at) if files else ()
+            if reasons:
+                self._delete(partition, files, reasons)
+                await self.run_file_changes(partition)
+        self._times_ms[log_dir] = looked_at
+
+    def _files_of(self, partition: Partition) -> list[SegmentFile]:
+        """Empty when the disk does not even say what there is; the other partitions have their turn all the same."""
+        try:
+            return [SegmentFile.of(segment) for segment in partition.log.segments]
+        except (OSError, CorruptFileError) as error:
+            self._replicas.failures.disk_error(partition, error)
+            return []
+
+    async def _expired(
+        self, partition: Partition, files: list[SegmentFile], wall_ms: int | None, looked_at: dict[str, tuple[int, int]]
+    ) -> tuple[Reason, ...]:
+        """The decision, in a thread, for an age may have to be read; nothing when the log has changed meanwhile."""
+
+        known = self._times_ms.get(partition.log.log_dir, {})
+
+        def time_ms(file: SegmentFile) -> int:
+            size_bytes, found_ms = known.get(file.path, (-1, 0))
+            if size_bytes != file.size_bytes:
+                found_ms = largest_time_ms(self._fs, file)
+            looked_at[file.path] = file.size_bytes, found_ms
+            return found_ms
+
+        facts = [
+            SegmentFacts(file.next_offset, file.size_bytes, lambda file=file: time_ms(file))  # type: ignore[misc]
+            for file in files
+        ]
+        partition_log = partition.log
+        bounds = LogBounds(partition_log.log_start_offset, partition.high_watermark)
+        damage: CorruptFileError | OSError | None = None
+        reasons: tuple[Reason, ...] = ()
+        try:
+            reasons = await self._scheduler.in_thread(
+                partition_log.log_dir, expired, facts, partition_log.config, bounds, wall_ms
+            )
+        except (CorruptFileError, OSError) as error:
+            damage = error
+        if not self._is_in_use(partition) or not _are_the_oldest(files, partition_log):
+            return ()
+        if damage is not None:
+            self._replicas.failures.disk_error(partition, damage)
+        return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
+
+    def _delete(self, partition: Partition, files: Sequence[SegmentFile], reasons: Sequence[Reason]) -> None:
+        partition_log = partition.log
+        full = len(files) - 1
+        try:
+            partition_log.remove_oldest(min(len(reasons), full))
+            if len(reasons) > full:  # the active one too: the log goes on in an empty one
+                partition_log.roll()
+                partition_log.remove_oldest(1)
+        except (OSError, KafkaStorageError) as error:
+            self._replicas.failures.disk_error(partition, error)
+            reasons = reasons[:full]
+        if reasons:
+            partition.log_start_moved()
+            self._segments_deleted.update(reasons)
+            self._bytes_deleted += sum(file.size_bytes for file in files[: len(reasons)])
+            why = ", ".join(f"{count} by {reason.value}" for reason, count in Counter(reasons).items())
+            log.info("%s: %d segments deleted (%s)", partition, len(reasons), why)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    async def run_file_changes(self, partition: Partition) -> None:
+        """Bring the partition's directory up to date with its log."""
+        if not partition.log.has_file_changes:
+            return
+        try:
+            await self._scheduler.in_thread(partition.log.log_dir, partition.log.run_file_changes)
+        except OSError as error:
+            if self._is_in_use(partition):
+                self._replicas.failures.disk_error(partition, error)
+
+    async def delete_files(self, log_dir: str) -> None:
+        """Unlink what left its log or was deleted with its topic `file.delete.delay.ms` ago."""
+        for partition in self._in_use(log_dir):
+            await self.run_file_changes(partition)  # what a full disk has held up
+        logs, now_ms = [partition.log for partition in self._in_use(log_dir)], self._clock.now_ms()
+        try:
+            await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
+        finally:
+            await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    async def flush_due(self) -> None:
+        self._replicas.flush_due()
+
+    async def check_isrs(self) -> None:
+        self._replicas.check_isrs()
+
+    async def revive_lost(self) -> None:
+        self._replicas.revive_lost()
+
+    async def checkpoint_high_watermarks(self, log_dir: str) -> None:
+        checkpoints, read = self._log_manager.checkpoints, self._replicas.high_watermarks
+        _raise(await self._scheduler.in_thread(log_dir, checkpoints.try_high_watermarks, log_dir, read))
+
+    async def checkpoint_recovery_points(self, log_dir: str) -> None:
+        """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
+        written to it, or while what is written goes to files that have no name any more."""
+        checkpoints = self._log_manager.checkpoints
+        failure = await self._scheduler.in_thread(log_dir, checkpoints.try_recovery_points, log_dir)
+        if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+            self._replicas.failures.directory_failed(log_dir, failure.__cause__)
+        _raise(failure)
+
+    async def checkpoint_log_starts(self, log_dir: str) -> None:
+        _raise(await self._scheduler.in_thread(log_dir, self._log_manager.checkpoints.try_log_starts, log_dir))
+
+    def _in_use(self, log_dir: str) -> list[Partition]:
+        hosted = self._replicas.partitions()
+        return [partition for partition in hosted if partition.log.log_dir == log_dir and self._is_in_use(partition)]
+
+    def _is_in_use(self, partition: Partition) -> bool:
+        """Still hosted here, and its disk is good."""
+        is_hosted = self._replicas.find(partition.topic_partition) is partition
+        return is_hosted and partition.offline is None and not partition.log.closed
+
+    def statistics(self) -> LogUpkeepStatistics:
+        return LogUpkeepStatistics(
+            dict(self._segments_deleted), self._bytes_deleted, self._guard.jumps, self._guard.is_believed
+        )
+
+    def __repr__(self) -> str:
+        return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._guard!r})"
+
+
+def _raise(failure: KafkaStorageError | None) -> None:
+    if failure is not None:
+        raise failure
+
+
+def _are_the_oldest(files: Sequence[SegmentFile], partition_log: Log) -> bool:
+    """Whether the log still begins with these segments, but for what was appended."""
+    full, now = files[:-1], partition_log.segments
+    return [file.segment for file in full] == list(now[: len(full)]) and all(file.is_unchanged() for file in full)
+
+
+def _delete_expired_files(logs: Sequence[Log], now_ms: int) -> None:
+    """Of all of them; the first error after all had their turn."""
+    failure: OSError | None = None
+    for one in logs:
+        try:
+            one.delete_expired_files(now_ms)
+        except OSError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

@@ -1,0 +1,158 @@
+"""The node's periodic jobs by name: when each one runs, how long it took, and how often it failed.
+
+A job runs at fixed multiples of its interval from the start on, without jitter, and never twice at once: a turn that
+comes while the one before it still runs is left out. Blocking work goes through `in_thread`, to threads that `stop`
+waits for, so that nothing writes into a log dir that is being closed; for a log dir that hangs, as long as
+`storage/disk/stop_wait.py` says.
+
+A disk that refuses fails the run and no more: the job is logged, counted, and comes again. Whatever else a job raises
+is a bug, and fatal. Not here: what the jobs do (log_upkeep.py, replica_manager.py), the flushes that appends ask for
+(`storage/log/group_commit.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from penstock.clock import Clock
+from penstock.errors import CorruptFileError, KafkaStorageError
+from storage.disk.stop_wait import StopWait
+
+log = logging.getLogger(__name__)
+
+THREADS = 2
+"""For each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same disk."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatistics:
+    """A snapshot of one job."""
+
+    name: str
+    interval_ms: int
+    runs: int
+    failures: int
+    last_duration_ms: int
+    """-1 before the first run has ended."""
+    running: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    name: str
+    interval_ms: int
+    run: Callable[[], Awaitable[None]]
+    runs: int = 0
+    failures: int = 0
+    last_duration_ms: int = -1
+    running: bool = False
+
+
+class Scheduler:
+    """One per node. Jobs are added before `start`; everything but `in_thread`'s work runs on the event loop."""
+
+    def __init__(self, clock: Clock, on_fatal: Callable[[BaseException], None]) -> None:
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._jobs: dict[str, _Job] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+        self._executors: dict[str, ThreadPoolExecutor] = {}
+        self._under_way: dict[Future[Any], str] = {}
+        """Work in threads, and its log dir."""
+
+    def add(self, name: str, interval_ms: int, run: Callable[[], Awaitable[None]]) -> None:
+        """From `start` on, call `run` every `interval_ms`, for the first time after one interval."""
+        if name in self._jobs:
+            raise ValueError(f"there is a job {name} already")
+        self._jobs[name] = _Job(name, max(1, interval_ms), run)
+
+    def start(self) -> None:
+        for job in self._jobs.values():
+            task = asyncio.create_task(self._repeat(job), name=job.name)
+            task.add_done_callback(self._task_done)
+            self._tasks.append(task)
+
+    async def stop(self, wait: StopWait | None = None) -> None:
+        """Begin no run any more, and wait for those under way, but for those in log dirs that are given up."""
+        wait = wait or StopWait()
+        self._stopping.set()
+        await wait.until_idle(self._log_dirs_under_way)
+        if wait.given_up:  # all that is under way is there, and will not end
+            for task in self._tasks:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for log_dir, executor in self._executors.items():
+            executor.shutdown(wait=log_dir not in wait.given_up, cancel_futures=True)
+
+    def _log_dirs_under_way(self) -> set[str]:
+        return set(self._under_way.values())
+
+    async def in_thread(self, log_dir: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do blocking work on a log dir elsewhere, and wait for it. Each dir has threads of its own: one that hangs
+        keeps those of no other."""
+        executor = self._executors.get(log_dir)
+        if executor is None:
+            executor = self._executors[log_dir] = ThreadPoolExecutor(THREADS, thread_name_prefix="upkeep")
+        return await self.in_executor(executor, log_dir, lambda: work(*args, **kwargs))
+
+    async def in_executor(self, executor: Executor, log_dir: str, work: Callable[[], T]) -> T:
+        """The same in threads of somebody else; `stop` waits for them as well."""
+        future = executor.submit(work)
+        self._under_way[future] = log_dir
+        try:
+            return await asyncio.wrap_future(future)
+        finally:  # BEFORE the job does anything else: `stop` finds no gap between two steps of one job
+            if future.done():
+                del self._under_way[future]
+            else:  # the job was cancelled; its thread goes on
+                future.add_done_callback(lambda done: self._under_way.pop(done, None))
+
+    async def _repeat(self, job: _Job) -> None:
+        due_ms = self._clock.now_ms() + job.interval_ms
+        while not await self._stopped_before(due_ms):
+            await self._run(job)
+            left_out = max(0, self._clock.now_ms() - due_ms) // job.interval_ms
+            due_ms += (1 + left_out) * job.interval_ms
+
+    async def _stopped_before(self, due_ms: int) -> bool:
+        try:
+            async with asyncio.timeout(max(0, due_ms - self._clock.now_ms()) / 1000):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _run(self, job: _Job) -> None:
+        started_ms, job.running = self._clock.now_ms(), True
+        try:
+            await job.run()
+        except (OSError, KafkaStorageError, CorruptFileError) as error:
+            job.failures += 1
+            log.error("%s failed: %s; it comes again in %d ms", job.name, error, job.interval_ms)
+        finally:
+            job.running = False
+            job.runs += 1
+            job.last_duration_ms = self._clock.now_ms() - started_ms
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)
+
+    def statistics(self) -> tuple[JobStatistics, ...]:
+        return tuple(
+            JobStatistics(job.name, job.interval_ms, job.runs, job.failures, job.last_duration_ms, job.running)
+            for job in tuple(self._jobs.values())
+        )
+
+    def __repr__(self) -> str:
+        running = [job.name for job in self._jobs.values() if job.running]
+        return f"Scheduler({len(self._jobs)} jobs, running {', '.join(running) or 'none'})"

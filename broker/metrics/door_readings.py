@@ -1,0 +1,63 @@
+"""Which numbers a node shows of what comes in from outside: memory in use against its budgets, and what was refused.
+
+Read from `statistics()` in the thread of a scrape, as in node_readings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.config.request_limits import API_LIMITS
+from broker.metrics.metrics import Reading
+from broker.metrics.node_view import BrokerView
+from storage.disk.spare_descriptors import SPARE
+
+
+def door_readings(broker: BrokerView) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _memory(broker)
+    yield from _connections(broker)
+    refused = broker.decoders.refused()
+    help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
+    for api in API_LIMITS:
+        yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
+
+
+def _memory(broker: BrokerView) -> Iterator[Reading]:
+    budgets = {
+        "requests": broker.request_memory.statistics(),
+        "answers": broker.answer_memory.statistics(),
+        "sessions": broker.session_memory.statistics(),
+    }
+    for kind, found in budgets.items():
+        help_text = "Bytes of requests, of built answers and of fetch sessions in memory."
+        yield Reading("penstock_memory_used_bytes", help_text, found.used_bytes, labels=(("kind", kind),))
+    for kind, found in budgets.items():
+        yield Reading(
+            "penstock_memory_max_bytes",
+            "Bytes of requests, of built answers and of fetch sessions that there may be in memory.",
+            found.bytes_max,
+            labels=(("kind", kind),),
+        )
+    for kind, found in budgets.items():
+        help_text = "Streams that wait for room before they are read or answered."
+        yield Reading("penstock_memory_waiting_streams", help_text, found.waiting, labels=(("kind", kind),))
+    for kind, found in budgets.items():
+        help_text = "How often a stream had to wait for room."
+        yield Reading("penstock_memory_pauses", help_text, found.pauses, True, (("kind", kind),))
+
+
+def _connections(broker: BrokerView) -> Iterator[Reading]:
+    found = broker.servers[0].connections.statistics()
+    yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
+    yield Reading(
+        "penstock_tcp_connections_max",
+        "TCP connections that there may be at the broker listener.",
+        found.connections_max,
+    )
+    help_text = "Connections that were cut, by the reason."
+    for reason, count in (("limit", found.cut_over_limit), ("stalled", found.cut_stalled)):
+        yield Reading("penstock_tcp_connections_cut", help_text, count, True, (("reason", reason),))
+    yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))
+    help_text = "How often a log had to take a descriptor from the reserve."
+    yield Reading("penstock_spare_descriptors_used", help_text, SPARE.used, True)

@@ -1,0 +1,151 @@
+"""Which numbers a node shows, each with the part that it is read from. The list of metrics, but for times and logs.
+
+Reads `statistics()` only; what a part does not have on this node (a controller without a broker) is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from broker.metrics.door_readings import door_readings
+from broker.metrics.metrics import Reading
+from broker.metrics.node_view import NodeView
+from broker.metrics.storage_readings import storage_readings
+from metadata.image import MetadataImage
+from metadata.offline import OfflineReason, offline_reason
+
+
+def node_readings(node: NodeView) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _quorum(node)
+    yield from _load(node)
+    if node.broker is not None:
+        yield from _request_path(node)
+        yield from _replication(node)
+        yield from door_readings(node.broker)
+    yield from storage_readings(node)
+
+
+def _quorum(node: NodeView) -> Iterator[Reading]:
+    driver = node.raft
+    active = node.controller is not None and node.controller.is_active
+    _, epoch = driver.leader_and_epoch
+    yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
+    yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
+    yield Reading(
+        "penstock_quorum_forgotten",
+        "1 on a voter that lost its state and takes no part in elections, else 0.",
+        float(driver.has_forgotten),
+    )
+    yield Reading(
+        "penstock_quorum_epoch_jumps_refused",
+        "Requests refused because their epoch was far above this node's.",
+        driver.epoch_jumps_refused,
+        True,
+    )
+    yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
+    yield Reading(
+        "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
+    )
+    fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
+    yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
+    yield from _offline_partitions(node.loader.image)
+    if node.controller is not None:
+        yield Reading(
+            "penstock_unclean_leader_elections",
+            "Leaders that this node elected from outside the ISR: acked records may be lost.",
+            node.controller.unclean_elections,
+            True,
+        )
+
+
+def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
+    reasons = Counter(
+        offline_reason(partition, image.is_active)
+        for topic in image.topics_by_id.values()
+        for partition in topic.partitions.values()
+        if not partition.has_leader
+    )
+    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", reasons.total())
+    for reason in OfflineReason:
+        yield Reading(
+            "penstock_leaderless_partitions",
+            "Partitions of the cluster without a leader, by the reason.",
+            reasons[reason],
+            labels=(("reason", reason.value),),
+        )
+
+
+def _request_path(node: NodeView) -> Iterator[Reading]:
+    broker = node.broker
+    if broker is None:
+        return
+    channel = broker.channel.statistics()
+    yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
+    yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
+    yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
+
+
+def _load(node: NodeView) -> Iterator[Reading]:
+    """What idle means stands in network/node_load.py."""
+    load = node.load.statistics()
+    if node.broker is not None:
+        yield Reading(
+            "penstock_network_processor_avg_idle_percent",
+            "Share of the last minute (0 to 1) that was left for decoding requests and encoding answers.",
+            load.processor_idle_ratio,
+        )
+        yield Reading(
+            "penstock_request_handler_avg_idle_percent",
+            "Share of the last minute (0 to 1) that was left for handling requests.",
+            load.handler_idle_ratio,
+        )
+    help_text = "Share of the last minute (0 to 1) in which the event loop ran or waited for a processor."
+    yield Reading("penstock_event_loop_busy_ratio", help_text, load.loop_busy_ratio)
+    for kind, seconds in load.cpu_seconds.items():
+        help_text = "Processor time of the node by what it was for; together the process's own."
+        yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))
+
+
+def _replication(node: NodeView) -> Iterator[Reading]:
+    broker = node.broker
+    if broker is None:
+        return
+    replicas = broker.replicas.statistics()
+    standing = broker.lifecycle.statistics()
+    yield Reading(
+        "penstock_broker_fenced", "1 while the controller keeps this broker fenced, else 0.", standing.is_fenced
+    )
+    yield Reading(
+        "penstock_broker_registrations_anew",
+        "Registrations repeated while this broker ran: its epoch was stale, others stopped it, or a replica was lost.",
+        standing.registrations_anew,
+        True,
+    )
+    yield Reading("penstock_partitions", "Partitions that this broker hosts.", replicas.partitions)
+    help_text = "Partitions of this broker whose logs are still to be created."
+    yield Reading("penstock_partitions_to_create", help_text, replicas.to_create)
+    yield Reading("penstock_leaders", "Partitions that this broker leads.", replicas.leaders)
+    yield Reading(
+        "penstock_under_replicated_partitions",
+        "Led partitions with replicas out of the ISR.",
+        replicas.under_replicated,
+    )
+    yield Reading(
+        "penstock_under_min_isr_partitions", "Led partitions below min.insync.replicas.", replicas.under_min_isr
+    )
+    yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
+    yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)
+    yield Reading("penstock_messages_in", "Records appended for producers.", replicas.messages_in, True)
+    yield Reading("penstock_bytes_in", "Record bytes appended for producers.", replicas.bytes_in, True)
+    yield Reading("penstock_bytes_out", "Record bytes sent to consumers.", replicas.bytes_out, True)
+    yield Reading(
+        "penstock_replication_bytes_in", "Record bytes fetched from leaders.", replicas.replication_bytes_in, True
+    )
+    help_text = "Answers of leaders whose records failed their checks here; each is asked for again after a back-off."
+    refused = broker.fetchers.answers_refused()
+    yield Reading("penstock_replication_answers_refused", help_text, refused, True)
+    yield Reading(
+        "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
+    )

@@ -1,0 +1,126 @@
+"""The parts of a node that its metrics are read from, as protocols: the readings stand below the node that has them.
+
+What a part is asked for stands here where the part is above the metrics (the lifecycle, the doors); every other part
+is named by its class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from broker.jobs.cleaner_job import CleanerJob
+from broker.jobs.log_upkeep import LogUpkeep
+from broker.jobs.scheduler import Scheduler
+from broker.network.connection_watch import ConnectionWatch
+from broker.network.memory_budget import MemoryBudget
+from broker.network.node_load import NodeLoad
+from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.replication.follower.fetcher_manager import FetcherManager
+from broker.replication.replica_manager import ReplicaManager
+from raft.driver.driver import RaftDriver
+from storage.log.group_commit import GroupCommit
+from storage.log_dirs.log_manager import LogManager
+
+
+class StandingView(Protocol):
+    """How the broker stands with the controller, and how often it had to register again since the start."""
+
+    @property
+    def is_fenced(self) -> bool: ...
+
+    @property
+    def registrations_anew(self) -> int: ...
+
+
+class LifecycleView(Protocol):
+    """Who registers the broker and keeps it in service."""
+
+    def statistics(self) -> StandingView: ...
+
+
+class ServerView(Protocol):
+    """One listener."""
+
+    @property
+    def connections(self) -> ConnectionWatch: ...
+
+
+class DecodersView(Protocol):
+    """Who reads requests from bytes."""
+
+    def refused(self) -> Counter[str]:
+        """Requests that were refused before any work, by API."""
+        ...
+
+
+class BrokerView(Protocol):
+    """A node's broker role."""
+
+    @property
+    def channel(self) -> RequestChannel: ...
+
+    @property
+    def replicas(self) -> ReplicaManager: ...
+
+    @property
+    def fetchers(self) -> FetcherManager: ...
+
+    @property
+    def group_commit(self) -> GroupCommit: ...
+
+    @property
+    def upkeep(self) -> LogUpkeep: ...
+
+    @property
+    def cleaner(self) -> CleanerJob: ...
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    @property
+    def request_memory(self) -> RequestMemory: ...
+
+    @property
+    def answer_memory(self) -> MemoryBudget: ...
+
+    @property
+    def session_memory(self) -> MemoryBudget: ...
+
+    @property
+    def lifecycle(self) -> LifecycleView: ...
+
+    @property
+    def decoders(self) -> DecodersView: ...
+
+    @property
+    def servers(self) -> Sequence[ServerView]: ...
+
+
+class NodeView(Protocol):
+    """A node; `broker` and `controller` are None without that role."""
+
+    @property
+    def load(self) -> NodeLoad: ...
+
+    @property
+    def raft(self) -> RaftDriver: ...
+
+    @property
+    def controller(self) -> ControllerDriver | None: ...
+
+    @property
+    def loader(self) -> MetadataLoader: ...
+
+    @property
+    def log_manager(self) -> LogManager: ...
+
+    @property
+    def failed_log_dirs(self) -> Mapping[str, Exception]: ...
+
+    @property
+    def broker(self) -> BrokerView | None: ...

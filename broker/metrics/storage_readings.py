@@ -1,0 +1,176 @@
+"""Which numbers a node shows of its logs and disks, and of the jobs that keep them. The other half of node_readings.py.
+
+Read in the thread of a scrape, from `statistics()` and from single numbers of the logs, which change meanwhile on the
+loop: each number is true for itself, a moment ago. Sizes are shown for each partition, as Kafka does, but of no more
+than a limit, the largest first: a node may host many more partitions than a monitoring system wants series.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from heapq import nlargest
+
+from broker.metrics.metrics import Reading
+from broker.metrics.node_view import BrokerView, NodeView
+from penstock.types import TopicPartition
+from storage.log.retention import Reason
+
+PARTITIONS_SHOWN_MAX = 1_000
+"""Partitions with a size of their own; the sum over all of them is always there."""
+_REASONS = {Reason.TIME: "retention.ms", Reason.SIZE: "retention.bytes", Reason.LOG_START: "log.start.offset"}
+
+
+def storage_readings(node: NodeView) -> Iterator[Reading]:
+    """Everything that is known now."""
+    yield from _log_dirs(node)
+    if node.broker is not None:
+        yield from _lost_replicas(node, node.broker)
+        yield from _flushes(node.broker)
+        yield from _refused_appends(node.broker)
+        yield from _retention(node.broker)
+        yield from _cleaner(node.broker)
+        yield from _logs(node)
+        yield from _jobs(node.broker)
+
+
+def _log_dirs(node: NodeView) -> Iterator[Reading]:
+    failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
+    yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
+    strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
+    help_text = "Directories of partitions that stand aside, for a person to look at and delete."
+    yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
+    yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
+
+
+def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:
+    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline.names())
+    yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
+    lost = broker.replicas.lost.statistics()
+    help_text = "Replicas that this broker should serve and cannot, by what ails them."
+    for why, count in (
+        ("damaged", lost.damaged),
+        ("out_of_use", lost.out_of_use),
+        ("without_log", lost.without_log),
+    ):
+        yield Reading("penstock_lost_replicas", help_text, count, labels=(("why", why),))
+    help_text = "Damaged logs that were set aside since the start, and fetched anew."
+    yield Reading("penstock_replicas_rebuilt", help_text, lost.rebuilt, True)
+
+
+def _flushes(broker: BrokerView) -> Iterator[Reading]:
+    flushes = broker.group_commit.statistics()
+    yield Reading("penstock_log_flushes", "Group commits (fdatasync) since the start.", flushes.flushes, True)
+    yield Reading(
+        "penstock_log_flushes_deferred",
+        "Flushes that found no room on the disk, and were tried again.",
+        flushes.deferrals,
+        True,
+    )
+    yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
+
+
+def _refused_appends(broker: BrokerView) -> Iterator[Reading]:
+    refused = broker.replicas.refused.statistics()
+    help_text = "Appends that found no room or no descriptor, a leader's or a follower's."
+    yield Reading("penstock_appends_refused", help_text, refused.appends, True)
+    help_text = "Partitions whose last append found no room or no descriptor."
+    yield Reading("penstock_partitions_refusing_appends", help_text, refused.partitions)
+
+
+def _retention(broker: BrokerView) -> Iterator[Reading]:
+    found = broker.upkeep.statistics()
+    help_text = "Segments that retention has deleted, by the reason."
+    for reason, name in _REASONS.items():
+        count = found.segments_deleted.get(reason, 0)
+        yield Reading("penstock_log_segments_deleted", help_text, count, True, (("reason", name),))
+    yield Reading(
+        "penstock_log_bytes_deleted", "Bytes of the segments that retention has deleted.", found.bytes_deleted, True
+    )
+    yield Reading(
+        "penstock_wall_clock_believed",
+        "0 after the clock has jumped: nothing is deleted by age until it is back.",
+        float(found.clock_is_believed),
+    )
+
+
+def _cleaner(broker: BrokerView) -> Iterator[Reading]:
+    """Kafka's max-dirty-percent, cleaner-recopy-percent, max-clean-time-secs, uncleanable-partitions-count, and
+    DeadThreadCount, which is 0 or the end of the node: a worker that meets a bug is fatal."""
+    found = broker.cleaner.statistics()
+    last = found.last_pass
+    yield Reading(
+        "penstock_cleaner_max_dirty_percent",
+        "Share of the dirtiest compacted log that is not cleaned yet (0 to 100), when last looked.",
+        100 * found.max_dirty_ratio,
+    )
+    recopied = 100 * last.bytes_written / max(1, last.bytes_read) if last is not None else 0.0
+    yield Reading(
+        "penstock_cleaner_recopy_percent",
+        "Share of what it read that the cleaner's last pass kept (0 to 100).",
+        recopied,
+    )
+    elapsed_ms = last.elapsed_ms if last is not None else 0
+    yield Reading("penstock_cleaner_last_pass_seconds", "How long the cleaner's last pass took.", elapsed_ms / 1000)
+    yield Reading("penstock_cleaner_passes", "Passes of the cleaner that ended well.", found.passes, True)
+    aborted = found.aborted + found.deferred
+    yield Reading(
+        "penstock_cleaner_passes_given_up",
+        "Passes of the cleaner that were given up, and will be tried again.",
+        aborted,
+        True,
+    )
+    yield Reading(
+        "penstock_cleaner_bytes_read",
+        "Bytes that the cleaner read, for its map of keys and for filtering.",
+        found.bytes_read,
+        True,
+    )
+    yield Reading("penstock_cleaner_bytes_written", "Bytes that the cleaner wrote.", found.bytes_written, True)
+    yield Reading(
+        "penstock_cleaner_tombstones_removed",
+        "Delete markers that the cleaner removed.",
+        found.tombstones_removed,
+        True,
+    )
+    yield Reading(
+        "penstock_cleaner_undecodable_batches",
+        "Batches whose records could not be decoded, and that passes kept as they were.",
+        found.undecodable_batches,
+        True,
+    )
+    yield Reading(
+        "penstock_cleaner_uncleanable_partitions",
+        "Compacted logs that are not cleaned any more until a restart.",
+        len(found.uncleanable),
+    )
+    yield Reading("penstock_cleaner_dead_threads", "Workers of the cleaner that have ended.", broker.cleaner.dead)
+
+
+def _logs(node: NodeView) -> Iterator[Reading]:
+    logs = node.log_manager.logs()
+    yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
+    yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
+    help_text = "Bytes of one replica here; of the largest ones, where there are many."
+    sizes: Counter[TopicPartition] = Counter()
+    for log in logs:  # two may have one name, until the metadata says which of them is a stray
+        sizes[log.topic_partition] += log.size_bytes
+    for tp, size_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
+        labels = (("topic", tp.topic), ("partition", str(tp.partition)))
+        yield Reading("penstock_partition_log_bytes", help_text, size_bytes, labels=labels)
+
+
+def _jobs(broker: BrokerView) -> Iterator[Reading]:
+    """The label is `task`: `job` is Prometheus' own."""
+    jobs = broker.scheduler.statistics()
+    for job in jobs:
+        yield Reading("penstock_scheduled_runs", "Runs of a periodic job.", job.runs, True, (("task", job.name),))
+    for job in jobs:
+        labels = (("task", job.name),)
+        yield Reading(
+            "penstock_scheduled_failures", "Runs of a periodic job that a disk made fail.", job.failures, True, labels
+        )
+    for job in jobs:
+        seconds = max(0, job.last_duration_ms) / 1000
+        help_text = "How long the last run of a periodic job took."
+        yield Reading("penstock_scheduled_last_run_seconds", help_text, seconds, labels=(("task", job.name),))

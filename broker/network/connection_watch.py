@@ -1,0 +1,108 @@
+"""Looks at a listener's connections from time to time, and cuts those that its guard names. The driver of
+network/connection_guard.py.
+
+gRPC can be told how many streams a connection may have and how long a silent one lives, but not how many connections
+there may be: it accepts whatever comes, until the process has no descriptor left. So they are counted after they were
+accepted. Between two looks there may be more than the limit; the descriptors that logs need are a reserve of their own
+(storage/disk/spare_descriptors.py), and a firewall is what keeps connections from being made at all (ops/README.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from broker.network.accepted_sockets import AcceptedSockets, Peer
+from broker.network.connection_guard import ConnectionGuard, ConnectionGuardStatistics
+
+log = logging.getLogger(__name__)
+
+GLANCE_SECONDS = 0.25
+"""How often descriptors are counted, which costs little."""
+GLANCES_PER_LOOK = 8
+NEWCOMERS = 16
+"""So many descriptors more than at the last look are worth another one at once."""
+BUSY_SHARE = 20
+"""Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""
+
+
+class StreamsView(Protocol):
+    """What a door knows of its streams."""
+
+    def peers_with_streams(self) -> Collection[Peer]: ...
+
+    def writing_since_ms(self) -> Mapping[Peer, int]:
+        """Whose answer is being written, and since when (monotonic)."""
+        ...
+
+
+class NoStreams:
+    """A listener that serves calls only."""
+
+    def peers_with_streams(self) -> Collection[Peer]:
+        return ()
+
+    def writing_since_ms(self) -> Mapping[Peer, int]:
+        return {}
+
+
+class ConnectionWatch:
+    """Of one listener."""
+
+    def __init__(self, listener: str, sockets: AcceptedSockets, guard: ConnectionGuard, streams: StreamsView) -> None:
+        self._listener = listener
+        self._sockets = sockets
+        self._guard = guard
+        self._streams = streams
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"connections-{self._listener}")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        glances, expected = 0, 0
+        while True:
+            began_s = time.monotonic()
+            try:
+                descriptors = self._sockets.descriptors()
+                glances += 1
+                if glances >= GLANCES_PER_LOOK or descriptors > expected:
+                    await self.look()
+                    glances, expected = 0, self._sockets.descriptors() + NEWCOMERS
+            except OSError as error:  # no descriptor to look with: the next look may find one
+                log.warning("%s: connections could not be counted: %s", self._listener, error)
+            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (time.monotonic() - began_s)))
+
+    async def look(self) -> None:
+        """Look once."""
+        connected = await asyncio.to_thread(self._sockets.peers)
+        over = self._guard.look(connected, self._streams.peers_with_streams())
+        writing = self._streams.writing_since_ms()
+        here = {peer: writing[peer] for peer in connected if peer in writing}
+        stalled = self._guard.stalled(here, time.monotonic_ns() // 1_000_000)
+        if not over and not stalled:
+            return
+        await asyncio.to_thread(self._sockets.cut, over | stalled)
+        if over:
+            hosts = sorted({peer.host for peer in over})
+            log.warning("%s: cut %d connections over the limit, of %s", self._listener, len(over), _shown(hosts))
+        for peer in stalled:
+            log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
+
+    def statistics(self) -> ConnectionGuardStatistics:
+        return self._guard.statistics()
+
+    def __repr__(self) -> str:
+        return f"ConnectionWatch({self._listener}, {self._guard!r})"
+
+
+def _shown(hosts: list[str]) -> str:
+    return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more addresses" if len(hosts) > 3 else "")

@@ -1,0 +1,54 @@
+"""How the process's file descriptors are shared out: half for segments (storage/segment/open_files.py), a quarter for
+clients' connections, and the rest for other nodes, for flushes and for small files.
+
+Decided once, at the start.
+"""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+
+OPEN_FILES = 65_536
+"""Wanted. More would be kernel memory for files that nobody reads."""
+DESCRIPTORS_MIN = 128
+"""With fewer a node could not open its own files beside a few connections."""
+DESCRIPTORS_WANTED = 4096
+CLIENTS_SHARE, NODES_SHARE = 4, 16
+REMEDY = "raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536"
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorPlan:
+    """The most connections that each kind of listener may have, and what is wrong with the limit, if anything."""
+
+    client_connections_max: int
+    node_connections_max: int
+    warning: str = ""
+
+
+def plan_descriptors(limit: int) -> DescriptorPlan:
+    """For a process that may have `limit` descriptors; ConfigError where that cannot work."""
+    if limit < DESCRIPTORS_MIN:
+        raise ConfigError(f"the limit of open files is {limit}: a node needs {DESCRIPTORS_MIN} at least; {REMEDY}")
+    clients, nodes = limit // CLIENTS_SHARE, limit // NODES_SHARE
+    warning = ""
+    if limit < DESCRIPTORS_WANTED:
+        warning = f"the limit of open files is {limit}, so clients may have {clients} connections; {REMEDY}"
+    return DescriptorPlan(clients, nodes, warning)
+
+
+def raise_open_files_limit() -> None:
+    """As many descriptors as the machine lets this process have: the soft limit of a shell is made for shells."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def open_files_limit() -> int:
+    """How many descriptors this process may have."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OPEN_FILES if soft == resource.RLIM_INFINITY else soft

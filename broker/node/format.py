@@ -1,0 +1,127 @@
+"""`penstock node format`: makes the log dirs of a configuration this node's, once, before its first start.
+
+All or nothing is looked at before anything is written: a dir that holds something is never formatted. Where some dirs
+are this node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata
+log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With
+--rejoin it asks the other voters first (`voter_memory.py`); who formats a lost voter without it makes a new one, that
+votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from broker.config.config import load_config
+from broker.config.node_config import NodeConfig
+from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.voter_memory import VoterMemory
+from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.types import new_uuid
+from storage.disk.file_names import partition_directory
+from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
+
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
+"""As `new_uuid` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
+
+
+def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
+    """The command; prints what was formatted."""
+    config = load_config(config_path)
+    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), rejoin)
+    for directory in formatted:
+        sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
+    if rejoin:
+        sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
+    return 0
+
+
+def format_if_empty(config_path: str, cluster_id: str) -> None:
+    """For a start that may be the first: formats when no dir is formatted yet. Those that are must be of the cluster;
+    all else is left to the start."""
+    config = load_config(config_path)
+    fs = OsFileSystem()
+    formatted = [(path, found) for path, found in _formatted(config, fs).items() if found is not None]
+    if not formatted:
+        format_node(config, cluster_id, fs)
+    for directory, properties in formatted:
+        if properties.cluster_id != cluster_id:
+            raise MetaPropertiesError(
+                f"{directory} is formatted for cluster {properties.cluster_id}, but this start is for {cluster_id}:"
+                " leave --cluster-id out, or give a directory of that cluster"
+            )
+
+
+def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: bool = False) -> tuple[list[str], str]:
+    """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
+
+    `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
+    interruption, it does what is missing.
+    """
+    if rejoin:
+        _require_rejoinable(config, fs)
+    found = _formatted(config, fs)
+    new = [directory for directory, properties in found.items() if properties is None]
+    known = {directory: properties for directory, properties in found.items() if properties is not None}
+    if cluster_id and not known and not _CLUSTER_ID.fullmatch(cluster_id):
+        raise ConfigError(
+            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_', and `penstock cluster"
+            " describe` shows that of a running cluster; for a new cluster leave the option out"
+        )
+    if rejoin and not known and not cluster_id:
+        raise ConfigError(
+            "--rejoin needs --cluster-id here: no log dir of this node says which cluster it rejoins; "
+            "`penstock cluster describe` of the other nodes shows the id"
+        )
+    chosen = cluster_id or next((properties.cluster_id for properties in known.values()), new_uuid())
+    for directory in new:
+        require_empty(fs, directory)
+    for directory, properties in known.items():
+        _require_ours(config, directory, properties, chosen)
+    if not new and not rejoin:
+        raise MetaPropertiesError(
+            f"{', '.join(known)}: formatted already, for node {config.node_id} of cluster {chosen}; start the node"
+        )
+    if known and config.metadata_log_dir in new and not rejoin:
+        raise MetaPropertiesError(
+            f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
+            "or, where other voters are a majority, format it with `penstock node format --rejoin`"
+        )
+    # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
+    new.sort(key=lambda directory: directory != config.metadata_log_dir)
+    for directory in new:
+        format_directory(fs, directory, chosen, config.node_id)
+    if rejoin:
+        memory = VoterMemory(config.metadata_log_dir, fs)
+        memory.note_voted()
+        memory.note_records()
+    return new, chosen
+
+
+def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
+    if not config.is_controller or len(config.voters) == 1:
+        raise ConfigError("--rejoin is for one of several voters: nobody else knows what this node has promised")
+    directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
+    if fs.exists(directory):
+        raise MetaPropertiesError(f"{directory} is there: --rejoin is for a voter that has lost it; start the node")
+
+
+def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:
+    return {
+        directory: read_meta_properties(fs, directory) if fs.exists(directory) else None
+        for directory in config.log_dirs
+    }
+
+
+def _require_ours(config: NodeConfig, directory: str, properties: MetaProperties, cluster_id: str) -> None:
+    if properties.node_id != config.node_id:
+        raise MetaPropertiesError(
+            f"{directory} belongs to node {properties.node_id}, but node.id = {config.node_id}; "
+            "correct node.id or log.dirs in the configuration"
+        )
+    if properties.cluster_id != cluster_id:
+        raise MetaPropertiesError(
+            f"{directory} is formatted already, for cluster {properties.cluster_id}, not {cluster_id}; give that id, "
+            "or another directory; if this node has never run, remove the directory and format it again"
+        )

@@ -1,0 +1,223 @@
+"""This broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown.
+
+    register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
+                                                                                 └─ want_shut_down ─► should_shut_down
+
+The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
+
+It registers again while it runs in three cases, and each is logged and counted:
+
+- the controller knows its broker epoch no longer: with the same incarnation, for it is the same process;
+- the controller takes it for one that shuts down, which it did not ask for (anybody who reaches the controller can say
+  so in its name): as its own successor, because nothing else leads out of those states;
+- a replica was lost: as its own successor, for the reason below.
+
+A broker that lost a replica to its disk registers as its own successor: that takes it out of every ISR that has another
+member, the leaders of its partitions move, and it comes back into those ISRs that it can still follow. The new broker
+epoch is what makes this safe: what a leader remembers of its fetches is of the old one, and lets the lost replica into
+no ISR again (KIP-903). The controller needs to know nothing of disks for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
+from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, HostedReplicas, RegisterBrokerRequest
+from penstock.errors import (
+    ApiError,
+    BrokerIdNotRegisteredError,
+    DuplicateBrokerRegistrationError,
+    InconsistentClusterIdError,
+    InvalidRegistrationError,
+    StaleBrokerEpochError,
+)
+from penstock.types import NO_EPOCH, NO_OFFSET, new_uuid
+
+log = logging.getLogger(__name__)
+
+RETRY_MS = 200
+SHUTDOWN_POLL_MS = 50
+CONTROLLED_SHUTDOWN_MS_MAX = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleStatistics:
+    """How this broker stands now, and how often it had to register again since the start."""
+
+    is_fenced: bool
+    registrations_anew: int
+
+
+class BrokerLifecycle:
+    """Runs until stopped; `unfenced` is set once the controller lets this broker serve."""
+
+    def __init__(
+        self,
+        registration: RegisterBrokerRequest,
+        channel: ControllerChannel,
+        loader: MetadataLoader,
+        heartbeat_interval_ms: int,
+        session_timeout_ms: int,
+        hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
+        on_registered: Callable[[int], None],
+        on_caught_up: Callable[[], None],
+    ) -> None:
+        self.unfenced = asyncio.Event()
+        self.broker_epoch = NO_EPOCH
+        self._registration = registration
+        self._channel = channel
+        self._loader = loader
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        # A heartbeat that got lost must leave time for another one in the same session.
+        self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
+        self._hosted_replicas = hosted_replicas
+        self._on_registered = on_registered
+        self._on_caught_up = on_caught_up
+        self._may_unfence = False
+        self._replica_is_lost = False
+        self._is_stopping = False
+        self._registrations_anew = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        """The task that keeps this broker registered; it ends only by `stop` or by an error that is final."""
+        self._task = asyncio.create_task(self._run(), name="broker-lifecycle")
+        return self._task
+
+    def leave_isrs(self) -> None:
+        """A replica here is lost: leave every ISR, and come back where that is deserved."""
+        self._replica_is_lost = True
+        self._wake.set()
+
+    async def _run(self) -> None:
+        await self._register()
+        while True:
+            try:
+                if why := self._reason_to_succeed_itself():
+                    await self._register_as_successor(why)
+                self._note_standing(await self._heartbeat())
+            except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
+                await self._register_again(error)
+                continue
+            except ApiError as error:
+                log.warning("heartbeat: %s", error)
+            await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+
+    def _reason_to_succeed_itself(self) -> str:
+        """Why this broker must register as its own successor now; "" when it need not."""
+        if self._replica_is_lost:
+            return "a replica is lost"
+        known = self._loader.image.brokers.get(self._registration.broker_id)
+        is_told = known is not None and known.broker_epoch == self.broker_epoch and known.in_controlled_shutdown
+        if is_told and not self._is_stopping:
+            return "the controller takes this broker for one that shuts down, and nobody asked this process to stop"
+        return ""
+
+    def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
+        broker_id = self._registration.broker_id
+        if answer.is_fenced and self.unfenced.is_set():
+            self.unfenced.clear()
+            if not self._is_stopping:
+                log.warning("broker %d is fenced by the controller: it leads nothing until it is unfenced", broker_id)
+        elif not answer.is_fenced and not self.unfenced.is_set():
+            log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
+            self.unfenced.set()
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _register_as_successor(self, why: str) -> None:
+        """With the epoch of the registration before, as after a clean stop: the process that it is of is this one."""
+        log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
+        self._registration = replace(
+            self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
+        )
+        self._registrations_anew += 1
+        await self._register()
+
+    async def _register_again(self, why: ApiError) -> None:
+        """As the same process. The stored epoch is not vouched for any more, as after an unclean stop."""
+        log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
+        self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
+        self._registrations_anew += 1
+        await self._register()
+
+    async def _register(self) -> None:
+        while True:
+            try:
+                answer = await self._channel.call(replace(self._registration, replicas=self._hosted_replicas()))
+                break
+            except (InconsistentClusterIdError, InvalidRegistrationError) as error:
+                if self.broker_epoch == NO_EPOCH:
+                    raise  # this node, as it was started, is refused
+                log.error(
+                    "registration: %s; this process was registered before: somebody else spoke in its name", error
+                )
+            except DuplicateBrokerRegistrationError as error:
+                log.warning("registration: %s; waiting for that session to end", error)
+            except ApiError as error:
+                log.warning("registration: %s; retrying", error)
+            await asyncio.sleep(RETRY_MS / 1000)
+        self.broker_epoch = answer.broker_epoch
+        if answer.unknown_lost_log_dirs:
+            log.warning(
+                "--lost-log-dirs %s: broker %d was not registered with that, so nothing was given up; it is registered"
+                " with %s. Correct the id, or leave the option out if the dir was given up before",
+                ",".join(answer.unknown_lost_log_dirs),
+                self._registration.broker_id,
+                ", ".join(self._registration.log_dirs),
+            )
+        self._registration = replace(self._registration, lost_log_dirs=())  # that is said once
+        self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
+        self._on_registered(self.broker_epoch)
+        await self._loader.wait_for_offset(self.broker_epoch)
+        if not self._may_unfence:
+            self._on_caught_up()
+            self._may_unfence = True
+
+    async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        answer = await self._channel.call(
+            BrokerHeartbeatRequest(
+                self._registration.cluster_id,
+                self._registration.broker_id,
+                self.broker_epoch,
+                self._loader.image.offset if self._may_unfence else NO_OFFSET,
+                want_shut_down=want_shut_down,
+            ),
+            self._heartbeat_timeout_ms,
+        )
+        if not isinstance(answer, BrokerHeartbeatResponse):
+            raise TypeError(f"heartbeat was answered with {answer!r}")
+        return answer
+
+    async def controlled_shutdown(self) -> bool:
+        """Ask the controller to move this broker's leaders away; True when it says that the broker may stop."""
+        self._is_stopping = True
+        try:
+            async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
+                while True:
+                    answer = await self._heartbeat(want_shut_down=True)
+                    if answer.should_shut_down:
+                        return True
+                    await asyncio.sleep(SHUTDOWN_POLL_MS / 1000)
+        except (ApiError, TimeoutError) as error:
+            log.warning("controlled shutdown was not granted: %s", error)
+            return False
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def statistics(self) -> LifecycleStatistics:
+        return LifecycleStatistics(not self.unfenced.is_set(), self._registrations_anew)

@@ -1,0 +1,286 @@
+"""One node: the quorum's part of it, the controller if it has that role, and the broker if it has that one.
+
+Start: log dirs (locked, recovered) → metadata log and raft → controller door → broker parts → registered → unfenced.
+Stop is the reverse. A fatal error of any part (a disk under the metadata log, an invariant) stops the node at once,
+without the clean-shutdown marker: what is on disk is what the next start must judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.config.node_config import NodeConfig
+from broker.grpc.controller_door import ControllerDoor, QuorumDoor
+from broker.grpc.peers import Peers
+from broker.grpc.servers import GrpcServer, controller_server, listener_limits
+from broker.metrics.metrics import Metrics
+from broker.metrics.node_readings import node_readings
+from broker.network.busy_time import BusyTimes
+from broker.network.load_sampler import LoadSampler
+from broker.network.node_load import NodeLoad
+from broker.node.broker_parts import BrokerParts
+from broker.node.descriptors import open_files_limit, plan_descriptors
+from broker.quorum.cluster_guard import ClusterGuard
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_log import (
+    METADATA_BATCH_BYTES_MAX,
+    METADATA_LOG_CONFIG,
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    MetadataLog,
+    QuorumStateFile,
+)
+from broker.quorum.metadata_publisher import topic_defaults
+from broker.quorum.voter_memory import VoterMemory
+from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.image import MetadataImage
+from penstock.clock import Clock
+from penstock.errors import MetaPropertiesError, NotControllerError
+from penstock.types import Endpoint, LeaderHint
+from raft.config import RaftConfig
+from raft.driver.driver import FAREWELL_MS, RaftDriver
+from raft.statistics import ReplicaDescription
+from storage.disk.file_system import OsFileSystem
+from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
+from storage.log_dirs.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    """See the module. Made on the event loop, after the log dirs were opened."""
+
+    def __init__(
+        self, config: NodeConfig, log_manager: LogManager, clock: Clock, stop_wait_ms: int = STOP_WAIT_MS
+    ) -> None:
+        self.config = config
+        self.stop_wait = StopWait(clock, stop_wait_ms)
+        self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
+        self.log_manager = log_manager
+        self.loader = MetadataLoader()
+        self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self.failed_log_dirs: dict[str, Exception] = {}
+        self._clock = clock
+        self.load = NodeLoad(threading.get_native_id())
+        self._busy = BusyTimes()
+        self._executor = ThreadPoolExecutor(2, thread_name_prefix="raft-disk")
+        self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.raft = self._make_raft()
+        self.raft.subscribe(self.loader)
+        self.loader.on_leader_change = self._on_leader_change
+        self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
+        self._channel = ControllerChannel(
+            config.node_id, self, clock, self._peers.call_controller, self._local_controller_call
+        )
+        self._controller_server = self._make_controller_server() if config.is_controller else None
+        self.broker = self._make_broker() if config.is_broker else None
+        self.metrics = Metrics(lambda: tuple(node_readings(self)))
+        self._sampler = LoadSampler(self.load, self._busy, self.metrics.loop_lag)
+        if self.broker is not None:
+            self.broker.channel.on_sent = self.metrics.request_sent
+            self.broker.group_commit.on_timed = self.metrics.flush_timed
+            self.broker.replicas.on_storage_failure = self._directory_failed
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+
+    def _make_raft(self) -> RaftDriver:
+        config = self.config
+        metadata_log = self.log_manager.get_or_create(
+            METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
+        )
+        fs = OsFileSystem()
+        if config.is_controller:
+            memory = VoterMemory(config.metadata_log_dir, fs)
+            quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
+            memory.recall(quorum_state, metadata_log, len(config.voters), gave_up_dirs=bool(config.lost_log_dirs))
+            raft_log = MetadataLog(metadata_log, memory.note_records)
+        else:
+            quorum_state = QuorumStateFile(metadata_log.directory, fs)
+            raft_log = MetadataLog(metadata_log)
+        return RaftDriver(
+            RaftConfig(
+                cluster_id=self.cluster_id,
+                node_id=config.node_id,
+                voters=tuple(sorted(config.voters)),
+                election_timeout_ms=config.controller_quorum_election_timeout_ms,
+                fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+                batch_max_bytes=METADATA_BATCH_BYTES_MAX,
+                uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
+            ),
+            raft_log,
+            quorum_state,
+            ClusterGuard(self._peers, config.node_id, self.cluster_id, config.voters, self._on_fatal),
+            self._clock,
+            random.Random(),
+            self._executor,
+            self._on_fatal,
+            self._busy.raft.timed,
+        )
+
+    def _make_controller(self) -> ControllerDriver:
+        config = self.config
+        controller_config = ControllerConfig(
+            cluster_id=self.cluster_id,
+            session_timeout_ms=config.broker_session_timeout_ms,
+            num_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            topic_defaults=topic_defaults(config),
+        )
+
+        def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
+            return Controller(image, controller_config, rng, now_ms)
+
+        return ControllerDriver(config.node_id, self.raft, self.loader, make, self._clock, self._on_fatal)
+
+    def _make_controller_server(self) -> GrpcServer:
+        controller = self.controller
+        if controller is None:
+            raise NotControllerError("this node has no controller role")
+        return controller_server(
+            self.config.listener("CONTROLLER"),
+            listener_limits(self.config, plan_descriptors(open_files_limit()).node_connections_max),
+            QuorumDoor(lambda request: self._busy.raft.timed(self.raft.handle(request))),
+            ControllerDoor(controller.handle, self.describe_quorum),
+        )
+
+    def _make_broker(self) -> BrokerParts:
+        return BrokerParts(
+            self.config,
+            self.cluster_id,
+            self.log_manager,
+            self.loader,
+            self._peers,
+            self._channel,
+            lambda: self.leader_id,
+            self._clock,
+            self._busy,
+            self._on_fatal,
+        )
+
+    # -- what the parts ask ------------------------------------------------------------------------------------------
+
+    @property
+    def leader_id(self) -> int:
+        """The quorum's leader, -1 when unknown."""
+        return self.raft.leader_and_epoch[0]
+
+    def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.loader.image.brokers.get(broker_id)
+        return broker.inter_broker_endpoint if broker is not None else None
+
+    def _on_leader_change(self, leader_id: int, epoch: int) -> None:
+        self._channel.leader_changed(leader_id)
+        if self.controller is not None:
+            self.controller.on_leader_change(leader_id, epoch)
+
+    async def _local_controller_call(self, request: object) -> object:
+        if isinstance(request, DescribeQuorumRequest):
+            return self.describe_quorum()
+        if self.controller is None:
+            raise NotControllerError(f"node {self.config.node_id} has no controller role")
+        return await self.controller.handle(request)
+
+    def describe_quorum(self) -> QuorumView:
+        """The quorum as its leader sees it; NotControllerError elsewhere."""
+        if self.leader_id != self.config.node_id:
+            leader_id, epoch = self.raft.leader_and_epoch
+            raise NotControllerError(
+                f"node {self.config.node_id} does not lead the quorum", leader=LeaderHint(leader_id, epoch)
+            )
+        found = self.raft.describe()
+        return QuorumView(
+            found.leader_id,
+            found.leader_epoch,
+            found.high_watermark,
+            tuple(_replica_view(replica) for replica in found.voters),
+            tuple(_replica_view(replica) for replica in found.observers),
+        )
+
+    def _on_fatal(self, error: BaseException) -> None:
+        if not self.fatal.done():
+            if not isinstance(error, MetaPropertiesError):
+                log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
+            self.fatal.set_result(error)
+
+    @property
+    def refusal(self) -> MetaPropertiesError | None:
+        """Why this node may not be part of the cluster, as it was told after its start; it then stops in order."""
+        error = self.fatal.result() if self.fatal.done() else None
+        return error if isinstance(error, MetaPropertiesError) else None
+
+    def _directory_failed(self, directory: str, error: Exception) -> None:
+        """A failed log dir takes its replicas; the node lives on, unless the metadata log is in it."""
+        self.failed_log_dirs[directory] = error
+        if len(self.failed_log_dirs) == len(self.config.log_dirs) or directory == self.config.metadata_log_dir:
+            self._on_fatal(error)
+
+    # -- start and stop, in order ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
+        if self.config.metrics_listener is not None:
+            self.metrics.serve(self.config.metrics_listener)
+        self._sampler.start()
+        await self.raft.start()
+        if self._controller_server is not None:
+            await self._controller_server.start()
+            await self._controller_server.serving(True)
+        if self.broker is not None:
+            await self.broker.start()
+
+    async def wait_ready(self) -> None:
+        """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
+        if self.broker is not None:
+            await self.broker.lifecycle.unfenced.wait()
+            await self.broker.serving(True)
+        else:
+            await self.loader.wait_for_offset(0)
+
+    async def stop(self) -> None:
+        """The reverse of start; clean only if nothing was fatal, and only where no log dir hangs.
+
+        While `stop_wait.given_up` names any, threads that stand in them keep the process from ending by itself.
+        """
+        in_order = not self.fatal.done() or self.refusal is not None
+        broker_epoch = -1
+        if self.broker is not None:
+            broker_epoch = self.broker.lifecycle.broker_epoch
+            if broker_epoch < 0:  # stopped before it was registered: the last clean stop still holds
+                broker_epoch = self.log_manager.previous_broker_epoch
+            await self.broker.stop(self.stop_wait, in_order=in_order)
+        if self.controller is not None:
+            self.controller.resign()
+        await self._stop_raft()
+        if self._controller_server is not None:
+            await self._controller_server.stop()
+        await self._peers.close()
+        await self._sampler.stop()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self.metrics.close()
+        await self.log_manager.close_within(self.stop_wait, in_order, broker_epoch)
+
+    async def _stop_raft(self) -> None:
+        """Its farewell needs no disk, so it has time for that even where the metadata log's dir hangs already."""
+        stopping = asyncio.create_task(self.raft.stop(), name="raft-stop")
+        await asyncio.wait([stopping], timeout=2 * FAREWELL_MS / 1000)
+        await self.stop_wait.until_idle(lambda: () if stopping.done() else (self.config.metadata_log_dir,))
+        if stopping.done():
+            stopping.result()
+        else:
+            stopping.cancel()
+
+    def __repr__(self) -> str:
+        return f"Node({self.config.node_id}, {'+'.join(sorted(self.config.roles))}, {self.raft!r})"
+
+
+def _replica_view(replica: ReplicaDescription) -> QuorumReplicaView:
+    ago = replica.last_fetch_ms_ago
+    return QuorumReplicaView(replica.replica_id, replica.log_end_offset, -1 if ago is None else ago)

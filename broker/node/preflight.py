@@ -1,0 +1,43 @@
+"""What can be refused before a node opens anything: its configuration, and listeners whose port somebody else has.
+
+The launcher runs this first. It loads neither gRPC nor storage, so that a mistake is answered at once, in one line, and
+no file is touched. A port that is taken between this look and the bind is refused by the bind itself.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from broker.config.config import load_config
+from broker.config.node_config import NodeConfig
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+
+def preflight(config_path: str) -> None:
+    """ConfigError when the node could not start with this file now."""
+    check_ports(load_config(config_path))
+
+
+def check_ports(config: NodeConfig) -> None:
+    """Every listener can be bound."""
+    for name, endpoint in config.listeners.items():
+        _check_port("listeners", f"{name}://{endpoint}", endpoint)
+    if config.metrics_listener is not None:
+        _check_port("metrics.listener", str(config.metrics_listener), config.metrics_listener)
+
+
+def _check_port(key: str, shown: str, endpoint: Endpoint) -> None:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(*endpoint, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers have it: TIME_WAIT is no bar
+            probe.bind(address)
+            probe.listen(1)  # two may bind with SO_REUSEADDR, but only one may listen
+    except socket.gaierror as error:
+        raise ConfigError(
+            f"{key} = {shown}: {endpoint.host} is not known ({error.strerror}); correct the host"
+        ) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(f"{key} = {shown}: {reason}; choose another, or stop what holds it") from None

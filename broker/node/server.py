@@ -1,0 +1,148 @@
+"""Runs one node until it is told to stop: the process around node.py.
+
+Reads the configuration, opens the log dirs, starts the loop (uvloop), tells systemd when the node is ready, and turns
+SIGTERM and SIGINT into an ordered stop. Exit codes: 0 stopped as asked, 1 failed while running or stopped without a
+log dir that hangs; a configuration or a directory that is refused, by this node or by its controller, raises, and the
+launcher (penstock/node.py) says why in one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from dataclasses import replace
+from typing import NoReturn
+
+import uvloop
+
+from broker.config.config import load_config
+from broker.config.node_config import NodeConfig
+from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.node.malloc_arenas import limit_malloc_arenas
+from broker.node.node import Node
+from broker.node.systemd import Notifier
+from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
+from broker.quorum.voter_memory import DoubtfulCuts
+from penstock.clock import SystemClock
+from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+from penstock.types import TopicPartition
+from storage.disk.file_system import OsFileSystem
+from storage.disk.spare_descriptors import SPARE
+from storage.disk.stop_wait import STOP_WAIT_MS
+from storage.log_config import FlushPolicy, LogConfig
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+
+log = logging.getLogger(__name__)
+
+SPARE_DESCRIPTORS_SECONDS = 0.25
+"""Pause between two looks at whether the logs have used some of their reserve."""
+EXIT_FAILED, EXIT_REFUSED = 1, 2
+"""As the launcher's."""
+REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
+    """Run the node of this configuration file; blocks until it has stopped."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
+    clock = SystemClock()
+    limit_malloc_arenas()
+    raise_open_files_limit()
+    descriptors = plan_descriptors(open_files_limit())
+    if descriptors.warning:
+        log.warning("%s", descriptors.warning)
+    log_manager = open_log_dirs(config, clock)
+    # What was made so far lives as long as the process: keep the collector from walking it again and again.
+    gc.collect()
+    gc.freeze()
+    exit_code: int = uvloop.run(run_node(config, log_manager, clock))
+    return exit_code
+
+
+def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
+    """Check, lock, load and recover every log dir of the node."""
+    flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
+    return LogManager.open(
+        config.log_dirs,
+        LogManagerConfig(
+            node_id=config.node_id,
+            flush_policy=flush_policy,
+            config_for=_config_of_found_log,
+            recovery_threads=config.num_recovery_threads_per_data_dir,
+            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), OsFileSystem()),
+        ),
+        OsFileSystem(),
+        clock,
+    )
+
+
+def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
+    """A topic's own configuration comes with the metadata; until then a log that was found has the defaults."""
+    return METADATA_LOG_CONFIG if topic_partition == METADATA_PARTITION else LogConfig()
+
+
+async def run_node(
+    config: NodeConfig, log_manager: LogManager, clock: SystemClock, stop_wait_ms: int = STOP_WAIT_MS
+) -> int:
+    """The node's life on the event loop; the exit code. Does not return where a log dir hangs at the stop."""
+    loop = asyncio.get_running_loop()
+    asked_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked_to_stop.set)
+    notifier = Notifier()
+    node = Node(config, log_manager, clock, stop_wait_ms)
+    jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_spare_descriptors())]
+    try:
+        await node.start()
+        jobs.append(asyncio.create_task(_announce(node, notifier)))
+        if notifier.watchdog_interval_ms:
+            jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
+        node.fatal.add_done_callback(lambda _: asked_to_stop.set())
+        await asked_to_stop.wait()
+    finally:
+        notifier.stopping()
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        await node.stop()
+        notifier.close()
+        if node.stop_wait.given_up:
+            _end_process(sys.exception() or node.refusal)
+    if node.refusal is not None:
+        raise node.refusal
+    log.info("stopped")
+    return 1 if node.fatal.done() else 0
+
+
+def _end_process(error: BaseException | None) -> NoReturn:
+    """At once: threads stand in a log dir that hangs, and the interpreter's own end would wait for them."""
+    if error is not None:
+        log.error("%s", error, exc_info=None if isinstance(error, PenstockError) else error)
+    log.error("stopped without every log dir")
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAILED)
+
+
+async def _announce(node: Node, notifier: Notifier) -> None:
+    await node.wait_ready()
+    log.info("node %d is ready", node.config.node_id)
+    notifier.ready()
+
+
+async def _keep_spare_descriptors() -> None:
+    while True:
+        SPARE.refill()
+        await asyncio.sleep(SPARE_DESCRIPTORS_SECONDS)
+
+
+async def _feed_watchdog(notifier: Notifier) -> None:
+    while True:
+        notifier.watchdog()
+        await asyncio.sleep(notifier.watchdog_interval_ms / 1000)

@@ -1,0 +1,69 @@
+"""Notices at a node's start that the voters it is pointed at belong to another cluster than its log dirs do.
+
+The cause is a mistaken `controller.quorum.voters`, or the log dirs of another cluster. The quorum then refuses every
+message, and the node would wait for a leader for ever. It is refused instead, once so many voters have answered with
+another cluster id that those of its own cannot be a majority any more. One wrong voter among right ones ends nobody but
+itself, and after a majority has answered as expected nothing is looked at again.
+
+Stands between raft and its way to the other nodes. Not here: what the refusal does (`node.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
+from penstock.types import Endpoint
+from raft.driver.protocols import Transport
+from raft.messages import Request, Response
+
+
+class ClusterGuard:
+    """A `raft.driver.protocols.Transport` over another one."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        node_id: int,
+        cluster_id: str,
+        voters: Mapping[int, Endpoint],
+        on_refused: Callable[[BaseException], None],
+    ) -> None:
+        self._transport = transport
+        self._cluster_id = cluster_id
+        self._voters = voters
+        self._on_refused = on_refused
+        self._majority = len(voters) // 2 + 1
+        self._ours = {node_id} & voters.keys()
+        self._foreign: dict[int, str] = {}
+        self._is_settled = False
+
+    async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
+        """As the transport's."""
+        response = await self._transport.send(node_id, request, timeout_ms)
+        if not self._is_settled:
+            self._note(node_id, response)
+        return response
+
+    def _note(self, node_id: int, response: Response) -> None:
+        if response.error_code == InconsistentClusterIdError.code:
+            self._foreign[node_id] = response.error_message
+            self._ours.discard(node_id)
+        else:
+            self._ours.add(node_id)
+            self._foreign.pop(node_id, None)
+        refused = len(self._voters) - len(self._foreign) < self._majority
+        self._is_settled = refused or len(self._ours) >= self._majority
+        if refused:
+            self._on_refused(self._refusal())
+
+    def _refusal(self) -> MetaPropertiesError:
+        said = "; ".join(f"{self._voters[voter]} says: {what}" for voter, what in sorted(self._foreign.items()))
+        return MetaPropertiesError(
+            f"this node's log dirs are of cluster {self._cluster_id}, but controller.quorum.voters leads to another"
+            f" ({said}). Correct controller.quorum.voters, or give this node the log dirs of that cluster."
+            " If it has never run, remove its log dirs and format them with --cluster-id"
+        )
+
+    def __repr__(self) -> str:
+        return f"ClusterGuard({len(self._ours)} ours, {len(self._foreign)} foreign, settled={self._is_settled})"

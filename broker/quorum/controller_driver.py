@@ -1,0 +1,186 @@
+"""Runs the controller's decisions on the active controller: decide, propose, replay, answer on commit.
+
+One decision at a time, and no wait between deciding and proposing: the records of a decision stand in the log in the
+order in which they were decided on. The in-memory state is ahead of the commit; when leadership is lost it is thrown
+away, and the next active controller begins from the committed image. Answers leave AFTER the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from broker.quorum.leader_change_log import leader_change_lines
+from broker.quorum.metadata_loader import MetadataLoader
+from metadata.codec import encode_record
+from metadata.controller.controller import Controller
+from metadata.controller.result import ControllerResult
+from metadata.requests import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    RegisterBrokerRequest,
+)
+from penstock.clock import Clock
+from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
+from penstock.types import LeaderHint
+from raft.driver.driver import RaftDriver
+
+log = logging.getLogger(__name__)
+
+TICK_MS_MAX = 500
+NO_ROOM_ANSWER_MS = 5_000
+"""After so long, whoever waits for a commit is told of the full disk. Before, another voter may lead."""
+NO_ROOM_LOOK_S = 0.5
+
+
+class ControllerDriver:
+    """A listener of the raft driver; active while this node leads the quorum."""
+
+    def __init__(
+        self,
+        node_id: int,
+        raft: RaftDriver,
+        loader: MetadataLoader,
+        make_controller: Callable[[Any, random.Random, int], Controller],
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._node_id = node_id
+        self._raft = raft
+        self._loader = loader
+        self._make_controller = make_controller
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._random = random.Random()
+        self._controller: Controller | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._last_proposal: asyncio.Future[int] | None = None
+        self.unclean_elections = 0
+        """By this node as the active controller, since its start."""
+
+    @property
+    def is_active(self) -> bool:
+        return self._controller is not None
+
+    @property
+    def fenced_brokers(self) -> int:
+        """How many registered brokers are fenced, by the committed image."""
+        return sum(broker.fenced for broker in self._loader.image.brokers.values())
+
+    def on_leader_change(self, leader_id: int, epoch: int) -> None:
+        """Activated with our own id AFTER the first commit in our epoch; everything else resigns."""
+        if leader_id == self._node_id and self._controller is None:
+            log.info("active controller in epoch %d, metadata offset %d", epoch, self._loader.image.offset)
+            self._controller = self._make_controller(self._loader.image, self._random, self._clock.now_ms())
+            self._ticker = asyncio.create_task(self._tick(self._controller), name="controller-tick")
+            self._ticker.add_done_callback(self._ticker_done)
+        elif leader_id != self._node_id and self._controller is not None:
+            log.info("no longer the active controller; epoch %d is led by %d", epoch, leader_id)
+            self.resign()
+
+    def resign(self) -> None:
+        self._controller = self._last_proposal = None
+        if self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+
+    def _ticker_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    async def handle(self, request: Any) -> Any:
+        """Decide on one request; the answer comes after its records are committed."""
+        controller = self._controller
+        if controller is None:
+            leader_id, epoch = self._raft.leader_and_epoch
+            raise NotControllerError(
+                f"node {self._node_id} is not the active controller", leader=LeaderHint(leader_id, epoch)
+            )
+        now_ms = self._clock.now_ms()
+        match request:
+            case BrokerHeartbeatRequest():
+                result: ControllerResult[Any] = controller.heartbeat(request, now_ms)
+            case AlterPartitionRequest():
+                result = controller.alter_partition(request, now_ms)
+            case RegisterBrokerRequest():
+                result = controller.register_broker(request, now_ms, self._raft.next_offset)
+            case CreateTopicsRequest():
+                result = controller.create_topics(request, now_ms)
+            case DeleteTopicsRequest():
+                result = controller.delete_topics(request, now_ms)
+            case AlterConfigsRequest():
+                result = controller.alter_configs(request, now_ms)
+            case _:
+                raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
+        offset = await self._commit(controller, result)
+        response = result.response
+        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | AlterConfigsResponse):
+            response = replace(response, metadata_offset=offset)
+        return response
+
+    async def _commit(self, controller: Controller, result: ControllerResult[Any]) -> int:
+        """Propose BEFORE the first await, so that decisions and log agree on the order; the last offset, once durable
+        on a majority."""
+        if not result.records:
+            # The decision may have read records that are not committed yet: its answer waits for them too.
+            return await self._wait_committed(self._last_proposal) if self._last_proposal is not None else -1
+        base_offset = self._raft.next_offset
+        committed = self._raft.propose([encode_record(record) for record in result.records])
+        try:
+            for index, record in enumerate(result.records):
+                controller.replay(record, base_offset + index)
+        except Exception as error:
+            self._on_fatal(error)  # proposed, but the state does not have it: nothing may be decided on that
+            raise
+        self._last_proposal = committed
+        changes = controller.take_leader_changes()
+        lines = leader_change_lines(changes, controller.is_active)
+        last_offset = await self._wait_committed(committed)
+        if last_offset != base_offset + len(result.records) - 1:
+            violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
+            self._on_fatal(violation)
+            raise violation
+        self.unclean_elections += sum(change.is_unclean for change in changes)
+        for line in lines:
+            log.log(line.level, line.text)
+        return last_offset
+
+    async def _wait_committed(self, committed: asyncio.Future[int]) -> int:
+        """The last offset. RequestTimedOutError when it waits for room on the disk, and so the outcome is unknown."""
+        full_since_ms: int | None = None
+        while not committed.done():
+            await asyncio.wait((committed,), timeout=NO_ROOM_LOOK_S)
+            no_room, now_ms = self._raft.no_room, self._clock.now_ms()
+            full_since_ms = None if no_room is None else now_ms if full_since_ms is None else full_since_ms
+            if full_since_ms is not None and now_ms - full_since_ms >= NO_ROOM_ANSWER_MS and not committed.done():
+                raise RequestTimedOutError(f"the metadata log waits for room, the outcome is unknown: {no_room}")
+        return committed.result()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    async def _tick(self, controller: Controller) -> None:
+        """Lets the controller notice the passing of time: brokers whose session ran out are fenced."""
+        while self._controller is controller:
+            now_ms = self._clock.now_ms()
+            try:
+                result = controller.tick(now_ms)
+                if result.records:
+                    log.warning("fencing brokers %s", list(result.response.fenced_broker_ids))
+                await self._commit(controller, result)
+            except ApiError as error:
+                log.warning("a decision was not committed: %s", error)
+            deadline_ms = controller.next_deadline_ms()
+            wait_ms = TICK_MS_MAX if deadline_ms is None else min(TICK_MS_MAX, deadline_ms - self._clock.now_ms())
+            await asyncio.sleep(max(10, wait_ms) / 1000)

@@ -1,0 +1,160 @@
+"""Gives raft a segmented log for its records, and a file for its votes: the only place where the two meet.
+
+The metadata log is an ordinary log, `__cluster_metadata-0` in the metadata log dir; its quorum-state file stands in the
+same directory. raft knows neither; it asks for the protocols in `raft/driver/protocols.py`. Not here: what a voter does
+that misses one of them (`voter_memory.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
+from raft.driver.protocols import NoRoomError
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
+from storage.disk.atomic_file import read_text, write_atomically
+from storage.disk.disk_errors import is_shortage
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import seal_json, unseal_json
+from storage.log.log import Log
+from storage.log_config import LogConfig
+
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""Kafka's well-known id of the metadata topic (KIP-516)."""
+METADATA_BATCH_BYTES_MAX = 16 << 20
+"""One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
+METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
+REPAIRS = "docs/data-directory.md"
+"""Where it stands what a person can do for a quorum that cannot help itself."""
+QUORUM_STATE_FILE = "quorum-state"
+DATA_VERSION = 1
+DATA_VERSION_FORGOTTEN = 2
+"""Of a voter that has forgotten something; a release that does not know `forgotten` must not let it vote."""
+_FORGOTTEN = tuple(forgotten.value for forgotten in Forgotten if forgotten is not Forgotten.NOTHING)
+_FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
+
+
+def nothing_to_note() -> None:
+    """For a node that is no voter."""
+
+
+class MetadataLog:
+    """`raft.driver.protocols.RaftLog` over a `storage.Log`. Disk errors pass through and end the raft driver; a
+    shortage does not, as long as the log can be used afterwards."""
+
+    def __init__(self, log: Log, on_flushed: Callable[[], None] = nothing_to_note) -> None:
+        """`on_flushed` runs after each flush of records and BEFORE it counts."""
+        self._log = log
+        self._on_flushed = on_flushed
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._log.flushed_offset
+
+    @property
+    def epoch_entries(self) -> Sequence[EpochEntry]:
+        return self._log.epoch_entries
+
+    def append_as_leader(self, batch: bytes, epoch: int) -> None:
+        with self._waiting_for_room():
+            self._log.append_as_leader(batch, epoch, time.time_ns() // 1_000_000)
+
+    def append_as_follower(self, records: bytes) -> None:
+        with self._waiting_for_room():
+            self._log.append_as_follower(records)
+
+    def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
+        return bytes(self._log.read(start_offset, max_bytes, max_offset=max_offset).records)
+
+    def truncate_to(self, offset: int) -> None:
+        with self._waiting_for_room():
+            self._log.truncate_to(offset)
+
+    def flush(self) -> None:
+        with self._waiting_for_room():
+            self._log.flush()
+            if self._log.log_end_offset > 0:
+                self._on_flushed()
+
+    @contextmanager
+    def _waiting_for_room(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, KafkaStorageError) as error:
+            if is_shortage(error) and not self._log.statistics().failed:
+                raise NoRoomError(str(error)) from error
+            raise
+
+    def __repr__(self) -> str:
+        return f"MetadataLog({self._log!r})"
+
+
+class QuorumStateFile:
+    """`raft.driver.protocols.QuorumStateStore`: Kafka's quorum-state, one sealed JSON object, replaced atomically and
+    fsynced.
+
+    A vote that a flipped bit has changed would be given twice; so a damaged file is refused. One without a checksum is
+    of an older release.
+    """
+
+    def __init__(self, directory: str, fs: FileSystem, on_saved: Callable[[], None] = nothing_to_note) -> None:
+        """`on_saved` runs after each save and BEFORE it counts."""
+        self.path = str(Path(directory) / QUORUM_STATE_FILE)
+        self._fs = fs
+        self._on_saved = on_saved
+
+    def load(self) -> ElectionState | None:
+        text = read_text(self._fs, self.path)
+        if text is None:
+            return None
+        try:
+            found, sealed = unseal_json(self.path, text)
+        except CorruptFileError as damage:
+            raise self._damaged(damage.why) from damage
+        numbers = [found.get(name) for name in _FIELDS]
+        if not all(type(number) is int for number in numbers) or (not sealed and set(found) != set(_FIELDS)):
+            raise self._damaged("it is no quorum state")
+        epoch, leader_id, voted_id, version = (int(str(number)) for number in numbers)
+        if version not in (DATA_VERSION, DATA_VERSION_FORGOTTEN):
+            raise self._damaged(f"data_version {version} is not {DATA_VERSION} or {DATA_VERSION_FORGOTTEN}")
+        if epoch > EPOCH_MAX - EPOCH_JUMP_MAX:
+            why = f"leaderEpoch {epoch} leaves no room for elections; see `Epochs that are used up` in {REPAIRS}"
+            raise CorruptFileError(self.path, 0, why)
+        forgotten = found.get("forgotten", "")
+        if (version == DATA_VERSION_FORGOTTEN) != (forgotten in _FORGOTTEN):
+            raise self._damaged(f"forgotten is {forgotten!r}, with data_version {version}")
+        return ElectionState(epoch, leader_id, voted_id, Forgotten(forgotten))
+
+    def _damaged(self, why: str) -> CorruptFileError:
+        remedy = (
+            "it says whom this voter voted for: restore it; or, where other voters are a majority, move it away and "
+            "the voter learns from them what it may have promised"
+        )
+        return CorruptFileError(self.path, 0, f"{why}; {remedy}")
+
+    def save(self, state: ElectionState) -> None:
+        version = DATA_VERSION_FORGOTTEN if state.forgotten.value else DATA_VERSION
+        numbers = (state.epoch, state.leader_id, state.voted_id, version)
+        fields: dict[str, object] = dict(zip(_FIELDS, numbers, strict=True))
+        if state.forgotten.value:
+            fields["forgotten"] = state.forgotten.value
+        try:
+            write_atomically(self._fs, self.path, seal_json(fields))
+            self._on_saved()
+        except OSError as error:
+            if is_shortage(error):
+                raise NoRoomError(f"{self.path}: {error}") from error
+            raise

@@ -1,0 +1,147 @@
+"""Carries each new image to the replica manager: what this broker leads, follows, and no longer hosts.
+
+It looks only at what the delta names, except for the first image after the broker has caught up: then at everything,
+and at the directories on disk, of which those that the metadata does not know are set aside as stray (never deleted:
+data is deleted by a committed record, not by absence).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from broker.config.node_config import NodeConfig
+from broker.replication.assignment import TopicSettings
+from broker.replication.replica_manager import ReplicaManager
+from metadata.config_types import ConfigValue
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage, TopicImage
+from metadata.records import TOPIC_RESOURCE
+from metadata.topic_config import MIN_INSYNC_REPLICAS, TOPIC_CONFIGS, effective_topic_config
+from penstock.errors import KafkaStorageError
+from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
+from storage.log_config import FlushPolicy, LogConfig
+from storage.log_dirs.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class MetadataPublisher:
+    """Subscribes to the loader. Does nothing until `caught_up` is called once."""
+
+    def __init__(self, replicas: ReplicaManager, log_manager: LogManager, defaults: Mapping[str, ConfigValue]) -> None:
+        self._replicas = replicas
+        self._log_manager = log_manager
+        self._defaults = defaults
+        self._is_active = False
+
+    def caught_up(self, image: MetadataImage) -> None:
+        """The image is recent enough to act on: take the roles in it, and set stray directories aside."""
+        self._is_active = True
+        self._brokers_changed(image)
+        # BEFORE roles are taken: a stray may have the name of a topic that was made anew.
+        try:
+            with self._log_manager.removal.aside.one_sync():
+                self._set_strays_aside(image)
+        except KafkaStorageError as error:  # after a crash they are found once more
+            log.error("the logs that were set aside may be back after a crash: %s", error)
+        self._forget_vanished(image)
+        for topic in image.topics_by_id.values():
+            self._apply_topic(image, topic, topic.partitions)
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if not self._is_active:
+            return
+        if delta.changed_brokers:
+            self._brokers_changed(image)
+        for topic_id in delta.deleted_topic_ids:
+            self._delete_topic(delta.image.topics_by_id[topic_id])
+        reconfigured = {r.resource_name for r in delta.changed_configs if r.resource_type == TOPIC_RESOURCE}
+        for topic_id, partitions in delta.changed_topics.items():
+            topic = image.topics_by_id[topic_id]
+            self._apply_topic(image, topic, topic.partitions if topic.name in reconfigured else partitions)
+            reconfigured.discard(topic.name)
+        for name in reconfigured:
+            found = image.topic(name)
+            if found is not None:
+                self._apply_topic(image, found, found.partitions)
+        if delta.changed_brokers:
+            self._replicas.revive_lost()  # AFTER all roles of this image: they may be judged by its registrations now
+
+    def _apply_topic(self, image: MetadataImage, topic: TopicImage, partitions: Iterable[int]) -> None:
+        settings = self._settings(image, topic.name)
+        for number in partitions:
+            state = topic.partitions[number]
+            key = TopicPartition(topic.name, number)
+            if self._replicas.broker_id in state.replicas:
+                leader = image.brokers.get(state.leader_id)
+                endpoint = leader.endpoint if leader else None
+                hint = LeaderHint(state.leader_id, state.leader_epoch, endpoint, topic.topic_id)
+                self._replicas.apply(key, topic.topic_id, state, settings, hint)
+            elif self._replicas.hosts(key):
+                self._replicas.remove(key, topic.topic_id)
+
+    def _delete_topic(self, topic: TopicImage) -> None:
+        try:
+            with self._log_manager.removal.aside.one_sync():
+                for number in topic.partitions:
+                    self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
+        except KafkaStorageError as error:  # after a crash they may be strays
+            log.error("%s was deleted, but its logs may be back after a crash: %s", topic.name, error)
+
+    def _brokers_changed(self, image: MetadataImage) -> None:
+        brokers = image.brokers.values()
+        self._replicas.brokers_changed(
+            {broker.broker_id: broker.broker_epoch for broker in brokers},
+            frozenset(broker.broker_id for broker in brokers if broker.is_active),
+        )
+
+    def _settings(self, image: MetadataImage, name: str) -> TopicSettings:
+        typed = effective_topic_config(image.topic_config(name), self._defaults)
+        return topic_settings(typed)
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        for found in self._log_manager.logs():
+            key = found.topic_partition
+            if key.topic == METADATA_TOPIC:
+                continue
+            topic = image.topic(key.topic)
+            state = topic.partitions.get(key.partition) if topic is not None else None
+            known = topic is not None and topic.topic_id == found.topic_id and state is not None
+            if not known or (state is not None and self._replicas.broker_id not in state.replicas):
+                log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
+                try:
+                    self._log_manager.removal.stray(key, found.topic_id)
+                except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
+                    log.error("%s could not be set aside: %s", key, error)
+
+    def _forget_vanished(self, image: MetadataImage) -> None:
+        """Nobody waits for a log whose topic was deleted."""
+        for key, topic_id in self._log_manager.table.vanished.ids():
+            topic = image.topics_by_id.get(topic_id) if topic_id else image.topic(key.topic)
+            state = topic.partitions.get(key.partition) if topic is not None else None
+            if state is None or self._replicas.broker_id not in state.replicas:
+                self._log_manager.table.vanished.pop(key, topic_id)
+
+
+def topic_settings(typed: Mapping[str, ConfigValue]) -> TopicSettings:
+    """A topic's typed configuration, as storage and replication take it."""
+    known: dict[str, Any] = {}
+    for key, value in typed.items():
+        name = key.replace(".", "_")
+        if name in LogConfig.__dataclass_fields__:
+            known[name] = ",".join(value) if isinstance(value, tuple) else value
+    policy: FlushPolicy = "os" if typed["flush.policy"] == "os" else "fsync"
+    return TopicSettings(LogConfig(**known), int(str(typed[MIN_INSYNC_REPLICAS])), policy)
+
+
+def topic_defaults(config: NodeConfig) -> dict[str, ConfigValue]:
+    """What the node's configuration says for its topics, under Kafka's broker keys."""
+    found: dict[str, ConfigValue] = {}
+    for definition in TOPIC_CONFIGS.values():
+        key = definition.broker_key
+        value = getattr(config, key.replace(".", "_"), None) if key else None
+        if value is not None:
+            found[str(key)] = value
+    return found

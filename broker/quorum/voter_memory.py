@@ -1,0 +1,143 @@
+"""Notices at start what a voter of the quorum has promised and forgotten; docs/adr/0009 says why it must.
+
+    quorum-voter    in the metadata log dir, beside the metadata log's directory, so that it outlives that:
+                    {"hasVoted": true, "hasRecords": true, "data_version": 1, "crc32c": …}
+
+`hasVoted`: a quorum-state file was written. `hasRecords`: records were flushed to the metadata log. Each is written
+once, AFTER the fact and BEFORE it counts, so that a crash in between makes no loss of what nobody was promised. A
+directory of a release that had no such file gets it from what is there. What was forgotten is kept in the quorum-state
+file until raft has learned it again (`raft/rejoining.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
+from penstock.errors import ConfigError, CorruptFileError
+from penstock.types import TopicPartition
+from raft.quorum_state import ElectionState, Forgotten
+from storage.disk.atomic_file import read_text, write_atomically
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import seal_json, unseal_json
+from storage.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+VOTER_FILE = "quorum-voter"
+VOTER_VERSION = 1
+_REMEDY = f"see `A quorum that cannot elect` in {REPAIRS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What the voter has done in any of its lives."""
+
+    has_voted: bool = False
+    has_records: bool = False
+
+
+def forgotten_of(promised: Promised, state: ElectionState | None, log_end_offset: int) -> Forgotten:
+    """What is missing of it now. A log without a quorum state beside it is that of a voter, too."""
+    if state is None:
+        return Forgotten.VOTES if promised.has_voted or log_end_offset > 0 else Forgotten.NOTHING
+    if state.forgotten is Forgotten.NOTHING and promised.has_records and log_end_offset == 0:
+        return Forgotten.RECORDS
+    return state.forgotten
+
+
+class VoterMemory:
+    """The quorum-voter file of one node."""
+
+    def __init__(self, log_dir: str, fs: FileSystem) -> None:
+        self.path = f"{log_dir}/{VOTER_FILE}"
+        self._fs = fs
+        self._promised = self._load()
+
+    def note_voted(self) -> None:
+        """The quorum-state file was written."""
+        self._note(replace(self._promised, has_voted=True))
+
+    def note_records(self) -> None:
+        """The metadata log has durable records."""
+        self._note(replace(self._promised, has_records=True))
+
+    def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int, *, gave_up_dirs: bool = False) -> None:
+        """Compare with what is on disk; a loss is written to the quorum-state file BEFORE this node says anything.
+
+        `gave_up_dirs`: the operator says that log dirs are lost. ConfigError for a voter of which nothing is known
+        then: it is new, or what it promised went with such a dir, and only the operator can tell.
+
+        CorruptFileError for the only voter of a quorum: there is nobody from whom it could learn.
+        """
+        state = quorum_state.load()
+        if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:
+            raise ConfigError(
+                f"--lost-log-dirs: {quorum_state.path} is not there, so this voter is new, or was lost with such a log"
+                " dir. If it is new, start it without the option. If it was lost, remove"
+                f" {log.directory}, run `penstock node format --rejoin`, and start it with the option again"
+            )
+        forgotten = forgotten_of(self._promised, state, log.log_end_offset)
+        if forgotten is not Forgotten.NOTHING:
+            lost = quorum_state.path if state is None else log.directory
+            if voters == 1:
+                why = "this voter had written it, and it is gone or empty; it is the only voter, so nobody knows more: "
+                raise CorruptFileError(lost, 0, why + _REMEDY)
+            _log.error("%s: gone, or incomplete; this voter has forgotten what it promised (%s)", lost, forgotten.value)
+        if forgotten is not (Forgotten.NOTHING if state is None else state.forgotten):
+            quorum_state.save(replace(state or ElectionState(), forgotten=forgotten))
+        if state is not None:
+            self.note_voted()
+        if log.log_end_offset > 0:
+            self.note_records()
+
+    def _note(self, promised: Promised) -> None:
+        if promised == self._promised:
+            return
+        fields = {
+            "hasVoted": promised.has_voted,
+            "hasRecords": promised.has_records,
+            "data_version": VOTER_VERSION,
+        }
+        write_atomically(self._fs, self.path, seal_json(fields))
+        self._promised = promised
+
+    def _load(self) -> Promised:
+        text = read_text(self._fs, self.path)
+        if text is None:
+            return Promised()
+        try:
+            found, _ = unseal_json(self.path, text)
+        except CorruptFileError as damage:
+            _log.warning("%s; taken for that of a voter that has voted and has records", damage)
+            return Promised(True, True)
+        if found.get("data_version") != VOTER_VERSION:
+            raise CorruptFileError(self.path, 0, f"data_version {found.get('data_version')} is not {VOTER_VERSION}")
+        return Promised(found.get("hasVoted") is not False, found.get("hasRecords") is not False)
+
+    def __repr__(self) -> str:
+        return f"VoterMemory({self.path}, {self._promised})"
+
+
+class DoubtfulCuts:
+    """Told BEFORE the end of a log is cut that may have been flushed: a voter must not forget that it was."""
+
+    def __init__(self, is_voter: bool, voters: int, fs: FileSystem) -> None:
+        self._is_voter = is_voter
+        self._voters = voters
+        self._fs = fs
+
+    def __call__(self, topic_partition: TopicPartition, directory: str, damage: CorruptFileError) -> None:
+        if topic_partition != METADATA_PARTITION or not self._is_voter:
+            return
+        if self._voters == 1:
+            remedy = (
+                "what follows may have been acked, and this is the only voter: restore it from a backup, or give it up "
+                f"with: penstock log recover {directory}"
+            )
+            raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {remedy}")
+        quorum_state = QuorumStateFile(directory, self._fs)
+        state = quorum_state.load()
+        if state is not None and state.forgotten is Forgotten.NOTHING:
+            quorum_state.save(replace(state, forgotten=Forgotten.RECORDS))

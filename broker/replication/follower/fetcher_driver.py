@@ -1,0 +1,374 @@
+"""Runs one fetcher: a gRPC stream to one source broker, the core's decisions, and the local logs.
+
+One turn: send what the core wants, wait for the answer, append everything in it, wait for ONE group commit over all
+logs that were touched, tell the core. A partition is asked for again AFTER its flush, because a fetch at offset N tells
+the leader that everything below N is on this disk.
+
+A log dir that is slow or hangs holds up its own partitions only: what is not durable after `slow_flush_ms` is left out
+of the next request, and joins a later one when its flush is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.replication.follower.fetcher_core import (
+    AdvanceHighWatermark,
+    AdvanceLogStart,
+    Append,
+    Effect,
+    FetcherCore,
+    FetchState,
+    SayRefused,
+    SayStopped,
+    StartOver,
+    Truncate,
+)
+from broker.replication.follower.fetcher_ports import FetcherNode, FetchStream, Timed
+from broker.replication.partition import Partition
+from broker.replication.throttled_lines import ThrottledLines
+from broker.requests import FetchRequest, FetchResponse
+from penstock.clock import Clock
+from penstock.epochs import truncation_offset
+from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import is_shortage
+
+log = logging.getLogger(__name__)
+
+RECONNECT_BACKOFF_MS_MIN = 50
+RECONNECT_BACKOFF_MS_MAX = 1_000
+SLOW_FLUSH_MS = 50
+"""How long the partitions whose flush is done wait for the others, to be asked for in one request. Longer than a flush
+of a good disk takes."""
+ANSWER_MS_MAX = 30_000
+"""How much later than its longest wait a source may answer (Kafka's replica.socket.timeout.ms). Then the stream is
+given up: a request that got lost there would otherwise stop the fetcher for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherConfig:
+    """What every fetch of a node has in common."""
+
+    broker_id: int
+    cluster_id: str
+    wait_ms_max: int
+    response_bytes_max: int
+    partition_bytes_max: int
+    backoff_ms: int
+    slow_flush_ms: int = SLOW_FLUSH_MS
+
+
+class Fetcher:
+    """Follows the partitions given to it from one source broker, until stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        config: FetcherConfig,
+        clock: Clock,
+        open_stream: Callable[[], FetchStream],
+        node: FetcherNode,
+        timed: Timed = lambda work: work,
+    ) -> None:
+        """`timed` counts what the fetcher occupies of the event loop."""
+        self.name = name
+        self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
+        self.bytes_in = 0
+        self.answers_refused = 0
+        """Answers whose records this broker did not take, because they are not what a leader may send."""
+        self._refusals = ThrottledLines(clock.now_ms)
+        self._config = config
+        self._clock = clock
+        self._open_stream = open_stream
+        self._node = node
+        self._stream: FetchStream | None = None
+        self._outstanding = 0
+        self._backoff_ms = 0
+        self._flush_done = asyncio.Event()
+        self._flush_is_slow = False
+        self._has_work = asyncio.Event()
+        self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
+
+    def add(self, partition: Partition, leader_epoch: int) -> None:
+        """Follow `partition` from its durable end in `leader_epoch`."""
+        partition_log = partition.log
+        self.core.add(
+            partition.topic_partition,
+            FetchState(
+                topic_id=partition_log.topic_id,
+                leader_epoch=leader_epoch,
+                fetch_offset=partition_log.log_end_offset,
+                last_fetched_epoch=partition_log.latest_epoch,
+                log_start_offset=_surely_durable_start(partition),
+            ),
+        )
+        if _surely_durable_start(partition) < partition_log.log_start_offset:
+            self._report_log_start(partition, leader_epoch)
+        self._has_work.set()
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        self.core.remove(partitions)
+        self._refusals.forget(partitions)
+        asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
+
+    def _leave_if_idle(self) -> None:
+        """Ends a stream on which nothing is followed any more: a source that hangs would hold the fetcher up."""
+        if self._stream is not None and not len(self.core):
+            self._stream.cancel()
+
+    def kick(self) -> None:
+        """Something was added: do not let it wait for the long poll under way, nor for a flush that takes long."""
+        if self._flush_is_slow:
+            self._flush_done.set()
+        if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
+            self._ask(self._stream)
+
+    def on_fatal(self, report: Callable[[BaseException], None]) -> None:
+        """Tell `report` when the fetcher ended by an error that must not be retried."""
+        self._task.add_done_callback(
+            lambda task: None if task.cancelled() or (error := task.exception()) is None else report(error)
+        )
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            await self._has_work.wait()
+            if not len(self.core):
+                self._has_work.clear()
+                continue
+            try:
+                await self._follow()
+            except ApiError as error:
+                if not len(self.core):
+                    continue  # the stream was left, see _leave_if_idle
+                log.info("fetcher %s: %s; retrying", self.name, error)
+                doubled_ms = max(RECONNECT_BACKOFF_MS_MIN, self._backoff_ms * 2)
+                self._backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, doubled_ms)
+                await asyncio.sleep(self._backoff_ms / 1000)
+
+    async def _follow(self) -> None:
+        """One stream's life: until it breaks or nothing is left to follow."""
+        stream = self._stream = self._open_stream()
+        self._outstanding = 0
+        self.core.session_lost()
+        try:
+            while len(self.core):
+                if self._outstanding == 0:
+                    self._ask(stream)
+                response = await self._answer(stream)
+                self._backoff_ms = 0
+                self._outstanding -= 1
+                await self._apply(response)
+        finally:
+            self._stream = None
+            stream.cancel()
+
+    async def _answer(self, stream: FetchStream) -> FetchResponse:
+        timeout_ms = self._config.wait_ms_max + ANSWER_MS_MAX
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await stream.receive()
+        except TimeoutError as error:
+            raise NetworkError(f"no answer within {timeout_ms} ms") from error
+
+    def _ask(self, stream: FetchStream) -> None:
+        now_ms = self._clock.now_ms()
+        turn = self.core.next_turn(now_ms)
+        self._outstanding += 1
+        stream.send(
+            FetchRequest(
+                correlation_id=turn.number,
+                replica_id=self._config.broker_id,
+                broker_epoch=self._node.broker_epoch,
+                max_wait_ms=0 if self.core.has_changes(now_ms) else self._config.wait_ms_max,
+                min_bytes=1,
+                max_bytes=self._config.response_bytes_max,
+                partitions=turn.partitions,
+                forgotten=turn.forgotten,
+                cluster_id=self._config.cluster_id,
+            )
+        )
+
+    async def _apply(self, response: FetchResponse) -> None:
+        now_ms = self._clock.now_ms()
+        grown: list[tuple[Partition, int, int]] = []
+        for result in response.partitions:
+            for effect in self.core.on_result(result, response.correlation_id, now_ms):
+                if isinstance(effect, SayStopped):
+                    log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
+                elif isinstance(effect, SayRefused):
+                    told = f"{effect.error.kafka_name}: {effect.error}"
+                    log.warning("fetcher %s: %s: its leader refuses it for long: %s", self.name, effect.partition, told)
+                else:
+                    self._do(effect, now_ms, grown)
+        await self._make_durable(grown)
+
+    def _do(self, effect: Effect, now_ms: int, grown: list[tuple[Partition, int, int]]) -> None:
+        leader_epoch = self.core.leader_epoch(effect.partition)
+        partition = self._node.find(effect.partition)
+        if partition is None or partition.leading is not None:
+            self.core.remove([effect.partition])
+            return
+        try:
+            self._perform(effect, partition, leader_epoch, grown)
+        except InvariantViolation:
+            raise
+        except CorruptMessageError as error:
+            self._refuse(effect.partition, error)
+            # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it is asked
+            # again (FetchSession), goes offline, and another leads.
+            self._ask_again(partition, leader_epoch, now_ms)
+        except (PenstockError, OSError) as error:
+            partition.on_disk_error(partition, error)
+            if is_shortage(error) and partition.offline is None:
+                self._ask_again(partition, leader_epoch, now_ms)
+            else:
+                self._stop_following(partition, error)
+
+    def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
+        """The same records come again after every back-off until the leader has others."""
+        self.answers_refused += 1
+        unsaid = self._refusals.due(key)
+        if unsaid is not None:
+            more = f"({unsaid} more times since the last such line)"
+            log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
+
+    def _stop_following(self, partition: Partition, error: Exception) -> None:
+        """In this leader epoch; a partition that went offline with the error has its line from `on_disk_error`."""
+        key = partition.topic_partition
+        if partition.offline is None:
+            log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
+        self.core.failed(key, str(error))
+
+    def _perform(
+        self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]
+    ) -> None:
+        rebased = perform(effect, partition)
+        if rebased:
+            self.core.log_start_lowered(effect.partition, leader_epoch, partition.log.segments[0].base_offset)
+            self._report_log_start(partition, leader_epoch)
+        if isinstance(effect, Append):
+            self.bytes_in += len(effect.records)
+            grown.append((partition, leader_epoch, partition.log.log_end_offset))
+        elif isinstance(effect, Truncate | StartOver):
+            self._truncated(partition, leader_epoch)
+        elif isinstance(effect, AdvanceLogStart):
+            self._report_log_start(partition, leader_epoch)
+
+    def _ask_again(self, partition: Partition, leader_epoch: int, now_ms: int) -> None:
+        """After the back-off, from where the log is now: it may have begun anew before the append failed."""
+        if partition.log.log_end_offset < self.core.fetch_offset(partition.topic_partition):
+            self._truncated(partition, leader_epoch)
+        self.core.delayed(partition.topic_partition, now_ms)
+
+    def _report_log_start(self, partition: Partition, leader_epoch: int) -> None:
+        """Tell the leader where this log starts AFTER that is durable; nothing waits for it."""
+        key, start = partition.topic_partition, partition.log.log_start_offset
+
+        def written(error: ApiError | None) -> None:
+            if self._node.find(key) is not partition:
+                return  # another topic has the name by now, and may be followed in the same epoch
+            if error is None:
+                self.core.log_start_durable(key, leader_epoch, start)
+                self.kick()
+            else:
+                log.warning("fetcher %s: %s: %s", self.name, key, error)
+                self.core.log_start_failed(key, leader_epoch, self._clock.now_ms())
+
+        self._node.make_log_start_durable(partition, written)
+
+    def _truncated(self, partition: Partition, leader_epoch: int) -> None:
+        partition_log = partition.log
+        self.core.truncated(
+            partition.topic_partition,
+            leader_epoch,
+            partition_log.log_end_offset,
+            partition_log.latest_epoch,
+            partition_log.log_start_offset,
+        )
+
+    async def _make_durable(self, grown: list[tuple[Partition, int, int]]) -> None:
+        """Have everything appended flushed; the core may acknowledge each partition by a fetch AFTER its flush."""
+        flushing: set[TopicPartition] = set()
+        for partition, leader_epoch, end_offset in grown:
+            if partition.offline is not None:  # a neighbour found their disk broken: nobody would tell of a flush
+                continue
+            if partition.log.flushed_offset >= end_offset:
+                self._acknowledge(partition, leader_epoch, end_offset)
+            else:
+                flushing.add(partition.topic_partition)
+                partition.acks_one.add(end_offset, self._when_flushed(partition, leader_epoch, end_offset, flushing))
+                self._node.request_flush(partition)
+        await self._until_flushed(flushing)
+
+    def _when_flushed(
+        self, partition: Partition, leader_epoch: int, end_offset: int, flushing: set[TopicPartition]
+    ) -> Callable[[ApiError | None], None]:
+        """What to do when it is, or never will be: its log failed, or has another role."""
+
+        def done(_error: ApiError | None) -> None:
+            flushing.discard(partition.topic_partition)
+            self._acknowledge(partition, leader_epoch, end_offset)
+            if not flushing or self._flush_is_slow:  # until then nothing is decided by one of them
+                self._flush_done.set()
+            self.kick()
+
+        return done
+
+    def _acknowledge(self, partition: Partition, leader_epoch: int, end_offset: int) -> None:
+        if partition.offline is None and partition.log.flushed_offset >= end_offset:
+            self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
+
+    async def _until_flushed(self, flushing: set[TopicPartition]) -> None:
+        """Until all of them are; the slow ones are left behind as soon as there is something else to ask for."""
+        if not flushing:
+            return
+        self._flush_is_slow = False
+        timer = asyncio.get_running_loop().call_later(self._config.slow_flush_ms / 1000, self._flush_takes_long)
+        try:
+            while flushing and not (self._flush_is_slow and self.core.has_others_to_ask_for):
+                self._flush_done.clear()
+                await self._flush_done.wait()
+        finally:
+            timer.cancel()
+
+    def _flush_takes_long(self) -> None:
+        self._flush_is_slow = True
+        self._flush_done.set()
+
+
+def _surely_durable_start(partition: Partition) -> int:
+    """The log start that no crash takes back: the memory may be ahead of its checkpoint."""
+    return min(partition.log.log_start_offset, partition.log.segments[0].base_offset)
+
+
+def perform(effect: Effect, partition: Partition) -> bool:
+    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
+    to begin anew (`Partition.append_as_follower`)."""
+    partition_log = partition.log
+    rebased = False
+    match effect:
+        case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
+            rebased = partition.append_as_follower(records, start)
+            partition.follower_high_watermark(high_watermark)
+        case Truncate(answer=answer):
+            offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
+            log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
+            partition.truncate_to(offset)  # below its own start, the log starts over there
+        case StartOver(log_start_offset=start):
+            log.warning("%s: starting over at the leader's log start %d", partition, start)
+            partition.truncate_fully_and_start_at(start)
+        case AdvanceHighWatermark(leader_high_watermark=high_watermark):
+            partition.follower_high_watermark(high_watermark)
+        case AdvanceLogStart(leader_log_start_offset=start):
+            partition.follower_log_start(start)
+    return rebased

@@ -1,0 +1,99 @@
+"""Which fetcher follows which partition: `num.replica.fetchers` fetchers for each source broker, made when needed.
+
+It assigns and forgets; fetching is fetcher_driver.py's. A partition is in at most one fetcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+
+from broker.replication.follower.fetcher_core import FetcherStatistics
+from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_ports import FetcherNode, FetchStream, Timed
+from broker.replication.partition import Partition
+from penstock.clock import Clock
+from penstock.types import TopicPartition
+
+
+class FetcherManager:
+    """All fetchers of a node."""
+
+    def __init__(
+        self,
+        config: FetcherConfig,
+        fetchers_per_broker: int,
+        clock: Clock,
+        open_stream: Callable[[int], FetchStream],
+        node: FetcherNode,
+        on_fatal: Callable[[BaseException], None],
+        timed: Timed = lambda work: work,
+    ) -> None:
+        self._config = config
+        self._fetchers_per_broker = fetchers_per_broker
+        self._clock = clock
+        self._open_stream = open_stream
+        self._node = node
+        self._on_fatal = on_fatal
+        self._timed = timed
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._assigned: dict[TopicPartition, tuple[int, int]] = {}
+        self._kick_scheduled = False
+        self._stopped = False
+
+    def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
+        """Follow `partition` from `leader_id`; not after `stop`, although the metadata goes on telling of leaders."""
+        if self._stopped:
+            return
+        name = partition.topic_partition
+        key = (leader_id, zlib.crc32(str(name).encode()) % self._fetchers_per_broker)
+        fetcher = self._fetchers.get(key)
+        if fetcher is None:
+            fetcher = self._fetchers[key] = Fetcher(
+                f"{leader_id}-{key[1]}",
+                self._config,
+                self._clock,
+                lambda: self._open_stream(leader_id),
+                self._node,
+                self._timed,
+            )
+            fetcher.on_fatal(self._on_fatal)
+        fetcher.add(partition, leader_epoch)
+        self._assigned[name] = key
+        if not self._kick_scheduled:
+            self._kick_scheduled = True
+            asyncio.get_running_loop().call_soon(self._kick)
+
+    def _kick(self) -> None:
+        self._kick_scheduled = False
+        for fetcher in self._fetchers.values():
+            fetcher.kick()
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        for partition in partitions:
+            key = self._assigned.pop(partition, None)
+            if key is not None:
+                self._fetchers[key].remove([partition])
+
+    def follows(self, partition: TopicPartition, leader_id: int) -> bool:
+        key = self._assigned.get(partition)
+        return key is not None and key[0] == leader_id
+
+    async def stop(self) -> None:
+        """Ends all fetchers. `remove` may come later: raft runs on, and the metadata goes on telling of leaders."""
+        self._stopped = True
+        await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
+        self._fetchers.clear()
+        self._assigned.clear()
+
+    def bytes_in(self) -> int:
+        return sum(fetcher.bytes_in for fetcher in tuple(self._fetchers.values()))
+
+    def answers_refused(self) -> int:
+        """Answers of leaders whose records were not taken, see `Fetcher`; of the fetchers since the start."""
+        return sum(fetcher.answers_refused for fetcher in tuple(self._fetchers.values()))
+
+    def statistics(self) -> dict[str, FetcherStatistics]:
+        """Statistics of every fetcher, by its name (source broker, number)."""
+        return {fetcher.name: fetcher.core.statistics() for fetcher in tuple(self._fetchers.values())}

@@ -1,0 +1,41 @@
+"""What a fetcher needs from outside: the stream to its source, its node, and somebody who counts its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from broker.replication.partition import Partition
+from broker.requests import FetchRequest, FetchResponse
+from penstock.errors import ApiError
+from penstock.types import TopicPartition
+
+Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
+"""Counts what a coroutine occupies of the event loop."""
+
+
+class FetchStream(Protocol):
+    """One bidirectional fetch stream to a source broker; see grpc/peers.py."""
+
+    def send(self, request: FetchRequest) -> None:
+        """Queue a request; does not wait."""
+        ...
+
+    async def receive(self) -> FetchResponse:
+        """The next answer; NetworkError when the stream broke."""
+        ...
+
+    def cancel(self) -> None: ...
+
+
+class FetcherNode(Protocol):
+    """What a fetcher needs of its node; the replica manager gives it."""
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    def find(self, partition: TopicPartition) -> Partition | None: ...
+
+    def request_flush(self, partition: Partition) -> None: ...
+
+    def make_log_start_durable(self, partition: Partition, done: Callable[[ApiError | None], None]) -> None: ...

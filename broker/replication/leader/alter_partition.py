@@ -1,0 +1,134 @@
+"""Takes proposed ISRs to the controller, and its answers back to the partitions.
+
+One request is under way at a time and carries the partitions that have a proposal by then, up to a limit (KIP-497).
+While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again
+until the controller has accepted or refused it, or the partition has moved to another epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Any
+
+from broker.replication.leader.leader_state import ProposedIsr
+from broker.replication.partition import Partition
+from metadata.requests import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
+from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
+from penstock.types import TopicPartition
+
+log = logging.getLogger(__name__)
+
+RETRY_MS = 200
+PARTITIONS_MAX = 1_000
+"""Of one request. The controller refuses one of more than 10,000 as a whole, and when a broker dies its leaders have
+that many proposals at once."""
+
+
+class AlterPartitionManager:
+    """One per node; `propose` is called by the replica manager."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        call: Callable[[AlterPartitionRequest], Awaitable[Any]],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._on_fatal = on_fatal
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._call = call
+        self._proposals: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
+        self._has_work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="alter-partition")
+        self._task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
+        self._proposals[partition.topic_partition] = (partition, proposed)
+        self._has_work.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._has_work.wait()
+            self._has_work.clear()
+            self._proposals = {
+                key: (partition, proposed)
+                for key, (partition, proposed) in self._proposals.items()
+                if partition.leading is not None and partition.leading.proposed == proposed
+            }
+            wanted = dict(islice(self._proposals.items(), PARTITIONS_MAX))
+            if not wanted:
+                continue
+            try:
+                response = await self._call(self._request(wanted))
+            except ApiError as error:
+                log.warning("AlterPartition for %d partitions: %s; retrying", len(wanted), error)
+                self._has_work.set()
+                await asyncio.sleep(RETRY_MS / 1000)
+                continue
+            self._answered(wanted, response)
+            if self._proposals:
+                self._has_work.set()
+            if self._proposals.keys() & wanted.keys():
+                await asyncio.sleep(RETRY_MS / 1000)
+
+    def _request(self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]]) -> AlterPartitionRequest:
+        return AlterPartitionRequest(
+            self._broker_id,
+            self._broker_epoch(),
+            tuple(
+                AlterPartitionData(
+                    partition.log.topic_id,
+                    key.partition,
+                    partition.state.leader_epoch,
+                    proposed.partition_epoch,
+                    proposed.members,
+                )
+                for key, (partition, proposed) in wanted.items()
+            ),
+        )
+
+    def _answered(
+        self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]], response: AlterPartitionResponse
+    ) -> None:
+        by_id = {(p.log.topic_id, key.partition): (p, proposed) for key, (p, proposed) in wanted.items()}
+        for result in response.partitions:
+            found = by_id.get((result.topic_id, result.partition))
+            if found is not None:
+                self._one_answered(*found, result)
+
+    def _one_answered(self, partition: Partition, proposed: ProposedIsr, result: AlterPartitionResult) -> None:
+        key = partition.topic_partition
+        if isinstance(result.error, NotControllerError):
+            return  # that controller knew less than this broker: the proposal stays, and is sent again
+        if self._proposals.get(key, (None, None))[1] == proposed:
+            del self._proposals[key]
+        if result.error is None:
+            partition.isr_committed(result.isr, result.leader_epoch, result.partition_epoch)
+        elif isinstance(result.error, IneligibleReplicaError):
+            log.info("%s: ISR %s refused: %s", partition, sorted(proposed.ids), result.error)
+            partition.isr_rejected(proposed)
+        else:
+            # Another state is committed, perhaps by an earlier try of this very proposal. The proposal keeps counting
+            # towards the maximal ISR until the metadata log brings that state (I12).
+            log.info("%s: ISR %s not taken: %s", partition, sorted(proposed.ids), result.error)

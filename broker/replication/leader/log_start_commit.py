@@ -1,0 +1,83 @@
+"""Makes advanced log starts durable: one checkpoint write at a time for each log dir, for everybody who waits.
+
+A log start is only in memory until its checkpoint is written, so deleted records could come back after a crash. Who
+promises that they do not (a leader in its answer, a follower in its next fetch) does so AFTER `request` has called
+back. Requests that come during a write are covered by the next one. A write that fails is told and not repeated here:
+the waiters know whether to ask again. A log dir that refuses or hangs holds up only who waits for it. The periodic
+checkpoint writes the same files. Not here: what moves a log start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from penstock.errors import ApiError, KafkaStorageError
+from storage.disk.stop_wait import StopWait
+
+Waiter = Callable[[ApiError | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartCommitStatistics:
+    """A snapshot; `requests / writes` is how many waiters one write serves."""
+
+    requests: int
+    writes: int
+    failures: int
+    waiting: int
+
+
+class LogStartCommit:
+    """One per node, on its event loop; `write(log_dir)` blocks, runs elsewhere, and returns why it failed."""
+
+    def __init__(self, write: Callable[[str], ApiError | None]) -> None:
+        self._write = write
+        self._waiting: dict[str, list[Waiter]] = {}
+        self._under_way: dict[str, asyncio.Future[ApiError | None]] = {}
+        self._requests = self._writes = self._failures = 0
+        self._closed = False
+
+    def request(self, log_dir: str, done: Waiter) -> None:
+        """Call `done(None)` once every log start that the log dir has now is durable, or `done(error)`."""
+        if self._closed:
+            return
+        self._requests += 1
+        self._waiting.setdefault(log_dir, []).append(done)
+        if log_dir not in self._under_way:
+            self._start(log_dir)
+
+    def _start(self, log_dir: str) -> None:
+        served = self._waiting.pop(log_dir)
+        self._writes += 1
+        future = asyncio.get_running_loop().run_in_executor(None, self._write, log_dir)
+        self._under_way[log_dir] = future
+        future.add_done_callback(partial(self._written, log_dir, served))
+
+    def _written(self, log_dir: str, served: list[Waiter], written: asyncio.Future[ApiError | None]) -> None:
+        del self._under_way[log_dir]
+        if log_dir in self._waiting:
+            self._start(log_dir)
+        bug = written.exception()
+        failure = written.result() if bug is None else None
+        if bug is not None:  # whatever went wrong, nothing was promised
+            failure = KafkaStorageError(f"{log_dir}: the log starts were not written: {bug!r}")
+        self._failures += failure is not None
+        for done in served:
+            done(failure)
+
+    async def close(self, wait: StopWait | None = None) -> None:
+        """Take no more requests, and wait until nothing writes, but in log dirs that are given up."""
+        self._closed = True
+        self._waiting.clear()
+        await (wait or StopWait()).until_idle(self._under_way.keys)
+
+    def statistics(self) -> LogStartCommitStatistics:
+        waiting = sum(map(len, self._waiting.values()))
+        return LogStartCommitStatistics(self._requests, self._writes, self._failures, waiting)
+
+    def __repr__(self) -> str:
+        writing = ", ".join(self._under_way) or "nothing"
+        return f"LogStartCommit(writing {writing}, {sum(map(len, self._waiting.values()))} waiting)"

@@ -1,0 +1,114 @@
+"""Admin: the plain face of AsyncAdmin; every call blocks until it is done or out of time."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
+from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.background import LoopThread, loop_thread
+from penstock.client.wire.messages import ClusterInfo, QuorumInfo
+from penstock.types import TopicPartition
+
+T = TypeVar("T")
+
+
+class Admin:
+    """Administers a cluster; thread-safe. Options: `penstock.client.cluster.config.AdminConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._admin = AsyncAdmin(bootstrap, **options)
+        self._thread: LoopThread = loop_thread()
+        self._thread.clients.add(self)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._thread.run(work)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        config: Mapping[str, Any] | None = None,
+    ) -> TopicDescription:
+        """Creates a topic and waits until every broker knows a leader of each partition. -1: the cluster's default."""
+        return self._run(self._admin.create_topic(name, partitions, replication_factor, config))
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic and waits until no broker in service knows it any more."""
+        self._run(self._admin.delete_topic(name))
+
+    def list_topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return self._run(self._admin.list_topics())
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """A topic with its partitions and the configs that it overrides."""
+        return self._run(self._admin.describe_topic(name))
+
+    def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes every record below the offset of each partition; -1 is everything that can be read now.
+
+        The low watermark of each partition: below it nothing is left on any live replica.
+        """
+        return self._run(self._admin.delete_records(before_offsets))
+
+    def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
+        """Every effective key of a topic, and where its value comes from."""
+        return self._run(self._admin.describe_topic_config(name))
+
+    def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        """Every key of a broker's own configuration, which is a file and changed there."""
+        return self._run(self._admin.describe_broker_config(node_id))
+
+    def alter_topic_config(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
+
+        Over when every broker in service has heard of it.
+        """
+        work = self._admin.alter_topic_config(
+            name, changes, append=append, subtract=subtract, validate_only=validate_only
+        )
+        self._run(work)
+
+    def describe_cluster(self) -> ClusterInfo:
+        """Id, controller and every registered broker, fenced ones too."""
+        return self._run(self._admin.describe_cluster())
+
+    def describe_quorum(self) -> QuorumInfo:
+        """The quorum's leader, voters and observers."""
+        return self._run(self._admin.describe_quorum())
+
+    def list_offsets(
+        self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
+    ) -> dict[TopicPartition, OffsetInfo]:
+        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
+        'latest'."""
+        return self._run(self._admin.list_offsets(partitions))
+
+    def close(self, timeout: float | None = None) -> None:
+        """Closes every connection. Idempotent."""
+        self._thread.clients.discard(self)
+        if self._thread.alive:
+            self._thread.run(self._admin.close(), timeout)
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Admin({self._admin!r})"

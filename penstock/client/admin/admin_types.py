@@ -1,0 +1,46 @@
+"""What the admin client answers with: frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.client.cluster.offsets import OffsetInfo
+from penstock.client.wire.messages import (
+    BrokerInfo,
+    ClusterInfo,
+    ConfigEntry,
+    PartitionInfo,
+    QuorumInfo,
+    QuorumReplicaInfo,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic: its id, its partitions in order, and the configs that it overrides."""
+
+    name: str
+    topic_id: str
+    partitions: tuple[PartitionInfo, ...]
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+
+__all__ = [
+    "BrokerInfo",
+    "ClusterInfo",
+    "ConfigEntry",
+    "OffsetInfo",
+    "PartitionInfo",
+    "QuorumInfo",
+    "QuorumReplicaInfo",
+    "TopicDescription",
+]

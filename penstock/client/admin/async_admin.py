@@ -1,0 +1,290 @@
+"""AsyncAdmin: topics, configs, records to delete, the cluster, the quorum and offsets, for an event loop.
+
+A change goes to any broker and, where that one says NotController, to the one that it names. Creating, deleting and
+configuring wait until every broker in service has heard of it, within the time limit, so that the next command does not
+race the first. Not here: configs.py, offsets.py and delete_records.py, which know how their questions are put.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from penstock.client.admin import configs
+from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
+from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
+from penstock.client.admin.delete_records import delete_records
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.config import AdminConfig, admin_config
+from penstock.client.cluster.offsets import list_offsets
+from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
+from penstock.clock import Clock, SystemClock
+from penstock.errors import (
+    ApiError,
+    ClientClosedError,
+    LeaderNotAvailableError,
+    TimedOutError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, Endpoint, TopicPartition
+
+OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
+
+
+class AsyncAdmin:
+    """Administers a cluster from one event loop. Options: `penstock.client.cluster.config.AdminConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._config: AdminConfig = admin_config(options)
+        self._clock: Clock = SystemClock()
+        self._cluster = Cluster(parse_bootstrap(bootstrap), self._config.connection(), self._clock)
+        self._closed = False
+
+    async def start(self) -> None:
+        """Reaches the cluster; BootstrapError when it cannot."""
+        self._check_open()
+        await self._cluster.wait_ready()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClientClosedError("this admin client is closed; make a new one")
+
+    def _deadline_ms(self) -> int:
+        return self._clock.now_ms() + self._config.default_api_timeout_ms
+
+    # Topics
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        config: Mapping[str, Any] | None = None,
+    ) -> TopicDescription:
+        """Creates a topic and waits until every partition has a leader that every broker knows."""
+        await self.start()
+        deadline_ms = self._deadline_ms()
+        topic = NewTopic(name, partitions, replication_factor, {k: config_text(v) for k, v in (config or {}).items()})
+        outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
+        return await self._wait_visible(name, outcome.topic_id, deadline_ms)
+
+    async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
+        while True:
+            seen = [topic for topic in await self._ask_every_broker(name) if topic is not None]
+            if seen and all(_has_leaders(topic, topic_id) for topic in seen):
+                return _description(seen[0])
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(f"topic {name!r} was created, but not every partition has a leader yet")
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
+
+    async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
+        """The topic as each broker in service has it; None for one that does not answer."""
+        await self._cluster.refresh()
+        return await self._ask_brokers(name, [b.endpoint for b in self._cluster.cache.brokers if not b.fenced])
+
+    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint]) -> list[TopicInfo | None]:
+        async def ask(endpoint: Endpoint) -> TopicInfo | None:
+            try:
+                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), METADATA_ATTEMPT_MS)
+            except ApiError:
+                return None
+            missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
+            return next((topic for topic in snapshot.topics if topic.name == name), missing)
+
+        return list(await asyncio.gather(*map(ask, endpoints)))
+
+    async def delete_topic(self, name: str) -> None:
+        """Deletes the topic that has the name now, and waits until no broker in service knows it any more.
+
+        A topic that is made anew under the name meanwhile stays.
+        """
+        await self.start()
+        deadline_ms = self._deadline_ms()
+        topic_id = (await self._find_topic(name, deadline_ms)).topic_id
+        await self._delete_by_id(name, topic_id, deadline_ms)
+        self._cluster.untrack(name)
+        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(f"topic {name!r} was deleted, but a broker still knows it")
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
+
+    async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
+        """The topic as a broker has it that knows no less of the metadata than was seen here before."""
+        snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
+        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
+        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
+            raise UnknownTopicOrPartitionError(
+                f"topic {name!r} does not exist; `penstock topics list` names those that do"
+            )
+        if topic.error is not None:
+            raise topic.error
+        return topic
+
+    async def _delete_by_id(self, name: str, topic_id: str, deadline_ms: int) -> None:
+        maybe_deleted = False  # an attempt failed, and its outcome may be unknown
+
+        async def delete(connection: Any, timeout_ms: int) -> bool:
+            nonlocal maybe_deleted
+            try:
+                await _first(connection.delete_topics((topic_id,), timeout_ms))
+            except UnknownTopicIdError:
+                return maybe_deleted  # the controller's own word: trying again would not change it
+            except ApiError:
+                maybe_deleted = True
+                raise
+            return True
+
+        if not await self._cluster.ask_any(delete, deadline_ms):
+            raise UnknownTopicIdError(f"topic {name!r} with id {topic_id} was deleted by somebody else")
+
+    async def list_topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        await self.start()
+        topics = await self._cluster.list_topics(self._deadline_ms())
+        return sorted(topic.name for topic in topics if topic.error is None)
+
+    async def describe_topic(self, name: str) -> TopicDescription:
+        """A topic as the answering broker has it; never older than what this client has seen of the cluster before.
+
+        A partition whose last in-sync replica is lost has a leader by the metadata. What ails it, only that one knows.
+        """
+        await self.start()
+        topic = await self._find_topic(name, self._deadline_ms())
+        return _description(replace(topic, partitions=await self._with_word_of_leaders(topic)))
+
+    async def _with_word_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
+        """The partitions, with the errors that leaders without another in-sync replica tell of their own."""
+        alone = {
+            p.leader_id for p in topic.partitions if p.error is None and p.leader_id != NO_LEADER and len(p.isr) < 2
+        }
+        endpoints = [at for node_id in sorted(alone) if (at := self._cluster.cache.endpoint(node_id)) is not None]
+        told = {
+            (p.partition, p.leader_id, p.leader_epoch): p.error
+            for answer in await self._ask_brokers(topic.name, endpoints)
+            if answer is not None and answer.topic_id == topic.topic_id
+            for p in answer.partitions
+            if p.error is not None
+        }
+        return tuple(
+            replace(p, error=p.error or told.get((p.partition, p.leader_id, p.leader_epoch))) for p in topic.partitions
+        )
+
+    async def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Deletes every record below the offset of each partition; -1 is everything that can be read now.
+
+        The low watermark of each partition: below it nothing is left on any live replica.
+        """
+        await self.start()
+        wanted = {TopicPartition(*tp): offset for tp, offset in before_offsets.items()}
+        return await delete_records(self._cluster, wanted, self._config.default_api_timeout_ms)
+
+    # Configs
+
+    async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
+        """Every effective key of a topic, and where its value comes from."""
+        await self.start()
+        return await configs.describe_topic(self._cluster, name, self._deadline_ms())
+
+    async def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
+        """Every key of a broker's own configuration, which is a file and changed there."""
+        await self.start()
+        return await configs.describe_broker(self._cluster, node_id, self._deadline_ms())
+
+    async def alter_topic_config(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        append: Mapping[str, Any] | None = None,
+        subtract: Mapping[str, Any] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Sets keys of a topic, all or none; None returns a key to its default, `append` and `subtract` change lists.
+
+        Over when every broker in service has heard of it.
+        """
+        await self.start()
+        wanted = configs.config_changes(changes, append, subtract)
+        await configs.alter_topic(self._cluster, name, wanted, self._deadline_ms(), validate_only=validate_only)
+
+    # Cluster and quorum
+
+    async def describe_cluster(self) -> ClusterInfo:
+        """Id, controller and every registered broker, fenced ones too."""
+        await self.start()
+        return await self._cluster.ask_any(lambda c, ms: c.describe_cluster(ms), self._deadline_ms(), read_only=True)
+
+    async def describe_quorum(self) -> QuorumInfo:
+        """The quorum's leader, voters and observers."""
+        await self.start()
+        return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms(), read_only=True)
+
+    # Offsets
+
+    async def list_offsets(
+        self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
+    ) -> dict[TopicPartition, OffsetInfo]:
+        """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
+        'latest'."""
+        await self.start()
+        specs: Mapping[TopicPartition, int | str]
+        specs = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, "latest")
+        wanted = {TopicPartition(*tp): _offset_spec(spec) for tp, spec in specs.items()}
+        return await list_offsets(self._cluster, wanted, self._config.default_api_timeout_ms)
+
+    async def close(self) -> None:
+        """Closes every connection. Idempotent."""
+        self._closed = True
+        await self._cluster.close()
+
+    async def __aenter__(self) -> AsyncAdmin:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncAdmin({self._cluster!r})"
+
+
+async def _first(answers: Any) -> TopicOutcome:
+    """The only outcome of a request for one topic; its error is raised."""
+    outcomes: tuple[TopicOutcome, ...] = await answers
+    if len(outcomes) != 1:
+        raise UnknownServerError(f"the answer has {len(outcomes)} outcomes for one topic")
+    error = outcomes[0].error
+    if error is not None:
+        raise error
+    return outcomes[0]
+
+
+def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
+    if topic.error is not None:
+        if not isinstance(topic.error, (UnknownTopicOrPartitionError, LeaderNotAvailableError)):
+            raise topic.error
+        return False
+    same = not topic_id or topic.topic_id == topic_id
+    return same and bool(topic.partitions) and all(p.leader_id != NO_LEADER for p in topic.partitions)
+
+
+def _description(topic: TopicInfo) -> TopicDescription:
+    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config))
+
+
+def _offset_spec(spec: int | str) -> int:
+    if isinstance(spec, str):
+        if spec not in OFFSET_SPECS:
+            raise ValueError(
+                f"offset spec {spec!r} must be 'earliest', 'latest', 'max-timestamp' or a time in ms since 1970"
+            )
+        return OFFSET_SPECS[spec]
+    return spec

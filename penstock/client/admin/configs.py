@@ -1,0 +1,106 @@
+"""Describes and changes configurations (KIP-226, KIP-339): what of it is common to every kind of resource.
+
+A topic's configuration is asked of any broker, a broker's own of that broker. A change goes to any broker, which
+forwards it to the controller, and is over when every broker in service has heard of it: so what is produced after it
+meets the changed log. Not here: which keys there are and what they mean; that is the broker's word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.wire.messages import ConfigChange, ConfigEntry, ConfigOperation, ConfigResource, ConfigResult
+from penstock.errors import ApiError, BrokerIdNotRegisteredError, TimedOutError, UnknownServerError
+from penstock.types import Endpoint
+
+VISIBLE_POLL_MS = 20
+"""How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
+
+
+def config_text(value: Any) -> str:
+    """A value as the wire has it: true and false in Kafka's spelling, a list with commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(config_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def config_changes(
+    values: Mapping[str, Any], append: Mapping[str, Any] | None, subtract: Mapping[str, Any] | None
+) -> tuple[ConfigChange, ...]:
+    """Each key set, or returned to its default where the value is None; lists with items added and taken out."""
+    changes = [
+        ConfigChange(key, ConfigOperation.DELETE)
+        if value is None
+        else ConfigChange(key, ConfigOperation.SET, config_text(value))
+        for key, value in values.items()
+    ]
+    changes += [ConfigChange(k, ConfigOperation.APPEND, config_text(v)) for k, v in (append or {}).items()]
+    changes += [ConfigChange(k, ConfigOperation.SUBTRACT, config_text(v)) for k, v in (subtract or {}).items()]
+    return tuple(changes)
+
+
+async def describe_topic(cluster: Cluster, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
+    """Every effective key of a topic, as the answering broker has it."""
+    resource = ConfigResource("topic", name)
+    answer = await cluster.ask_any(lambda c, ms: c.describe_configs((resource,), ms), deadline_ms, read_only=True)
+    return {entry.name: entry for entry in _only(answer.results).configs}
+
+
+async def describe_broker(cluster: Cluster, node_id: int, deadline_ms: int) -> dict[str, ConfigEntry]:
+    """Every key of a broker's own configuration, told by the broker itself."""
+    connection = cluster.connection(node_id)
+    if connection is None:
+        await cluster.refresh()
+        connection = cluster.connection(node_id)
+    if connection is None:
+        raise BrokerIdNotRegisteredError(
+            f"broker {node_id} is not in service; `penstock cluster describe` shows those that are"
+        )
+    left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+    timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
+    answer = await connection.describe_configs((ConfigResource("broker", str(node_id)),), timeout_ms)
+    return {entry.name: entry for entry in _only(answer.results).configs}
+
+
+async def alter_topic(
+    cluster: Cluster, name: str, changes: Sequence[ConfigChange], deadline_ms: int, *, validate_only: bool
+) -> None:
+    """Every change or, with an error, none."""
+    asked = {ConfigResource("topic", name): changes}
+    answer = await cluster.ask_any(lambda c, ms: c.alter_configs(asked, ms, validate_only), deadline_ms)
+    _only(answer.results)
+    if not validate_only:
+        await _wait_heard(cluster, answer.metadata_offset, deadline_ms)
+
+
+def _only(results: Sequence[ConfigResult]) -> ConfigResult:
+    """The only result of a request for one resource; its error is raised."""
+    if len(results) != 1:
+        raise UnknownServerError(f"the answer has {len(results)} results for one resource")
+    error = results[0].error
+    if error is not None:
+        raise error
+    return results[0]
+
+
+async def _wait_heard(cluster: Cluster, metadata_offset: int, deadline_ms: int) -> None:
+    """Until every broker in service that answers has the metadata up to there."""
+
+    async def has_heard(endpoint: Endpoint) -> bool:
+        try:
+            snapshot = await cluster.connection_to(endpoint).metadata((), METADATA_ATTEMPT_MS)
+        except ApiError:
+            return True  # not in service, as far as we can tell; it reads the whole metadata when it comes back
+        return snapshot.metadata_offset >= metadata_offset
+
+    await cluster.refresh()
+    while True:
+        endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
+        if all(await asyncio.gather(*map(has_heard, endpoints))):
+            return
+        if cluster.clock.now_ms() >= deadline_ms:
+            raise TimedOutError("the change was made, but not every broker has heard of it yet")
+        await asyncio.sleep(VISIBLE_POLL_MS / 1000)

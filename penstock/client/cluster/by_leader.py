@@ -1,0 +1,206 @@
+"""Asks the leader of each partition something, until every one has answered: what ListOffsets and DeleteRecords share.
+
+Questions are put together by leader; what fails with a retriable error is asked again after a metadata refresh, within
+the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once. A leader
+that is silent is left as soon as there is another one. `ask_leaders_once` is one such round: who cannot do without some
+of the partitions asks with it, and gets the others' answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from penstock.client.cluster.cluster import SILENCE_MS, Cluster
+from penstock.client.wire.channel import Connection
+from penstock.errors import (
+    ApiError,
+    InvalidTopicError,
+    LeaderNotAvailableError,
+    NetworkError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+    TimedOutError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import TopicPartition
+
+PARTITIONS_PER_CALL_MAX = 1_000
+"""Of one call; a leader is asked for more in several calls at the same time."""
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+
+class Question(NamedTuple, Generic[W]):
+    """What is asked about one partition of exactly this topic, of the leader of this epoch."""
+
+    partition: TopicPartition
+    topic_id: str
+    leader_epoch: int
+    wanted: W
+
+
+class Answer(NamedTuple, Generic[R]):
+    """What one leader says about one partition; `found` counts only without an error."""
+
+    partition: TopicPartition
+    error: ApiError | None
+    found: R
+
+
+class Round(NamedTuple, Generic[R]):
+    """What became of each question: what its leader says, or why nothing is known."""
+
+    found: dict[TopicPartition, R]
+    failed: dict[TopicPartition, ApiError]
+
+
+LeaderCall = Callable[[Connection, Sequence[Question[W]], int], Awaitable[Sequence[Answer[R]]]]
+"""One call to one leader; the number is the time that is left, in ms."""
+
+
+async def ask_leaders(
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, W],
+    call: LeaderCall[W, R],
+    timeout_ms: int,
+    topic_ids: Mapping[str, str] | None = None,
+) -> dict[TopicPartition, R]:
+    """What the leader of each partition says about it.
+
+    A topic that is made anew meanwhile is asked under its new id; with `topic_ids` (by name) it is an error, because
+    what is wanted is meant for those topics alone.
+    """
+    deadline_ms = cluster.clock.now_ms() + timeout_ms
+    for tp in wanted:
+        await check_partition(cluster, tp, timeout_ms)
+    found: dict[TopicPartition, R] = {}
+    attempt = 0
+    while True:
+        attempt += 1
+        missing = {tp: wanted[tp] for tp in wanted if tp not in found}
+        _check_topics(cluster, missing, topic_ids or {})
+        left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+        answers = await ask_leaders_once(cluster, missing, call, left_ms)
+        found |= answers.found
+        if not answers.failed:
+            return found
+        error = _worst(answers.failed.values())
+        if not error.retriable:
+            raise error
+        wait_ms = cluster.backoff.wait_ms(attempt)
+        if cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            if isinstance(error, (NetworkError, RequestTimedOutError)):
+                raise TimedOutError(f"no answer within {timeout_ms} ms; the last error: {error}") from error
+            raise error
+        cluster.refresh_soon()
+        await asyncio.sleep(max(wait_ms, 1) / 1000)
+
+
+async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int) -> None:
+    """Learns the topic's metadata; UnknownTopicOrPartitionError when there is no such partition."""
+    if not tp.topic:
+        raise InvalidTopicError("the topic name is empty")
+    info = await cluster.topic(tp.topic, timeout_ms)
+    if tp.partition >= len(info.partitions):  # what is cached may be older than the partition
+        await cluster.refresh((tp.topic,))
+        info = await cluster.topic(tp.topic, timeout_ms)
+    if not 0 <= tp.partition < len(info.partitions):
+        raise UnknownTopicOrPartitionError(
+            f"topic {tp.topic!r} has partitions 0 to {len(info.partitions) - 1}, not {tp.partition}"
+        )
+
+
+def _check_topics(cluster: Cluster, missing: Iterable[TopicPartition], topic_ids: Mapping[str, str]) -> None:
+    for tp in missing:
+        meant = topic_ids.get(tp.topic)
+        if meant is not None and cluster.cache.topic_id(tp.topic) != meant:
+            raise UnknownTopicIdError(f"topic {tp.topic!r} with id {meant} was deleted")
+
+
+def _worst(errors: Iterable[ApiError]) -> ApiError:
+    """The first that asking again will not mend, else the first."""
+    known = list(errors)
+    return next((error for error in known if not error.retriable), known[0])
+
+
+async def ask_leaders_once(
+    cluster: Cluster, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], left_ms: int
+) -> Round[R]:
+    """One round, to the leaders that are known now. Each question ends by itself: found, or failed."""
+    by_node: dict[int, list[Question[W]]] = {}
+    answers: Round[R] = Round({}, {})
+    for tp, what in wanted.items():
+        leader = cluster.cache.leader(tp)
+        if leader is None:
+            told = f"{tp} has {cluster.cache.why_offline(tp).removeprefix('; ') or 'no leader now'}"
+            answers.failed[tp] = LeaderNotAvailableError(told)
+            continue
+        by_node.setdefault(leader.node_id, []).append(
+            Question(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
+        )
+    await asyncio.gather(
+        *(
+            _ask(cluster, node, questions[at : at + PARTITIONS_PER_CALL_MAX], call, left_ms, answers)
+            for node, questions in by_node.items()
+            for at in range(0, len(questions), PARTITIONS_PER_CALL_MAX)
+        )
+    )
+    return answers
+
+
+async def _ask(
+    cluster: Cluster,
+    node: int,
+    questions: list[Question[W]],
+    call: LeaderCall[W, R],
+    left_ms: int,
+    answers: Round[R],
+) -> None:
+    """One call to one leader; what comes of it goes to `answers`."""
+    try:
+        connection = cluster.require_leader_endpoint(node)
+        asked = asyncio.ensure_future(call(connection, questions, left_ms))
+        told = await _answer_or_another_leader(cluster, node, questions, asked)
+        if len(told) != len(questions):
+            raise UnknownServerError(f"node {node} answered for {len(told)} of {len(questions)} partitions")
+    except ApiError as error:
+        answers.failed.update((question.partition, error) for question in questions)
+        return
+    for answer in told:
+        _take(cluster, answer, answers)
+
+
+async def _answer_or_another_leader(
+    cluster: Cluster, node: int, questions: list[Question[W]], asked: asyncio.Future[Sequence[Answer[R]]]
+) -> Sequence[Answer[R]]:
+    """A leader that is silent may hang: others are asked who leads now, and it is left once there is a newer leader."""
+    try:
+        while True:
+            done, _ = await asyncio.wait((asked,), timeout=SILENCE_MS / 1000)
+            if done:
+                return asked.result()
+            for question in questions:
+                leader = cluster.cache.leader(question.partition)
+                if leader is not None and leader != (node, question.leader_epoch):
+                    raise NotLeaderOrFollowerError(
+                        f"node {node} was silent, and does not lead {question.partition} now"
+                    )
+            endpoint = cluster.cache.endpoint(node)
+            cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
+    finally:
+        asked.cancel()
+
+
+def _take(cluster: Cluster, answer: Answer[R], answers: Round[R]) -> None:
+    error = answer.error
+    if error is None:
+        answers.found[answer.partition] = answer.found
+        return
+    if error.leader is not None:
+        cluster.cache.apply_hint(answer.partition, error.leader)
+    answers.failed[answer.partition] = error

@@ -1,0 +1,378 @@
+"""Reaches the cluster: bootstrap, metadata refresh, one connection per broker, and calls that any node may answer.
+
+The async driver around MetadataCache. Everything is bounded: bootstrap by `bootstrap_timeout_ms`, a call by its
+deadline, one attempt at metadata by METADATA_ATTEMPT_MS. A broker that hangs answers nothing and refuses nothing, so a
+read that is not answered within SILENCE_MS is asked of the next node too, and the first answer counts. At most one
+refresh runs at a time. Belongs to one event loop. Not here: produce and fetch (sender.py, fetcher.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from penstock.client.cluster.config import ConnectionConfig
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.retry import Backoff
+from penstock.client.wire.channel import Connection
+from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
+from penstock.clock import Clock
+from penstock.errors import (
+    ApiError,
+    BootstrapError,
+    LeaderNotAvailableError,
+    NetworkError,
+    ReplicaNotAvailableError,
+    RequestTimedOutError,
+    TimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import Endpoint
+
+METADATA_ATTEMPT_MS = 3_000
+SILENCE_MS = 500
+"""A node that has not answered for this long may hang: another one is asked too. Far above a healthy answer, and far
+below the session time-out after which the cluster itself gives up a node."""
+UNKNOWN_TOPIC_GRACE_MS = 3_000
+"""A topic just created may not be known everywhere yet; after this long it does not exist."""
+
+logger = logging.getLogger("penstock.client")
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """The client's way to every broker."""
+
+    def __init__(
+        self,
+        bootstrap: tuple[Endpoint, ...],
+        config: ConnectionConfig,
+        clock: Clock,
+        connect: Callable[[Endpoint], Connection] = Connection,
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.config = config
+        self.clock = clock
+        self.cache = MetadataCache()
+        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self._connect = connect
+        self._connections: dict[Endpoint, Connection] = {}
+        self._tracked: set[str] = set()
+        self._listeners: list[Callable[[], None]] = []
+        self._refreshing: asyncio.Task[None] | None = None
+        self._bootstrapping: asyncio.Task[None] | None = None
+        self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
+        self._turn = 0  # whose turn it is to be asked
+        self._misses = 0  # how often nobody, or an error, answered
+        self._closed = False
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """`listener` is called on the loop after every change of the metadata."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
+
+    def unsubscribe(self, listener: Callable[[], None]) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def track(self, topics: Iterable[str]) -> None:
+        """Every refresh asks for these topics too."""
+        self._tracked.update(topics)
+
+    def untrack(self, topic: str) -> None:
+        self._tracked.discard(topic)
+
+    def connection_to(self, endpoint: Endpoint) -> Connection:
+        found = self._connections.get(endpoint)
+        if found is None:
+            found = self._connections[endpoint] = self._connect(endpoint)
+        return found
+
+    def connection(self, node_id: int) -> Connection | None:
+        """None when the metadata does not know the node."""
+        endpoint = self.cache.endpoint(node_id)
+        return self.connection_to(endpoint) if endpoint is not None else None
+
+    # Bootstrap
+
+    async def wait_ready(self) -> None:
+        """Returns once any broker has told who is in the cluster; BootstrapError when none does in time."""
+        if self.cache.updated_ms >= 0:
+            return
+        if self._bootstrapping is None:
+            self._bootstrapping = asyncio.ensure_future(self._bootstrap())
+        try:
+            await asyncio.shield(self._bootstrapping)
+        finally:
+            if self._bootstrapping is not None and self._bootstrapping.done():
+                self._bootstrapping = None
+
+    async def _bootstrap(self) -> None:
+        """All addresses at once; the first answer wins."""
+        limit_ms = self.config.bootstrap_timeout_ms
+        asked = {asyncio.ensure_future(self._try(endpoint, limit_ms)) for endpoint in self.bootstrap}
+        failures: dict[Endpoint, str] = {}
+        try:
+            for next_answer in asyncio.as_completed(asked, timeout=limit_ms / 1000 + 1):
+                endpoint, answer = await next_answer
+                if isinstance(answer, ClusterSnapshot):
+                    self._learn(answer)
+                    self._begin_age()
+                    return
+                failures[endpoint] = str(answer)
+        except TimeoutError:
+            failures.update({e: f"{e}: no answer within {limit_ms} ms" for e in self.bootstrap if e not in failures})
+        finally:
+            for task in asked:
+                task.cancel()
+        reasons = "; ".join(failures[endpoint] for endpoint in self.bootstrap if endpoint in failures)
+        raise BootstrapError(
+            f"no bootstrap address answered as a Penstock broker: {reasons}; "
+            "start a node, or give the BROKER listener of one that runs"
+        )
+
+    async def _try(self, endpoint: Endpoint, limit_ms: int) -> tuple[Endpoint, ClusterSnapshot | ApiError]:
+        try:
+            return endpoint, await self.connection_to(endpoint).metadata(sorted(self._tracked), limit_ms)
+        except ApiError as error:
+            return endpoint, error
+
+    # Metadata
+
+    def _learn(self, snapshot: ClusterSnapshot) -> None:
+        known = self.cache.cluster_id
+        if known and snapshot.cluster_id != known:  # told and followed: topic ids keep the clusters' data apart
+            logger.warning(
+                "the cluster behind bootstrap %s was %s and is %s now: if it was not replaced on purpose, the"
+                " addresses lead to two clusters",
+                ",".join(map(str, self.bootstrap)),
+                known,
+                snapshot.cluster_id,
+            )
+        self.cache.update(snapshot, self.clock.now_ms())
+        self.notify()
+
+    def notify(self) -> None:
+        """Tells every listener that the metadata changed (a hint counts)."""
+        for listener in tuple(self._listeners):
+            listener()
+
+    async def refresh(
+        self, topics: Iterable[str] = (), besides: Collection[Endpoint] = (), deadline_ms: int | None = None
+    ) -> ClusterSnapshot:
+        """Asks any broker for the tracked topics and `topics`; one of `besides` only if there is no other."""
+        await self.wait_ready()
+        names = sorted(self._tracked.union(topics))
+        if deadline_ms is None:
+            deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
+        snapshot = await self.ask_any(
+            lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, besides=besides
+        )
+        self._learn(snapshot)
+        self._begin_age()
+        return snapshot
+
+    def _begin_age(self) -> None:
+        """From now on the tracked topics' metadata ages: too old, it is asked for again, though nothing failed."""
+        self._end_age()
+        if not self._closed:
+            self._ageing = asyncio.get_running_loop().call_later(self.config.metadata_max_age_ms / 1000, self._on_old)
+
+    def _end_age(self) -> None:
+        if self._ageing is not None:
+            self._ageing.cancel()
+            self._ageing = None
+
+    def _on_old(self) -> None:
+        self._begin_age()  # BEFORE asking, which does nothing while a refresh is under way
+        self.refresh_soon()
+
+    async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
+        """Every topic, of a node that knows no less than was seen before. They are not kept: nobody refreshes them."""
+        await self.wait_ready()
+        snapshot = await self.ask_any(lambda c, ms: self._metadata(c, None, ms), deadline_ms, read_only=True)
+        self._learn(replace(snapshot, topics=()))
+        return snapshot.topics
+
+    async def _metadata(self, connection: Connection, names: list[str] | None, timeout_ms: int) -> ClusterSnapshot:
+        """One node's answer; an error that sends `ask_any` on to the next node if that one lags."""
+        snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS))
+        if self.cache.is_stale(snapshot):
+            raise ReplicaNotAvailableError(
+                f"{connection.endpoint} has the metadata up to offset {snapshot.metadata_offset},"
+                f" and {self.cache.metadata_offset} was seen before"
+            )
+        return snapshot
+
+    def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:
+        """Starts a refresh in the background unless one runs.
+
+        `besides` are nodes that may hang. The node to ask changes from one refresh to the next: a node that is cut off
+        from the others answers at once, and knows nothing of a new leader.
+        """
+        if self._closed or (self._refreshing is not None and not self._refreshing.done()):
+            return
+        self._turn += 1
+        self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(besides))
+
+    async def _refresh_until_it_works(self, besides: Collection[Endpoint]) -> None:
+        attempt = 0
+        while not self._closed:
+            attempt += 1
+            try:
+                await self.refresh(besides=besides)
+                await self._pause(attempt)  # not more often than the back-off, even when it works
+                return
+            except (ApiError, BootstrapError, TimedOutError):
+                await self._pause(attempt)
+
+    async def _pause(self, attempt: int) -> None:
+        await asyncio.sleep(max(self.backoff.wait_ms(attempt), 1) / 1000)
+
+    async def topic(self, name: str, timeout_ms: int) -> TopicInfo:
+        """The topic once it is known; UnknownTopicOrPartitionError when it does not exist."""
+        found = self.cache.topic(name)
+        if found is not None and name in self._tracked:  # any other was learnt once, and may be deleted by now
+            return found
+        start_ms = self.clock.now_ms()
+        attempt = 0
+        while True:
+            attempt += 1
+            snapshot = await self.refresh((name,))
+            answer = next((topic for topic in snapshot.topics if topic.name == name), None)
+            if answer is not None and answer.error is None and answer.partitions:
+                self._tracked.add(name)
+                return answer
+            error = answer.error if answer is not None else None
+            if error is not None and not error.retriable:
+                raise error
+            waited_ms = self.clock.now_ms() - start_ms
+            if waited_ms >= min(timeout_ms, UNKNOWN_TOPIC_GRACE_MS):
+                if error is not None and not isinstance(error, UnknownTopicOrPartitionError):
+                    raise error
+                raise UnknownTopicOrPartitionError(
+                    f"topic {name!r} does not exist (asked for {waited_ms} ms);"
+                    f" create it first: penstock topics create {name}"
+                )
+            await self._pause(attempt)
+
+    async def meet_topic(self, name: str, topic_id: str) -> None:
+        """Returns once the topic of that name is known by this id, or UNKNOWN_TOPIC_GRACE_MS later.
+
+        Whoever told the id may have heard of the topic before this client, and before the nodes that it asks.
+        """
+        deadline_ms = self.clock.now_ms() + UNKNOWN_TOPIC_GRACE_MS
+        attempt = 0
+        while self.cache.topic_id(name) != topic_id and self.clock.now_ms() < deadline_ms:
+            if attempt:
+                await self._pause(attempt)
+            attempt += 1
+            await self.refresh((name,))
+
+    # Calls
+
+    async def ask_any(
+        self,
+        ask: Callable[[Connection, int], Awaitable[T]],
+        deadline_ms: int,
+        *,
+        read_only: bool = False,
+        besides: Collection[Endpoint] = (),
+    ) -> T:
+        """The answer of whichever node gives one; retriable errors go on to the next node until the deadline.
+
+        What is `read_only` is asked of the next node after SILENCE_MS as well. Anything else may not be done twice.
+        One of `besides` is not asked first, but when that fails: the others may be gone, and these only slow.
+        """
+        asked: dict[asyncio.Future[T], Endpoint] = {}
+        attempt = 0
+        preferred: Endpoint | None = None
+        try:
+            while True:
+                endpoint = preferred or self._next_node(asked.values(), () if attempt else besides)
+                if endpoint is not None:
+                    left_ms = max(deadline_ms - self.clock.now_ms(), 1)
+                    timeout_ms = min(left_ms, self.config.request_timeout_ms)
+                    attempt += 1
+                    asked[asyncio.ensure_future(ask(self.connection_to(endpoint), timeout_ms))] = endpoint
+                patience_s = SILENCE_MS / 1000 if read_only and endpoint is not None else None
+                done, _ = await asyncio.wait(asked, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                preferred = None
+                if not done:
+                    self._missed()
+                    continue
+                answered = done.pop()  # another one that is done too is seen in the next round
+                endpoint = asked.pop(answered)
+                error = answered.exception()
+                if error is None:
+                    return answered.result()
+                preferred = self._next_after(error, endpoint)
+                await self._pause_between(error, attempt, preferred is not None, deadline_ms)
+        finally:
+            for question in asked:
+                question.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+    def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
+        """Where a retriable error points to, if anywhere; raises any other error."""
+        if not isinstance(error, ApiError) or not error.retriable:
+            raise error
+        self._missed()
+        return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
+
+    async def _pause_between(self, error: BaseException, attempt: int, is_hinted: bool, deadline_ms: int) -> None:
+        """Backs off once every node was asked; raises at the deadline."""
+        nodes = len(self._candidates())
+        wait_ms = self.backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
+        if self.clock.now_ms() + wait_ms >= deadline_ms:
+            if isinstance(error, (NetworkError, RequestTimedOutError)):
+                raise TimedOutError(
+                    f"no broker answered in time ({attempt} attempts); the last said: {error}"
+                ) from error
+            raise error
+        if wait_ms and not is_hinted:
+            await asyncio.sleep(wait_ms / 1000)
+
+    def _missed(self) -> None:
+        self._turn += 1
+        self._misses += 1
+
+    def _next_node(self, asked: Collection[Endpoint], besides: Collection[Endpoint]) -> Endpoint | None:
+        """Whose turn it is, of those that are not being asked; None when all are."""
+        left = [endpoint for endpoint in self._candidates() if endpoint not in asked]
+        best = [endpoint for endpoint in left if endpoint not in besides] or left
+        return best[self._turn % len(best)] if best else None
+
+    def _candidates(self) -> tuple[Endpoint, ...]:
+        """The brokers in service, else whoever was given to bootstrap from."""
+        live = tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
+        return (
+            live
+            if live and self._misses % (2 * len(live)) < len(live)
+            else live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live) or self.bootstrap
+        )
+
+    def require_leader_endpoint(self, node_id: int) -> Connection:
+        """The connection to a node that leads something; LeaderNotAvailableError when nobody knows where it is."""
+        connection = self.connection(node_id)
+        if connection is None:
+            raise LeaderNotAvailableError(f"node {node_id} leads the partition, but its endpoint is not known")
+        return connection
+
+    async def close(self) -> None:
+        """Closes every connection. Idempotent."""
+        self._closed = True
+        self._end_age()
+        for task in (self._refreshing, self._bootstrapping):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        connections, self._connections = list(self._connections.values()), {}
+        await asyncio.gather(*(connection.close() for connection in connections), return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"Cluster(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"

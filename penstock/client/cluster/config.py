@@ -1,0 +1,144 @@
+"""What each client can be told, with its defaults and limits: ProducerConfig, ConsumerConfig, AdminConfig.
+
+Kafka's option names in snake case. Defaults differ from Kafka's where Python does: batches are larger, because here
+few and large messages are what is fast: against three brokers on two cores, 512 KiB took half more records than 128
+KiB, and more than that no more. Not here: checking (options.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.client.cluster.options import build_config, described, limited, one_of
+from penstock.errors import ConfigError
+
+KIB = 1024
+MIB = 1024 * KIB
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+MAX_BATCH_BYTES = 1_048_588
+"""Kafka's default `message.max.bytes`: a larger batch is refused unless the topic allows it."""
+
+PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | None]
+"""(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionConfig:
+    """What every client needs to reach a cluster."""
+
+    client_id: str
+    request_timeout_ms: int
+    bootstrap_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    client_id: str = described(
+        "penstock", doc="a name that every produce and fetch request carries; brokers do not show it yet"
+    )
+    request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
+    bootstrap_timeout_ms: int = limited(10_000, 1, doc="how long all bootstrap addresses together may take to answer")
+    retry_backoff_ms: int = limited(100, 0, doc="the wait before the first retry; doubles with each one after it")
+    retry_backoff_max_ms: int = limited(1_000, 0, doc="the longest wait between retries")
+    metadata_max_age_ms: int = limited(
+        300_000, 1, doc="metadata older than this is asked for again, though nothing failed"
+    )
+
+    def connection(self) -> ConnectionConfig:
+        """The part that a connection needs."""
+        return ConnectionConfig(
+            self.client_id,
+            self.request_timeout_ms,
+            self.bootstrap_timeout_ms,
+            self.retry_backoff_ms,
+            self.retry_backoff_max_ms,
+            self.metadata_max_age_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(_Common):
+    """Options of Producer and AsyncProducer."""
+
+    acks: int | str = described(
+        "all", doc="0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it"
+    )
+    compression_type: str = one_of("none", CODEC_NAMES, doc="how batches are compressed")
+    batch_size: int = limited(512 * KIB, 1, 64 * MIB, doc="a batch of one partition is closed at this many bytes")
+    linger_ms: int = limited(5, 0, 600_000, doc="how long a batch waits for more records; 0 sends at once when idle")
+    buffer_memory: int = limited(64 * MIB, 1, 2**40, doc="bytes that may wait to be acked; beyond it send blocks")
+    max_block_ms: int = limited(60_000, 0, doc="how long send may block for metadata or memory")
+    max_request_size: int = limited(MIB, 1, 64 * MIB, doc="the largest record that is accepted, in bytes")
+    max_in_flight_requests_per_connection: int = limited(5, 1, 1_000, doc="unanswered requests per broker")
+    delivery_timeout_ms: int = limited(
+        120_000, 1, doc="how long after send a record is acked or failed, retries included"
+    )
+    retries: int = limited(2**31 - 1, 0, doc="how often a batch is retried; delivery_timeout_ms bounds it as well")
+    partitioner: PartitionerFunction | None = field(
+        default=None,
+        metadata={
+            "doc": "a function (topic, key, value, partitions) to a partition; None: murmur2 of the key, or sticky"
+        },
+    )
+
+    @property
+    def required_acks(self) -> int:
+        """acks as the wire has it."""
+        return -1 if self.acks in ("all", "-1") else int(self.acks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig(_Common):
+    """Options of Consumer and AsyncConsumer."""
+
+    auto_offset_reset: str = one_of(
+        "latest",
+        ("earliest", "latest", "none"),
+        doc="where to go when there is no position, it is out of range, or its topic was deleted and made anew",
+    )
+    fetch_min_bytes: int = limited(1, 0, doc="the broker waits for this many bytes, at most fetch_max_wait_ms")
+    fetch_max_wait_ms: int = limited(500, 0, doc="how long the broker waits for fetch_min_bytes")
+    fetch_max_bytes: int = limited(16 * MIB, 1, doc="bytes that may be fetched ahead, all partitions together")
+    max_partition_fetch_bytes: int = limited(MIB, 1, doc="bytes of one partition per answer; one batch always fits")
+    max_poll_records: int = limited(50_000, 1, doc="records that one poll returns at most")
+    check_crcs: bool = described(True, doc="whether the checksum of every batch is verified")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminConfig(_Common):
+    """Options of Admin and AsyncAdmin."""
+
+    default_api_timeout_ms: int = limited(60_000, 1, doc="how long one call may take, retries included")
+
+
+def producer_config(options: dict[str, Any]) -> ProducerConfig:
+    """The checked options of a producer."""
+    if "acks" in options and options["acks"] not in (0, 1, -1, "0", "1", "all", "-1"):
+        raise ConfigError(f"Producer option acks={options['acks']!r} must be 0, 1 or 'all' (-1)")
+    partitioner = options.get("partitioner")
+    if partitioner is not None and not callable(partitioner):
+        raise ConfigError(
+            f"Producer option partitioner={partitioner!r} must be callable as (topic, key, value, partitions)"
+        )
+    config = build_config(ProducerConfig, "Producer", options)
+    if config.delivery_timeout_ms < config.linger_ms:
+        raise ConfigError(
+            f"Producer option delivery_timeout_ms={config.delivery_timeout_ms} must be at least"
+            f" linger_ms={config.linger_ms}"
+        )
+    return config
+
+
+def consumer_config(options: dict[str, Any]) -> ConsumerConfig:
+    """The checked options of a consumer."""
+    return build_config(ConsumerConfig, "Consumer", options)
+
+
+def admin_config(options: dict[str, Any]) -> AdminConfig:
+    """The checked options of an admin client."""
+    return build_config(AdminConfig, "Admin", options)

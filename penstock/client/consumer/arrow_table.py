@@ -1,0 +1,108 @@
+"""Fetched bytes as one Arrow table, decoded in bulk; the columns are those of Kafka's Spark source.
+
+Imports pyarrow and numpy, and therefore is imported only by poll_arrow and Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.client.consumer.consumer_core import ConsumerCore
+from penstock.client.consumer.positions import Deliver
+from penstock.errors import MissingDependencyError
+from penstock.types import TopicPartition
+
+try:
+    import pyarrow as pa
+
+    from penstock.record.arrow import ArrowColumns, to_arrow_columns
+except ImportError as error:
+    raise MissingDependencyError("poll_arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
+
+HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("timestampType", pa.int32()),
+    ]
+)
+
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowOptions:
+    """What a poll for a table is asked for."""
+
+    max_records: int | None = None
+    include_headers: bool = False
+
+    @property
+    def schema(self) -> Any:
+        return SCHEMA.append(pa.field("headers", HEADER_TYPE)) if self.include_headers else SCHEMA
+
+
+def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
+    """What the buffer holds as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
+    batches: list[Any] = []
+    rows = size_bytes = 0
+    rows_max = NO_LIMIT if options.max_records is None else options.max_records
+    with core.reader.turn():
+        while size_bytes < core.config.fetch_max_bytes and rows < rows_max:
+            piece = core.reader.next_piece()
+            if piece is None:
+                break
+            batch = _take_batch(core, piece, options, rows_max - rows)
+            if batch.num_rows:
+                batches.append(batch)
+                size_bytes += len(piece.records)
+                rows += batch.num_rows
+        table = pa.Table.from_batches(batches, options.schema)
+    if not rows:
+        core.reader.raise_new()
+    return table
+
+
+def _take_batch(core: ConsumerCore, piece: Deliver, options: ArrowOptions, count: int) -> Any:
+    """The piece as one batch of at most `count` rows."""
+
+    def decoder(records: bytes, from_offset: int) -> ArrowColumns:
+        return to_arrow_columns(
+            records,
+            from_offset=from_offset,
+            check_crc=core.config.check_crcs,
+            include_headers=options.include_headers,
+        )
+
+    columns, piece = core.reader.decode(piece, decoder)
+    batch = record_batch(piece.topic_partition, columns, options)
+    if len(columns) <= count:
+        core.reader.give(piece)
+        return batch
+    core.reader.give_part(piece, int(columns.offsets[count]))
+    return batch.slice(0, count)
+
+
+def record_batch(tp: TopicPartition, columns: ArrowColumns, options: ArrowOptions) -> Any:
+    """One partition's columns with its name and number beside them."""
+    count = len(columns)
+    arrays = [
+        columns.keys,
+        columns.values,
+        pa.repeat(pa.scalar(tp.topic, pa.string()), count),
+        pa.repeat(pa.scalar(tp.partition, pa.int32()), count),
+        pa.array(columns.offsets, pa.int64()),
+        pa.array(columns.timestamps_ms, pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
+        pa.array(columns.timestamp_types, pa.int32()),
+    ]
+    if options.include_headers:
+        arrays.append(
+            columns.headers.cast(HEADER_TYPE) if columns.headers is not None else pa.nulls(count, HEADER_TYPE)
+        )
+    return pa.RecordBatch.from_arrays(arrays, schema=options.schema)

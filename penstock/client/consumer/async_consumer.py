@@ -1,0 +1,160 @@
+"""AsyncConsumer: the same consumer for an event loop, the one on which it was first used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
+from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw_fetch import RawRange
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class AsyncConsumer:
+    """Reads assigned partitions from one event loop. Options: `penstock.client.cluster.config.ConsumerConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._core = ConsumerCore(bootstrap, options)
+        self._ready = asyncio.Event()
+        self._started = False
+
+    def _bind(self) -> None:
+        if not self._started:
+            self._started = True
+            self._core.start(asyncio.get_running_loop(), self._ready.set)
+
+    async def start(self) -> None:
+        """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""
+        self._bind()
+        await self._core.cluster.wait_ready()
+
+    # Where to read
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads exactly these partitions from now on; one that stays keeps its position."""
+        self._bind()
+        await self._core.fetcher.assign(partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        """The assigned partitions."""
+        return list(self._core.positions.states)
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """Every partition of a topic."""
+        info = await self._core.cluster.topic(topic, self._core.config.request_timeout_ms)
+        return [TopicPartition(topic, p.partition) for p in info.partitions]
+
+    async def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """The next record of the partition is the one at `offset`, or the first after it."""
+        await self._core.seek(partition, offset, leader_epoch)
+
+    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """To the log start of each partition given, or of all assigned."""
+        await self._core.seek_to(partitions, EARLIEST_TIMESTAMP)
+
+    async def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """To behind the last readable record of each partition given, or of all assigned."""
+        await self._core.seek_to(partitions, LATEST_TIMESTAMP)
+
+    async def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that a poll returns."""
+        return await self._core.position(partition, self._core.config.request_timeout_ms)
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return await self._core.beginning_offsets(partitions)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last readable record of each partition."""
+        return await self._core.end_offsets(partitions)
+
+    async def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, TimestampAndOffset | None]:
+        """The first record at or after each time; None where no record is that late."""
+        return await self._core.offsets_for_times(times_ms)
+
+    # Reading
+
+    async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
+
+        The error of a partition is raised when there is nothing to return, and again by every poll that would end
+        empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
+        asking again does not mend, is raised each time that the broker refuses; it is asked again all the same.
+        """
+        return await self._wait(timeout_ms, lambda: self._core.take_records(max_records))
+
+    async def poll_arrow(
+        self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False
+    ) -> pa.Table:
+        """The same as a table: key, value, topic, partition, offset, timestamp, timestampType (and headers)."""
+        from penstock.client.consumer.arrow_table import ArrowOptions, take_table
+
+        options = ArrowOptions(max_records, include_headers)
+        return await self._wait(timeout_ms, lambda: take_table(self._core, options))
+
+    async def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
+        """The first non-empty answer of `take`, or the last one when time is up."""
+        self._bind()
+        self._core.check_poll()
+        await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning
+        found: T | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    self._ready.clear()
+                    found = take()
+                    if len(found):  # type: ignore[arg-type]
+                        return found
+                    await self._ready.wait()
+        except TimeoutError:
+            if found is None:
+                found = take()
+            if not len(found):  # type: ignore[arg-type]
+                self._core.reader.raise_standing()
+            return found
+
+    def fetch_raw(
+        self, topic: str, partition: int, from_offset: int, to_offset: int, topic_id: str = ""
+    ) -> AsyncIterator[RawBuffer]:
+        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
+
+        Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
+        where the name is another's by now.
+        """
+        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
+        return self._core.raw_fetch(span).buffers()
+
+    # End
+
+    def statistics(self) -> ConsumerStatistics:
+        """Counts since the consumer was made."""
+        return self._core.statistics()
+
+    async def close(self) -> None:
+        """Stops fetching and closes every connection. Idempotent."""
+        if not self._core.closed:
+            await self._core.close()
+
+    async def __aenter__(self) -> AsyncConsumer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"
+        return f"AsyncConsumer({','.join(map(str, self._core.bootstrap))}, {state})"

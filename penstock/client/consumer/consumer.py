@@ -1,0 +1,171 @@
+"""Consumer: the plain face, for one thread at a time.
+
+`poll` takes what was fetched ahead and decodes it in the caller's thread; everything else is asked of the background
+loop and waited for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client.background import loop_thread
+from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
+from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.raw_fetch import RawRange
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class Consumer:
+    """Reads assigned partitions. Options: `penstock.client.cluster.config.ConsumerConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._core = ConsumerCore(bootstrap, options)
+        self._ready = threading.Event()
+        self._thread = loop_thread()
+        self._core.start(self._thread.loop, self._ready.set)
+        self._thread.clients.add(self)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._thread.run(work)
+
+    # Where to read
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Reads exactly these partitions from now on; one that stays keeps its position."""
+        self._run(self._core.fetcher.assign(partitions))
+
+    def assignment(self) -> list[TopicPartition]:
+        """The assigned partitions."""
+        return list(self._core.positions.states)
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """Every partition of a topic."""
+        info = self._run(self._core.cluster.topic(topic, self._core.config.request_timeout_ms))
+        return [TopicPartition(topic, p.partition) for p in info.partitions]
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """The next record of the partition is the one at `offset`, or the first after it."""
+        self._run(self._core.seek(partition, offset, leader_epoch))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """To the log start of each partition given, or of all assigned."""
+        self._run(self._core.seek_to(partitions, EARLIEST_TIMESTAMP))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """To behind the last readable record of each partition given, or of all assigned."""
+        self._run(self._core.seek_to(partitions, LATEST_TIMESTAMP))
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that a poll returns."""
+        state = self._core.positions.states.get(partition)
+        if state is not None and state.position >= 0:
+            return state.position
+        return self._run(self._core.position(partition, self._core.config.request_timeout_ms))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition."""
+        return self._run(self._core.beginning_offsets(partitions))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last readable record of each partition."""
+        return self._run(self._core.end_offsets(partitions))
+
+    def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, TimestampAndOffset | None]:
+        """The first record at or after each time; None where no record is that late."""
+        return self._run(self._core.offsets_for_times(times_ms))
+
+    # Reading
+
+    def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
+
+        The error of a partition is raised when there is nothing to return, and again by every poll that would end
+        empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
+        asking again does not mend, is raised each time that the broker refuses; it is asked again all the same.
+        """
+        return self._wait(timeout_ms, lambda: self._core.take_records(max_records))
+
+    def poll_arrow(
+        self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False
+    ) -> pa.Table:
+        """The same as a table: key, value, topic, partition, offset, timestamp, timestampType (and headers)."""
+        from penstock.client.consumer.arrow_table import ArrowOptions, take_table
+
+        options = ArrowOptions(max_records, include_headers)
+        return self._wait(timeout_ms, lambda: take_table(self._core, options))
+
+    def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
+        """The first non-empty answer of `take`, or the last one when time is up."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        self._core.check_poll()
+        while True:
+            self._ready.clear()
+            found = take()
+            if len(found):  # type: ignore[arg-type]
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._ready.wait(left):
+                self._core.reader.raise_standing()
+                return found
+
+    def fetch_raw(
+        self, topic: str, partition: int, from_offset: int, to_offset: int, topic_id: str = ""
+    ) -> Iterator[RawBuffer]:
+        """Raw record buffers that hold the records `from_offset <= offset < to_offset`; needs no assignment.
+
+        Decode each from its own `from_offset`. With `topic_id`, only of the topic that has it: TopicRecreatedError
+        where the name is another's by now.
+        """
+        span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
+        buffers = self._core.raw_fetch(span).buffers()
+
+        async def following() -> RawBuffer | None:
+            return await anext(buffers, None)
+
+        async def finish() -> None:
+            await buffers.aclose()
+
+        try:
+            while (buffer := self._run(following())) is not None:
+                yield buffer
+        finally:
+            if self._thread.alive:
+                self._run(finish())
+
+    # End
+
+    def statistics(self) -> ConsumerStatistics:
+        """Counts since the consumer was made."""
+        return self._core.statistics()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Stops fetching and closes every connection. Idempotent."""
+        if self._core.closed:
+            return
+        self._thread.clients.discard(self)
+        if self._thread.alive:
+            self._thread.run(self._core.close(), timeout)
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else f"{len(self._core.positions.states)} partitions"
+        return f"Consumer({','.join(map(str, self._core.bootstrap))}, {state})"

@@ -1,0 +1,207 @@
+"""The consumer without its face: what Consumer and AsyncConsumer share.
+
+Taking from the buffer and decoding happen in the caller's thread, so that the loop keeps fetching meanwhile;
+everything that changes what is fetched runs on the loop. One thread at a time may use a consumer, as in Kafka. What is
+handed over, and when an error is raised, is decided in reader.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import ConsumerConfig, consumer_config
+from penstock.client.cluster.offsets import list_offsets
+from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
+from penstock.client.consumer.positions import Deliver, Positions
+from penstock.client.consumer.raw_fetch import RawFetch, RawRange
+from penstock.client.consumer.reader import Reader
+from penstock.clock import Clock, SystemClock
+from penstock.errors import (
+    ClientClosedError,
+    OffsetOutOfRangeError,
+    TimedOutError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.reader import RecordColumns, read_columns
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TimestampAndOffset, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatistics:
+    """Counts since the consumer was made."""
+
+    records: int
+    polls: int
+    buffered_bytes: int
+    fetch: FetchStatistics
+
+
+@dataclass(slots=True)
+class _Leftover:
+    """What a poll has decoded and not given: the records of `piece` from row `at` on."""
+
+    piece: Deliver
+    records: list[ConsumerRecord]
+    at: int
+
+
+class ConsumerCore:
+    """Everything of a consumer but how to wait."""
+
+    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], clock: Clock | None = None) -> None:
+        self.config: ConsumerConfig = consumer_config(options)
+        self.bootstrap = parse_bootstrap(bootstrap)
+        self.clock: Clock = clock or SystemClock()
+        self.cluster = Cluster(self.bootstrap, self.config.connection(), self.clock)
+        self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
+        self.buffer = FetchBuffer(self.config.fetch_max_bytes)
+        self.reader = Reader(self.positions, self.buffer)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config)
+        self.closed = False
+        self._raw_fetches: set[RawFetch] = set()
+        self._leftover: _Leftover | None = None
+        self._records = 0
+        self._polls = 0
+
+    def start(self, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], object]) -> None:
+        """From now on the network half works on `loop`; `on_ready` is called there when there is something to take."""
+        self.fetcher.on_ready = on_ready
+        self.buffer.on_room = lambda: loop.call_soon_threadsafe(self.fetcher.touch)
+
+    # Taking: the caller's thread
+
+    def check_poll(self) -> None:
+        """Raises where polling can never return anything."""
+        if self.closed:
+            raise ClientClosedError("this consumer is closed; make a new one")
+        for state in self.positions.states.values():
+            if state.position == NO_OFFSET and state.reset_timestamp is None and not state.halted:
+                raise OffsetOutOfRangeError(
+                    f"{state.topic_partition} has no position and auto_offset_reset is 'none': seek first"
+                )
+
+    def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
+        """What is there, at most `max_records`; empty when nothing is."""
+        limit = self.config.max_poll_records if max_records is None else max_records
+        self._polls += 1
+        taken: list[ConsumerRecord] = []
+        with self.reader.turn():
+            while len(taken) < limit and (piece := self.reader.next_piece()) is not None:
+                part = self._take_rows(piece, limit - len(taken))
+                if taken:
+                    taken += part
+                else:
+                    taken = part
+        if not taken:
+            self.reader.raise_new()
+        self._records += len(taken)
+        return taken
+
+    def _take_rows(self, piece: Deliver, count: int) -> list[ConsumerRecord]:
+        """At most `count` records of the piece; the others stay decoded for the next poll."""
+        left, self._leftover = self._leftover, None
+        if left is None or left.piece is not piece:
+            columns, piece = self.reader.decode(piece, self._read_columns)
+            left = _Leftover(piece, make_records(piece.topic_partition, columns), 0)
+        records, at = left.records, left.at
+        end = min(len(records), at + count)
+        if end < len(records):
+            rest = self.reader.give_part(piece, records[end].offset)
+            self._leftover = _Leftover(rest, records, end)
+        else:
+            self.reader.give(piece)
+        return records if at == 0 and end == len(records) else records[at:end]
+
+    def _read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
+        return read_columns(records, from_offset=from_offset, check_crc=self.config.check_crcs)
+
+    # Changing: the loop
+
+    def check_assigned(self, tp: TopicPartition) -> TopicPartition:
+        tp = TopicPartition(*tp)
+        if tp not in self.positions.states:
+            raise UnknownTopicOrPartitionError(f"{tp} is not assigned to this consumer; assign it first")
+        return tp
+
+    async def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        if isinstance(offset, bool) or not isinstance(offset, int):
+            raise TypeError(f"offset must be an int, not {type(offset).__name__}")
+        if offset < 0:
+            raise ValueError(f"offset {offset} is negative; use seek_to_beginning or seek_to_end")
+        self.positions.seek(self.check_assigned(tp), offset, leader_epoch)
+        self.fetcher.touch()
+
+    async def seek_to(self, partitions: Sequence[TopicPartition], timestamp: int) -> None:
+        """Every partition given, or every one assigned, to a sentinel."""
+        for tp in partitions or tuple(self.positions.states):
+            self.positions.seek_to_timestamp(self.check_assigned(tp), timestamp)
+        self.fetcher.touch()
+
+    async def position(self, tp: TopicPartition, timeout_ms: int) -> int:
+        """The next offset that the user gets; looks it up where a reset is due."""
+        state = self.positions.states[self.check_assigned(tp)]
+        deadline_ms = self.clock.now_ms() + timeout_ms
+        while state.position == NO_OFFSET:
+            self.check_poll()
+            if state.reset_timestamp is None:
+                break
+            found = await list_offsets(self.cluster, {state.topic_partition: state.reset_timestamp}, timeout_ms)
+            self.positions.complete_reset(state.topic_partition, state.generation, found[state.topic_partition].offset)
+            if self.clock.now_ms() >= deadline_ms and state.position == NO_OFFSET:
+                raise TimedOutError(f"{tp}: no position within {timeout_ms} ms")
+        self.fetcher.touch()
+        return state.position
+
+    # Ranges
+
+    def raw_fetch(self, span: RawRange) -> RawFetch:
+        """A read of its own, which ends with the consumer at the latest."""
+        if self.closed:
+            raise ClientClosedError("this consumer is closed; make a new one")
+        return RawFetch(self.cluster, self.config, span, self._raw_fetches)
+
+    # Offsets
+
+    async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        wanted = {TopicPartition(*tp): timestamp for tp in partitions}
+        found = await list_offsets(self.cluster, wanted, self.config.request_timeout_ms)
+        return {tp: info.offset for tp, info in found.items()}
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.offsets(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.offsets(partitions, LATEST_TIMESTAMP)
+
+    async def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, TimestampAndOffset | None]:
+        for tp, time_ms in times_ms.items():
+            if time_ms < 0:
+                raise ValueError(f"{tp}: time {time_ms} is negative; it counts milliseconds since 1970")
+        wanted = {TopicPartition(*tp): time_ms for tp, time_ms in times_ms.items()}
+        found = await list_offsets(self.cluster, wanted, self.config.request_timeout_ms)
+        return {
+            tp: None
+            if info.offset == NO_OFFSET
+            else TimestampAndOffset(info.timestamp_ms, info.offset, info.leader_epoch)
+            for tp, info in found.items()
+        }
+
+    # End
+
+    async def close(self) -> None:
+        self.closed = True
+        await asyncio.gather(*(fetch.close() for fetch in tuple(self._raw_fetches)))
+        await self.fetcher.close()
+        await self.cluster.close()
+
+    def statistics(self) -> ConsumerStatistics:
+        return ConsumerStatistics(self._records, self._polls, self.buffer.used_bytes, self.fetcher.statistics())

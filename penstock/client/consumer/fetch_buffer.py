@@ -1,0 +1,92 @@
+"""Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
+
+A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. Who
+empties it below that mark tells the loop. Not here: what counts of it (reader.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.client.consumer.positions import Deliver, Report
+from penstock.errors import ApiError
+
+
+@dataclass(slots=True, eq=False)
+class Refusal:
+    """One broker's no to a whole fetch: the next poll raises it. It stops no partition: the broker is asked again."""
+
+    error: ApiError | None = None  # None when it is over: the broker has answered since, or is asked no more
+    queued: bool = False  # it is in the buffer or at the reader; the loop sets this, the user's thread clears it
+
+    def take(self) -> ApiError | None:
+        """The error to raise now, if any; from now on the refusal may be queued again."""
+        self.queued, error = False, self.error
+        return error.with_traceback(None) if error is not None else None
+
+
+Item = Deliver | Report | Refusal
+
+FREE_SHARE = 4
+"""One part in so many must be free before more is asked for."""
+
+
+class FetchBuffer:
+    """A queue of answers. `on_room` is called when there is room again; who fills it wakes whoever waits for items."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.on_room: Callable[[], object] = lambda: None
+        self._items: deque[Item] = deque()
+        self._used = 0
+        self._lock = threading.Lock()
+
+    def put(self, item: Item) -> None:
+        with self._lock:
+            self._items.append(item)
+            self._used += _size(item)
+
+    def take(self) -> Item | None:
+        """The oldest item, or None."""
+        with self._lock:
+            if not self._items:
+                return None
+            item = self._items.popleft()
+            was_full = self.is_full
+            self._used -= _size(item)
+            has_room = was_full and not self.is_full
+        if has_room:
+            self.on_room()
+        return item
+
+    def put_back(self, item: Item) -> None:
+        """Returns an item that was taken, to the front."""
+        with self._lock:
+            self._items.appendleft(item)
+            self._used += _size(item)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is too little room to ask for more."""
+        return self._used * FREE_SHARE > self.limit_bytes * (FREE_SHARE - 1)
+
+    @property
+    def room_bytes(self) -> int:
+        return self.limit_bytes - self._used
+
+    @property
+    def used_bytes(self) -> int:
+        return self._used
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"FetchBuffer({len(self._items)} answers, {self._used} of {self.limit_bytes} bytes)"
+
+
+def _size(item: Item) -> int:
+    return len(item.records) if isinstance(item, Deliver) else 0

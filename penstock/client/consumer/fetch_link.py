@@ -1,0 +1,185 @@
+"""One fetch stream to one broker, one request at a time: ask, take the answer, ask again while there is room.
+
+An answer moves positions and lies in the buffer before anything else can go wrong; a stream that ends, in order or not,
+is opened again from where the positions are. When the wanted partitions change under a waiting request (a seek, a new
+assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer than it was
+told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a slow disk
+is silent too. A stream that ends with an error that asking again does not mend is opened again too, but the user hears
+of the error. Not here: what to want (positions.py) and what an answer means (fetcher.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from penstock.client.cluster.retry import Backoff
+from penstock.client.consumer.fetch_buffer import Refusal
+from penstock.client.consumer.fetch_session_view import FetchSession, SessionDelta
+from penstock.client.wire.channel import Connection, FetchStream
+from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart
+from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
+from penstock.types import TopicPartition
+
+SILENCE_MS = 1_000
+"""So long past the time when its answer was due, and then so often, a silent broker is suspected."""
+
+UNKNOWN_ERRORS_MAX = 4
+"""So often in a row a stream may end with an error of unknown cause before the user hears of it: a broker that is
+killed may end one so, and is replaced by then."""
+
+logger = logging.getLogger("penstock.client")
+
+Wanted = Mapping[TopicPartition, FetchPart]
+
+
+class LinkOwner(Protocol):
+    """What a link asks of the fetcher."""
+
+    backoff: Backoff
+
+    def wanted(self, node_id: int) -> Wanted:
+        """What to fetch from this broker now; empty while the buffer is full."""
+        ...
+
+    def call(self, delta: SessionDelta) -> FetchCall: ...
+
+    def on_answer(self, answer: FetchAnswer) -> None:
+        """Moves the positions on and puts the records into the buffer, in one step."""
+        ...
+
+    def on_broken(self, node_id: int, error: ApiError) -> None: ...
+
+    def on_refused(self, refusal: Refusal) -> None:
+        """The broker will say no again: the user is to hear of it, behind what was fetched before."""
+        ...
+
+    def on_silent(self, node_id: int) -> None:
+        """An answer is late; another node may know of a new leader."""
+        ...
+
+
+class FetchLink:
+    """A task that keeps one broker's fetches going."""
+
+    def __init__(self, node_id: int, connection: Connection, owner: LinkOwner, time_out_ms: int) -> None:
+        self.node_id = node_id
+        self.connection = connection
+        self._owner = owner
+        self._time_out_ms = time_out_ms
+        self._session = FetchSession()
+        self._stream: FetchStream | None = None
+        self._asking = False
+        self._watching: asyncio.TimerHandle | None = None
+        self._restart = False
+        self._touched = asyncio.Event()
+        self._failures = 0
+        self._refusal = Refusal()
+        self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.ensure_future(self._run())
+
+    def touch(self) -> None:
+        """The wanted partitions, or the room for them, may have changed."""
+        self._touched.set()
+        if self._asking and self._stream is not None and not self._restart:
+            wanted = self._owner.wanted(self.node_id)
+            if wanted and not self._session.knows(wanted):
+                self._restart = True
+                self._fetching.cancel()  # not the stream: a write that waits for a connection would not notice
+
+    async def _run(self) -> None:
+        while True:
+            self._fetching = asyncio.ensure_future(self._fetch_for_ever())
+            try:
+                await self._fetching
+            except asyncio.CancelledError:
+                self._fetching.cancel()
+                self._drop_stream()
+                if not self._restart:
+                    raise
+                self._restart = False
+            except Exception as error:
+                self._drop_stream()
+                self._restart = False
+                self._failures += 1
+                if not isinstance(error, ApiError):  # a bug of ours: told, and not the end of fetching
+                    logger.exception("fetching from node %d", self.node_id)
+                    error = UnknownServerError(repr(error))
+                self._owner.on_broken(self.node_id, error)
+                self._maybe_refuse(error)
+                await asyncio.sleep(max(self._owner.backoff.wait_ms(self._failures), 1) / 1000)
+
+    def _maybe_refuse(self, error: ApiError) -> None:
+        """Tells of an error that asking again does not mend; it takes the place of one that was not raised yet."""
+        is_unknown = isinstance(error, UnknownServerError) and self._failures <= UNKNOWN_ERRORS_MAX
+        if error.retriable or is_unknown:
+            return
+        self._refusal.error = error
+        if not self._refusal.queued:
+            self._refusal.queued = True
+            self._owner.on_refused(self._refusal)
+
+    def _drop_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+        self._stream, self._session = None, FetchSession()
+
+    async def _fetch_for_ever(self) -> None:
+        while True:
+            self._touched.clear()
+            wanted = self._owner.wanted(self.node_id)
+            if not wanted:
+                await self._touched.wait()
+                continue
+            if self._stream is None:
+                self._stream = self.connection.open_fetch()
+            answer = await self._exchange(self._stream, self._owner.call(self._session.advance(wanted)))
+            if answer.error is not None:
+                raise answer.error
+            self._failures = 0
+            self._refusal.error = None
+            self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
+            self._owner.on_answer(answer)
+            del answer  # its megabytes are freed before the next ones come
+
+    async def _exchange(self, stream: FetchStream, call: FetchCall) -> FetchAnswer:
+        """The answer; a broker that is silent for too long is treated as gone."""
+        loop = asyncio.get_running_loop()
+        limit = loop.call_later(self._time_out_ms / 1000, stream.cancel)
+        self._watch((call.max_wait_ms + SILENCE_MS) / 1000)
+        self._asking = True
+        try:
+            await stream.write(call)
+            return await stream.read()
+        except NetworkError:
+            if loop.time() >= limit.when():
+                raise RequestTimedOutError(
+                    f"{self.connection.endpoint}: no answer to a fetch within {self._time_out_ms} ms"
+                ) from None
+            raise
+        finally:
+            self._asking = False
+            limit.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _watch(self, delay: float) -> None:
+        self._watching = asyncio.get_running_loop().call_later(delay, self._on_late)
+
+    def _on_late(self) -> None:
+        self._watch(SILENCE_MS / 1000)
+        self._owner.on_silent(self.node_id)
+
+    async def close(self) -> None:
+        """Ends the stream and the task."""
+        self._restart = False
+        self._refusal.error = None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def __repr__(self) -> str:
+        return f"FetchLink(node {self.node_id}, {self._session!r}, asking={self._asking})"

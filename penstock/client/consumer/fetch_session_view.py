@@ -1,0 +1,72 @@
+"""What one fetch stream has been told so far: a request names only what changed since.
+
+Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the
+next one begins with everything.
+
+Where more has changed than one request may name, what was named longest ago comes first, and before it what was never
+named: partitions that change with every answer would otherwise take all places, and the others never be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.client.wire.messages import FetchPart
+from penstock.types import TopicPartition
+
+REQUEST_PARTITIONS_MAX = 2_000
+"""What a broker takes in one request (docs/request-limits.md); the others are named in the next."""
+
+
+class SessionDelta(NamedTuple):
+    """The partitions to name in the next request."""
+
+    changed: tuple[FetchPart, ...]
+    forgotten: tuple[TopicPartition, ...]
+    is_last: bool
+    """False: there is more to say than one request may name. Then the broker should not wait for records before it
+    answers, or it would do so once for every request of a session that is being built."""
+
+
+class FetchSession:
+    """The broker's view of what we want."""
+
+    __slots__ = ("_told", "_untold")
+
+    def __init__(self) -> None:
+        self._told: dict[TopicPartition, FetchPart] = {}  # what was named longest ago comes first
+        self._untold = False
+
+    def advance(self, wanted: Mapping[TopicPartition, FetchPart]) -> SessionDelta:
+        """What to say so that the broker knows `wanted`, as much of it as one request may name."""
+        told = self._told
+        new = [part for tp, part in wanted.items() if tp not in told]
+        changed = (*new, *(part for tp in told if (part := wanted.get(tp, told[tp])) != told[tp]))
+        forgotten = tuple(tp for tp in told if tp not in wanted)
+        self._untold = max(len(changed), len(forgotten)) > REQUEST_PARTITIONS_MAX
+        if not self._untold:
+            self._told = dict(wanted)
+            return SessionDelta(changed, forgotten, is_last=True)
+        delta = SessionDelta(changed[:REQUEST_PARTITIONS_MAX], forgotten[:REQUEST_PARTITIONS_MAX], is_last=False)
+        self.forget(delta.forgotten)
+        for part in delta.changed:
+            tp = TopicPartition(part.topic, part.partition)
+            told.pop(tp, None)
+            told[tp] = part  # the last in turn
+        return delta
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """The broker answered these with an error, and so dropped them: whoever wants them must name them again."""
+        for tp in partitions:
+            self._told.pop(tp, None)
+
+    def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
+        """Whether the broker's view is `wanted` already, or becomes so with the requests that follow anyway."""
+        return self._untold or self._told == wanted
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __repr__(self) -> str:
+        return f"FetchSession({len(self._told)} partitions)"

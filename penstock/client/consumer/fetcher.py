@@ -1,0 +1,304 @@
+"""Fetches ahead for a consumer: the driver between positions, brokers and the buffer.
+
+One link per broker that leads something assigned; a link whose broker leads nothing of it any more is ended at once,
+whatever it waits for. Positions decide what an answer means; the effects are done here: bytes go to the buffer, errors
+too, a changed leader is followed, a lost position is looked up. Works on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock.client.cluster.by_leader import check_partition
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import ConsumerConfig
+from penstock.client.cluster.offsets import list_offsets_once
+from penstock.client.consumer.fetch_buffer import FetchBuffer, Refusal
+from penstock.client.consumer.fetch_link import FetchLink, Wanted
+from penstock.client.consumer.fetch_session_view import SessionDelta
+from penstock.client.consumer.partition_state import PartitionState
+from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, Report
+from penstock.client.wire.messages import FetchAnswer, FetchCall
+from penstock.errors import (
+    ApiError,
+    LeaderNotAvailableError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
+
+logger = logging.getLogger("penstock.client")
+
+TOLD_AT_FAILURES = 10
+"""A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Otherwise
+a consumer would stand still and say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchStatistics:
+    """Counts since the consumer was made."""
+
+    requests: int = 0
+    bytes_fetched: int = 0
+    resets: int = 0
+    leader_changes: int = 0
+    broken_streams: int = 0
+    silences: int = 0
+
+
+class Fetcher:
+    """Keeps the buffer full."""
+
+    def __init__(self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: ConsumerConfig) -> None:
+        self._cluster = cluster
+        self._positions = positions
+        self._buffer = buffer
+        self._config = config
+        self.backoff = cluster.backoff
+        self.on_ready: Callable[[], object] = lambda: None  # there is something to take
+        self.last_error: ApiError | None = None  # why nothing comes; None once something came
+        self._links: dict[int, FetchLink] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._looking_up: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._correlation_id = 0
+        self._closed = False
+        self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
+
+    # What the links ask (LinkOwner)
+
+    def wanted(self, node_id: int) -> Wanted:
+        if self._buffer.is_full:
+            return {}
+        now_ms = self._cluster.clock.now_ms()
+        return self._positions.wanted(node_id, self._cluster.cache, self._config.max_partition_fetch_bytes, now_ms)
+
+    def call(self, delta: SessionDelta) -> FetchCall:
+        self._correlation_id += 1
+        self._counts["requests"] += 1
+        config = self._config
+        return FetchCall(
+            self._correlation_id,
+            config.fetch_max_wait_ms if delta.is_last else 0,
+            config.fetch_min_bytes,
+            max(self._buffer.room_bytes, 1),
+            delta.changed,
+            delta.forgotten,
+            config.client_id,
+        )
+
+    def on_answer(self, answer: FetchAnswer) -> None:
+        now_ms = self._cluster.clock.now_ms()
+        effects = [effect for result in answer.results for effect in self._positions.on_result(result, now_ms)]
+        self._do(effects)
+        errors = [(TopicPartition(r.topic, r.partition), r.error) for r in answer.results if r.error is not None]
+        followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
+        if not all(followed):  # a hint that tells nothing new, or speaks of a deleted topic
+            self._cluster.refresh_soon()
+        if errors:
+            self.last_error = errors[-1][1]
+            self._tell_of_long_failures(errors)
+        if any(followed):
+            self._counts["leader_changes"] += sum(followed)
+            self._cluster.notify()
+        elif any(r.error or r.diverging_epoch for r in answer.results) or not _only_deliver(effects):
+            self.touch()  # a partition may back off even without an effect, and a timer is to end that
+
+    def _tell_of_long_failures(self, errors: Iterable[tuple[TopicPartition, ApiError]]) -> None:
+        for tp, error in errors:
+            state = self._positions.states.get(tp)
+            if state is not None and state.failures == TOLD_AT_FAILURES:
+                logger.warning(
+                    "%s cannot be read: %s: %s; it is asked for again and again", tp, error.kafka_name, error
+                )
+
+    def on_broken(self, node_id: int, error: ApiError) -> None:
+        self._counts["broken_streams"] += 1
+        self.last_error = error
+        logger.debug("fetching from node %d: %s", node_id, error)
+        self._cluster.refresh_soon()
+
+    def on_refused(self, refusal: Refusal) -> None:
+        self._buffer.put(refusal)
+        self.on_ready()
+
+    def on_silent(self, node_id: int) -> None:
+        self._counts["silences"] += 1
+        logger.debug("node %d is silent: asking others who leads", node_id)
+        endpoint = self._cluster.cache.endpoint(node_id)
+        self._cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        is_ready = False
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._counts["bytes_fetched"] += len(effect.records)
+                self.last_error = None
+                self._buffer.put(effect)
+                is_ready = True
+            elif isinstance(effect, Report):
+                self._buffer.put(effect)
+                is_ready = True
+            elif isinstance(effect, FindLeader):
+                if not effect.hinted:
+                    self._cluster.refresh_soon()
+            else:
+                self._counts["resets"] += 1
+                logger.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
+        if is_ready:  # only when the next request is out, so that the broker works while the user decodes
+            asyncio.get_running_loop().call_soon(self.on_ready)
+
+    # What the consumer asks, on the loop
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Checks that each exists, then fetches exactly these."""
+        wanted = await self._check(partitions)
+        self._positions.assign(wanted)
+        self.touch()
+
+    async def assign_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
+        """The same for a bounded range of one partition, of the topic with this id (empty: of today's)."""
+        checked = await self._check([tp])
+        if topic_id:
+            await self._cluster.meet_topic(tp.topic, topic_id)
+        self._positions.assign(checked)
+        self._positions.seek_range(tp, bounds, topic_id)
+        self.touch()
+
+    async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        wanted = _named(partitions)
+        self._cluster.subscribe(self.touch)
+        for tp in wanted:
+            await check_partition(self._cluster, tp, self._config.request_timeout_ms)
+        self._cluster.track({tp.topic for tp in wanted})
+        return wanted
+
+    def touch(self) -> None:
+        """Something changed: links are made, told and ended, look-ups begin, a timer is set for the next back-off."""
+        if self._closed or not self._positions.states:
+            return
+        self._do(self._positions.on_metadata(self._cluster.cache, self._cluster.clock.now_ms()))
+        self._end_links()
+        for tp in self._positions.states:
+            self._ensure_link(tp)
+        for link in self._links.values():
+            link.touch()
+        if (self._looking_up is None or self._looking_up.done()) and self._unresolved():
+            self._looking_up = asyncio.ensure_future(self._look_up())
+        self._set_timer()
+
+    def _end_links(self) -> None:
+        leaders = {self._cluster.cache.leader(tp) for tp in self._positions.states}
+        nodes = {leader.node_id for leader in leaders if leader is not None}
+        for node_id in [node_id for node_id in self._links if node_id not in nodes]:
+            self._end_link(self._links.pop(node_id))
+
+    def _end_link(self, link: FetchLink) -> None:
+        closing = asyncio.ensure_future(link.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def _ensure_link(self, tp: TopicPartition) -> None:
+        leader = self._cluster.cache.leader(tp)
+        if leader is None:
+            self._on_leaderless(self._positions.states[tp])
+            return
+        connection = self._cluster.connection(leader.node_id)
+        link = self._links.get(leader.node_id)
+        if connection is None or (link is not None and link.connection is connection):
+            return
+        if link is not None:
+            self._end_link(link)
+        time_out_ms = self._config.fetch_max_wait_ms + self._config.request_timeout_ms
+        self._links[leader.node_id] = FetchLink(leader.node_id, connection, self, time_out_ms)
+
+    def _on_leaderless(self, state: PartitionState) -> None:
+        now_ms = self._cluster.clock.now_ms()
+        if state.is_stopped or state.is_at_end or state.not_before_ms > now_ms:
+            return
+        unknown = self._cluster.cache.partition(state.topic_partition) is None
+        error = UnknownTopicOrPartitionError() if unknown else LeaderNotAvailableError()
+        self.last_error = error
+        self._do(self._positions.back_off(state, error, now_ms))
+        self._cluster.refresh_soon()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now_ms = self._cluster.clock.now_ms()
+        due_ms = self._positions.next_due_ms(now_ms)
+        if due_ms is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(due_ms - now_ms, 1) / 1000, self.touch)
+
+    def _unresolved(self) -> list[PartitionState]:
+        return self._positions.unresolved(self._cluster.cache, self._cluster.clock.now_ms())
+
+    async def _look_up(self) -> None:
+        """Finds the positions of partitions that need one. What cannot be found now backs off, and holds up no other:
+        `touch` begins anew when the back-off ends, or a leader is found."""
+        while pending := self._unresolved():
+            generations = {s.topic_partition: s.generation for s in pending}
+            wanted = {s.topic_partition: s.reset_timestamp for s in pending if s.reset_timestamp is not None}
+            answers = await list_offsets_once(self._cluster, wanted)
+            late = {tp: LATEST_TIMESTAMP for tp, info in answers.found.items() if info.offset == NO_OFFSET}
+            if late:  # no record is that late: the end of the log
+                ends = await list_offsets_once(self._cluster, late)
+                answers.failed.update(ends.failed)
+                answers.found.update(ends.found)
+            for tp, error in answers.failed.items():
+                self._on_not_looked_up(tp, generations[tp], error)
+            for tp in answers.found.keys() - answers.failed.keys():
+                self._positions.complete_reset(tp, generations[tp], answers.found[tp].offset)
+            self.touch()
+            self.on_ready()
+
+    def _on_not_looked_up(self, tp: TopicPartition, generation: int, error: ApiError) -> None:
+        self.last_error = error
+        effects = self._positions.fail_reset(tp, generation, error, self._cluster.clock.now_ms())
+        state = self._positions.states.get(tp)
+        if effects and state is not None and state.failures == 1:  # told once, and not at every further attempt
+            logger.warning("looking up the position of %s: %s", tp, error)
+        self._do(effects)
+
+    async def close(self) -> None:
+        """Ends every link. Idempotent."""
+        self._closed = True
+        self._cluster.unsubscribe(self.touch)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._looking_up is not None:
+            self._looking_up.cancel()
+            await asyncio.gather(self._looking_up, return_exceptions=True)
+        links, self._links = list(self._links.values()), {}
+        await asyncio.gather(*self._closing, *(link.close() for link in links))
+
+    def statistics(self) -> FetchStatistics:
+        return FetchStatistics(**self._counts)
+
+    def __repr__(self) -> str:
+        return f"Fetcher({self._positions!r}, {self._buffer!r}, brokers={sorted(self._links)})"
+
+
+def _only_deliver(effects: Iterable[Effect]) -> bool:
+    return all(isinstance(effect, Deliver) for effect in effects)
+
+
+def _named(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Each once; TypeError for anything else, above all for the name of a topic."""
+    if isinstance(partitions, (str, TopicPartition)):
+        raise _not_partitions(partitions)
+    found = list(partitions)
+    for tp in found:
+        if not isinstance(tp, (tuple, list)) or len(tp) != 2:
+            raise _not_partitions(tp)
+    return list(dict.fromkeys(TopicPartition(*tp) for tp in found))
+
+
+def _not_partitions(given: object) -> TypeError:
+    return TypeError(
+        f"assign takes a list of TopicPartition(topic, partition), not {given!r}; partitions_for(topic) gives every"
+        " partition of a topic"
+    )

@@ -1,0 +1,322 @@
+"""Where a reader stands in each partition, and what a fetched answer means for that.
+
+Pure. Consumers and raw ranges share it. A partition has a *position* (the next offset that the user gets) and a *fetch
+offset* (the next that is asked for), which runs ahead. A seek begins a new generation, and whatever belongs to an older
+one is dropped. A position that fell out of the log's range, or whose epoch the leader does not have (KIP-320), is reset
+or reported, as `auto_offset_reset` says, but only after the user has got everything that was fetched before it.
+Not here: the state of one partition (partition_state.py), requests (fetch_session_view.py), bytes (fetch_buffer.py),
+handing over (reader.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+
+from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.client.cluster.retry import Backoff
+from penstock.client.consumer.partition_state import PartitionState, Place
+from penstock.client.wire.messages import FetchPart, FetchResult
+from penstock.errors import (
+    ApiError,
+    CorruptMessageError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    PenstockError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.batch import iter_headers
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
+
+RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+UNKNOWN_PARTITION_GRACE_MS = 5_000
+"""So long a partition may be unknown (a new broker, a topic just created) before its reader is told."""
+
+SPOILT_ANSWERS_MAX = 4
+"""So many answers in a row may be damaged (on the way, or by a disk) before the reader is told: it will not pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Whole batches that hold the records from `from_offset` to before `next_offset`; they may begin below and end
+    above, where the cleaner has stretched a batch: decode exactly from `from_offset`."""
+
+    topic_partition: TopicPartition
+    generation: int
+    records: bytes
+    from_offset: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An error that the next poll raises."""
+
+    topic_partition: TopicPartition
+    generation: int
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class FindLeader:
+    """The metadata may be wrong. `hinted`: the answer itself named the leader, so asking is not needed."""
+
+    hinted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpReset:
+    """The partition's position is to be looked up; `why` is for the log."""
+
+    topic_partition: TopicPartition
+    why: str
+
+
+Effect = Deliver | Report | FindLeader | LookUpReset
+
+
+class Positions:
+    """Every assigned partition of one consumer."""
+
+    def __init__(self, auto_offset_reset: str, backoff: Backoff) -> None:
+        self._reset = RESET_TIMESTAMPS.get(auto_offset_reset)
+        self._backoff = backoff
+        self._generations = count(1)
+        self.states: dict[TopicPartition, PartitionState] = {}
+
+    # The user's wishes
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Exactly these partitions from now on; one that stays keeps its position."""
+        before = self.states
+        self.states = {tp: before.get(tp) or self._new(tp) for tp in partitions}
+
+    def _new(self, tp: TopicPartition) -> PartitionState:
+        state = PartitionState(tp, next(self._generations))
+        state.reset_timestamp = self._reset
+        return state
+
+    def seek(self, tp: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
+        """The next record that the user gets is the one at `offset`, or the first after it."""
+        state = self.states[tp]
+        state.topic_id = ""
+        self._place(state, offset, epoch)
+
+    def seek_range(self, tp: TopicPartition, bounds: tuple[int, int], topic_id: str) -> None:
+        """Reads from one offset to before another, and only of the topic with this id (empty: of today's)."""
+        state = self.states[tp]
+        self._place(state, bounds[0], NO_EPOCH)
+        state.end_offset, state.topic_id = bounds[1], topic_id
+
+    def _place(self, state: PartitionState, offset: int, epoch: int = NO_EPOCH) -> None:
+        self._renew(state, offset)
+        state.last_fetched_epoch = epoch
+        state.reset_timestamp = None
+
+    def seek_to_timestamp(self, tp: TopicPartition, timestamp: int) -> None:
+        """Looks the position up: a time or a sentinel."""
+        state = self.states[tp]
+        state.topic_id = ""
+        self._look_up(state, timestamp)
+
+    def _look_up(self, state: PartitionState, timestamp: int) -> None:
+        self._renew(state, NO_OFFSET)
+        state.last_fetched_epoch = NO_EPOCH
+        state.reset_timestamp = timestamp
+
+    def _renew(self, state: PartitionState, offset: int) -> None:
+        state.start = Place(next(self._generations), offset)
+        state.fetch_offset = offset
+        state.halted = False
+        state.not_before_ms = state.failures = 0
+        state.unknown_since_ms = None
+
+    def complete_reset(self, tp: TopicPartition, generation: int, offset: int) -> None:
+        """A look-up came back; nothing when the user has gone elsewhere meanwhile."""
+        state = self._looked_up(tp, generation)
+        if state is not None:
+            self._place(state, offset)
+
+    def fail_reset(self, tp: TopicPartition, generation: int, error: ApiError, now_ms: int) -> list[Effect]:
+        """A look-up was refused or not answered: it is done again later, or its error reported."""
+        state = self._looked_up(tp, generation)
+        return self._on_error(state, error, now_ms) if state is not None else []
+
+    def _looked_up(self, tp: TopicPartition, generation: int) -> PartitionState | None:
+        state = self.states.get(tp)
+        is_same = state is not None and state.generation == generation and state.reset_timestamp is not None
+        return state if is_same else None
+
+    def unresolved(self, cache: MetadataCache, now_ms: int) -> list[PartitionState]:
+        """Partitions whose position is to be looked up, of a leader that is known, and now."""
+        return [
+            s
+            for s in self.states.values()
+            if s.reset_timestamp is not None
+            and not s.is_stopped
+            and s.not_before_ms <= now_ms
+            and cache.leader(s.topic_partition) is not None
+        ]
+
+    # Fetching
+
+    def wanted(
+        self, node_id: int, cache: MetadataCache, max_bytes: int, now_ms: int
+    ) -> dict[TopicPartition, FetchPart]:
+        """The questions for this broker: every partition that it leads, has a position, and is not backing off."""
+        found = {}
+        for tp, state in self.states.items():
+            if state.fetch_offset < 0 or state.is_at_end or state.is_stopped or state.not_before_ms > now_ms:
+                continue
+            leader, topic = cache.leader(tp), cache.topic(tp.topic)
+            if leader is None or leader.node_id != node_id or topic is None or topic.topic_id != state.topic_id:
+                continue
+            found[tp] = _part(state, leader, max_bytes)
+        return found
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """When the first back-off ends."""
+        return min((s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms), default=None)
+
+    # Metadata
+
+    def on_metadata(self, cache: MetadataCache, now_ms: int) -> list[Effect]:
+        """A position belongs to one topic id. Of a topic that was deleted and made anew under its name, nothing is read
+        from an old position: it is reset or reported, like one that is out of range."""
+        effects: list[Effect] = []
+        for tp, state in self.states.items():
+            topic = cache.topic(tp.topic)
+            if topic is None or state.is_stopped:
+                continue
+            if not state.topic_id:
+                state.topic_id = topic.topic_id
+            elif state.topic_id != topic.topic_id:
+                effects += self._on_recreated(state, topic.topic_id, now_ms)
+        return effects
+
+    def _on_recreated(self, state: PartitionState, found_id: str, now_ms: int) -> list[Effect]:
+        tp = state.topic_partition
+        error = TopicRecreatedError(tp.topic, tp.partition, expected_id=state.topic_id, found_id=found_id)
+        if self._reset is None:
+            return [self.report(state, error)]
+        if self._has_undelivered(state, now_ms):
+            return []
+        state.topic_id = found_id
+        self._look_up(state, self._reset)
+        return [LookUpReset(tp, str(error))]
+
+    # Answers
+
+    def on_result(self, result: FetchResult, now_ms: int) -> list[Effect]:
+        """The answer for one partition; an answer to a question that we no longer ask means nothing."""
+        tp = TopicPartition(result.topic, result.partition)
+        state = self.states.get(tp)
+        if state is None or state.is_stopped:
+            return []
+        if (result.topic_id, result.fetch_offset) != (state.topic_id, state.fetch_offset):
+            return []
+        if result.error is not None:
+            return self._on_error(state, result.error, now_ms)
+        failures, state.failures = state.failures, 0
+        state.unknown_since_ms = None
+        if result.diverging_epoch is not None:
+            return self._on_divergence(state, result.diverging_epoch.end_offset, now_ms)
+        state.high_watermark, state.log_start_offset = result.high_watermark, result.log_start_offset
+        if not result.records:
+            return []
+        try:
+            return [self._advance(state, result.records)]
+        except CorruptMessageError as error:
+            state.failures = failures
+            return self._on_error(state, error, now_ms)
+
+    def _advance(self, state: PartitionState, records: bytes) -> Deliver:
+        """Every whole batch before the first damaged header; what is behind is asked for again."""
+        last, good_bytes, damage = None, 0, None
+        try:
+            for at, header in iter_headers(records):
+                last, good_bytes = header, at + header.size_bytes
+        except CorruptMessageError as error:
+            damage = error
+        tp, from_offset = state.topic_partition, state.fetch_offset
+        if last is None or last.next_offset <= from_offset:
+            raise damage or CorruptMessageError(f"{tp}: the broker answered without a whole new batch at {from_offset}")
+        state.fetch_offset = last.next_offset
+        state.last_fetched_epoch = last.leader_epoch
+        good = records if good_bytes == len(records) else records[:good_bytes]
+        return Deliver(tp, state.generation, good, from_offset, last.next_offset)
+
+    def _on_divergence(self, state: PartitionState, end_offset: int, now_ms: int) -> list[Effect]:
+        """Records that this consumer has fetched are not in the leader's log: they were truncated (KIP-320)."""
+        tp, position = state.topic_partition, state.fetch_offset
+        divergent = max(min(end_offset, position), 0)
+        text = f"{tp}: the log was truncated below position {position}; it diverges at offset {divergent} or before"
+        if self._reset is None:
+            error = LogTruncationError(
+                text, topic=tp.topic, partition=tp.partition, position=position, divergent_offset=divergent
+            )
+            return [self.report(state, error)]
+        if self._has_undelivered(state, now_ms):
+            return []
+        self._place(state, divergent)
+        return [LookUpReset(tp, text)]
+
+    def _has_undelivered(self, state: PartitionState, now_ms: int) -> bool:
+        """A reset drops what is in the buffer, so it waits until the user has got that; the partition backs off."""
+        if state.position == state.fetch_offset:
+            return False
+        state.not_before_ms = now_ms + self._backoff.wait_ms(1)
+        return True
+
+    def report(self, state: PartitionState, error: PenstockError) -> Report:
+        """Ends fetching the partition until a seek; the user hears of it after what was fetched before."""
+        state.halted = True
+        return Report(state.topic_partition, state.generation, error)
+
+    def _on_error(self, state: PartitionState, error: ApiError, now_ms: int) -> list[Effect]:
+        tp = state.topic_partition
+        if isinstance(error, OffsetOutOfRangeError):
+            return self._on_out_of_range(state, error, now_ms)
+        if isinstance(error, CorruptMessageError) and state.failures >= SPOILT_ANSWERS_MAX:
+            offset = state.fetch_offset
+            why = f"{error} (so where it ends is not known: it may take more than one step to get past it)"
+            return [self.report(state, UndecodableBatchError(tp, (offset, offset + 1), why))]
+        if not error.retriable:
+            return [self.report(state, error)]
+        return [*self.back_off(state, error, now_ms), FindLeader(hinted=error.leader is not None)]
+
+    def _on_out_of_range(self, state: PartitionState, error: OffsetOutOfRangeError, now_ms: int) -> list[Effect]:
+        tp, low, high = state.topic_partition, error.log_start_offset, error.log_end_offset
+        text = f"{tp}: offset {state.fetch_offset} is out of range; readable are {low} to {high}"
+        if self._reset is None:
+            return [self.report(state, OffsetOutOfRangeError(text, log_start_offset=low, log_end_offset=high))]
+        if self._has_undelivered(state, now_ms):
+            return []
+        self._look_up(state, self._reset)
+        return [LookUpReset(tp, text)]
+
+    def back_off(self, state: PartitionState, error: ApiError, now_ms: int) -> list[Effect]:
+        """Asks again later; at once where a leader was named. A partition unknown for long is reported."""
+        state.failures += 1
+        state.not_before_ms = (
+            0 if error.leader is not None and state.failures == 1 else (now_ms + self._backoff.wait_ms(state.failures))
+        )
+        if not isinstance(error, UnknownTopicOrPartitionError):
+            return []
+        if state.unknown_since_ms is None:
+            state.unknown_since_ms = now_ms
+        if now_ms - state.unknown_since_ms < UNKNOWN_PARTITION_GRACE_MS:
+            return []
+        gone = UnknownTopicOrPartitionError(f"{state.topic_partition} does not exist any more: was the topic deleted?")
+        return [self.report(state, gone)]
+
+    def __repr__(self) -> str:
+        return f"Positions({len(self.states)} partitions)"
+
+
+def _part(state: PartitionState, leader: Leader, max_bytes: int) -> FetchPart:
+    tp, topic_id = state.topic_partition, state.topic_id
+    return FetchPart(*tp, topic_id, state.fetch_offset, leader.epoch, state.last_fetched_epoch, max_bytes)

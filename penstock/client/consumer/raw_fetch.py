@@ -1,0 +1,102 @@
+"""Fetches a bounded range of one partition as raw record buffers: for Spark, which decodes them itself.
+
+The same positions, fetcher and reader as a consumer's, for one partition and up to one offset: leader changes, broken
+and ended streams, and a topic made anew are met there. An offset out of range is an error that tells both bounds, never
+a jump, because a range is a promise. A buffer may begin below the wanted offset and end above the range, because
+batches are whole and the cleaner may stretch them between two fetches: decode each from its own `from_offset`, to
+before the range's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
+
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import ConsumerConfig
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.positions import Deliver, Positions
+from penstock.client.consumer.raw_buffer import RawBuffer
+from penstock.client.consumer.reader import Reader
+from penstock.errors import ClientClosedError, TimedOutError
+from penstock.types import TopicPartition
+
+PIECES_AHEAD = 2
+"""So many answers may wait for the caller: enough to keep the broker busy, little memory for each of many ranges."""
+
+
+class RawRange(NamedTuple):
+    """What is read: the offsets from one to before another, of the topic with this id (empty: of today's)."""
+
+    topic_partition: TopicPartition
+    from_offset: int
+    to_offset: int
+    topic_id: str = ""
+
+
+class RawFetch:
+    """One range of one partition, read once. It is in `under_way` from its beginning to its end."""
+
+    def __init__(self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: set[RawFetch]) -> None:
+        self._span = span
+        self._offset = span.from_offset
+        self._time_out_ms = config.request_timeout_ms
+        self._under_way = under_way
+        self._positions = Positions("none", cluster.backoff)
+        buffer = FetchBuffer(min(config.fetch_max_bytes, PIECES_AHEAD * config.max_partition_fetch_bytes))
+        self._reader = Reader(self._positions, buffer)
+        self._ready = asyncio.Event()
+        self._fetcher = Fetcher(cluster, self._positions, buffer, config)
+        self._fetcher.on_ready = self._ready.set
+        buffer.on_room = self._fetcher.touch
+        self._closed = False
+
+    async def buffers(self) -> AsyncGenerator[RawBuffer]:
+        """Every buffer in order; ends at the range's end."""
+        tp, offset, end, topic_id = self._span
+        self._under_way.add(self)
+        try:
+            await self._fetcher.assign_range(tp, (offset, end), topic_id)
+            while self._offset < end:
+                yield await self._wait_buffer()
+        finally:
+            await self.close()
+
+    async def _wait_buffer(self) -> RawBuffer:
+        """The next buffer. Only the time that the caller waits counts, for every buffer anew."""
+        try:
+            async with asyncio.timeout(self._time_out_ms / 1000):
+                while (piece := self._take()) is None:
+                    self._ready.clear()
+                    await self._ready.wait()
+        except TimeoutError:
+            raise TimedOutError(
+                f"{self._span.topic_partition}: no records from offset {self._offset} on within {self._time_out_ms} ms"
+                f" (request_timeout_ms); the last error: {self._fetcher.last_error or 'none'}"
+            ) from None
+        self._offset = piece.next_offset
+        return RawBuffer(piece.records, piece.from_offset, piece.next_offset)
+
+    def _take(self) -> Deliver | None:
+        if self._closed:
+            raise ClientClosedError("the consumer was closed while a range was read")
+        with self._reader.turn():
+            piece = self._reader.next_piece()
+            if piece is not None:
+                self._reader.give(piece)
+        if piece is None:
+            self._reader.raise_new()
+        return piece
+
+    async def close(self) -> None:
+        """Ends fetching, and the wait of whoever reads. Idempotent."""
+        self._closed = True
+        self._ready.set()
+        self._under_way.discard(self)
+        await self._fetcher.close()
+
+    def __repr__(self) -> str:
+        tp, low, high, _ = self._span
+        return f"RawFetch({tp}, {low} to {high})"

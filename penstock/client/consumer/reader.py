@@ -1,0 +1,147 @@
+"""Hands fetched pieces over to the user: the half of reading that runs in the user's thread.
+
+`poll`, `poll_arrow` and raw ranges take pieces here, in order. What they take counts only when the turn ends well: then
+positions move. If it fails on the way, everything is the next again. An error of one partition is raised only by a turn
+that has nothing to give, so what is good always comes first; the position stays at the error until the user seeks.
+The refusal of a whole fetch is raised in the same order, once each time that the broker refuses, and moves no position.
+Not here: fetching (fetcher.py), decoding (decode.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+from penstock.client.consumer.decode import Decoder, decode_good
+from penstock.client.consumer.fetch_buffer import FetchBuffer, Item, Refusal
+from penstock.client.consumer.partition_state import Failed, PartitionState, Place
+from penstock.client.consumer.positions import Deliver, Positions, Report
+from penstock.errors import UndecodableBatchError
+from penstock.types import TopicPartition
+
+C = TypeVar("C")
+
+
+class Reader:
+    """Takes pieces out of the buffer and moves positions. One thread at a time."""
+
+    def __init__(self, positions: Positions, buffer: FetchBuffer) -> None:
+        self._positions = positions
+        self._buffer = buffer
+        self._front: deque[Item] = deque()  # what was taken out of the buffer and given back; comes before the rest
+        self._drawn: list[Item] = []  # what this turn has taken out of the buffer
+        self._moves: list[tuple[Deliver, int]] = []
+        self._failures: list[tuple[PartitionState, Failed]] = []
+        self._refusals: list[Refusal] = []
+        self._unraised: deque[tuple[PartitionState, Failed] | Refusal] = deque()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Around one poll: what it took is handed over at the end, or is the next again if it fails."""
+        self.raise_new()
+        before = tuple(self._front)
+        try:
+            yield
+        except BaseException:
+            self._front = deque((*before, *self._drawn))
+            for state, _ in self._failures:
+                state.failed = None
+            self._forget_turn()
+            raise
+        finally:
+            self._drawn.clear()
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        for piece, next_offset in self._moves:
+            state = self._positions.states.get(piece.topic_partition)
+            if state is not None:  # should the loop have begun a newer generation, this place is void
+                state.read = Place(piece.generation, next_offset)
+        self._unraised += self._failures
+        self._unraised += self._refusals
+        self._forget_turn()
+
+    def _forget_turn(self) -> None:
+        self._moves.clear()
+        self._failures.clear()
+        self._refusals.clear()
+
+    # Within a turn
+
+    def next_piece(self) -> Deliver | None:
+        """The next piece that still counts; None when there is none now."""
+        while (found := self._draw()) is not None:
+            if isinstance(found, Refusal):
+                self._refusals.append(found)
+                continue
+            state = self._current(found.topic_partition, found.generation)
+            if state is None:
+                continue
+            if isinstance(found, Deliver):
+                return found
+            state.failed = Failed(found.generation, found.error)
+            self._failures.append((state, state.failed))
+        return None
+
+    def _draw(self) -> Item | None:
+        if self._front:
+            return self._front.popleft()
+        found = self._buffer.take()
+        if found is not None:
+            self._drawn.append(found)
+        return found
+
+    def _current(self, tp: TopicPartition, generation: int) -> PartitionState | None:
+        """None for what belongs to before a seek, or lies behind an error."""
+        state = self._positions.states.get(tp)
+        return state if state is not None and state.generation == generation and state.failure is None else None
+
+    def decode(self, piece: Deliver, decoder: Decoder[C]) -> tuple[C, Deliver]:
+        """The records of a piece up to the first damage, and the part that holds them; the rest is the next piece."""
+        columns, next_offset, size_bytes, bad = decode_good(
+            piece.records, piece.from_offset, piece.next_offset, decoder
+        )
+        if size_bytes == len(piece.records):
+            return columns, piece
+        if bad is not None:
+            error = UndecodableBatchError(piece.topic_partition, (bad.offset, bad.next_offset), bad.why)
+            error.__cause__ = bad.cause
+            self._front.appendleft(Report(piece.topic_partition, piece.generation, error))
+        else:
+            self._front.appendleft(replace(piece, records=piece.records[size_bytes:], from_offset=next_offset))
+        return columns, replace(piece, records=piece.records[:size_bytes], next_offset=next_offset)
+
+    def give(self, piece: Deliver) -> None:
+        """This turn gives the user the whole piece."""
+        self._moves.append((piece, piece.next_offset))
+
+    def give_part(self, piece: Deliver, next_offset: int) -> Deliver:
+        """This turn gives the user what is before `next_offset`; the rest, which is returned, is next."""
+        rest = replace(piece, from_offset=next_offset)
+        self._moves.append((piece, next_offset))
+        self._front.appendleft(rest)
+        return rest
+
+    # Errors
+
+    def raise_new(self) -> None:
+        """Raises the oldest error that was not raised yet."""
+        while self._unraised:
+            oldest = self._unraised.popleft()
+            if isinstance(oldest, Refusal):
+                if (refused := oldest.take()) is not None:
+                    raise refused
+                continue
+            state, failed = oldest
+            if self._positions.states.get(state.topic_partition) is state and state.failure is failed.error:
+                raise failed.error.with_traceback(None)
+
+    def raise_standing(self) -> None:
+        """Raises the error of a partition that waits for a seek, whether it was raised before or not."""
+        self.raise_new()
+        for state in self._positions.states.values():
+            if state.failure is not None:
+                raise state.failure.with_traceback(None)

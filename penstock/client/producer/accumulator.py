@@ -1,0 +1,319 @@
+"""Where records wait to be sent: open batches by partition, closed ones behind them, all within `buffer_memory`.
+
+Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be
+appended to lies in its partition's *slot*, and whoever takes it out (`deque.pop` is atomic) owns it until it is put
+back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
+moment later. A lock guards only the opening of batches. Closed batches are appended by whoever closed them and taken
+by the sender alone.
+
+Memory is granted to a batch in steps (GRANT_BYTES), not per record, and given back when the batch is done. Times come
+in as arguments. Not here: which batch goes where, and retries (dispatcher.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.client.cluster.metadata_cache import Leader
+from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES, Headers, ProducerBatch
+from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partitioner import StickyChooser
+from penstock.errors import PenstockError
+from penstock.record.batch import HEADER_BYTES
+from penstock.record.builder import record_size_bytes_upper
+from penstock.record.codecs import Codec
+from penstock.types import TopicPartition
+
+GRANT_BYTES = 64 * 1024
+"""A batch takes memory in steps of this; smaller costs calls per record, larger wastes with many idle partitions."""
+YIELD_SECONDS = 0.0002
+"""How long a caller steps aside when another one has the batch in hand."""
+
+
+class Refusal(Enum):
+    """Why a record was not appended."""
+
+    NO_TOPIC = "the topic is not known yet"
+    NO_MEMORY = "the buffer is full"
+    BATCH_CLOSED = "the batch was full and is closed now: choose again"
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulatorConfig:
+    """The limits of batches."""
+
+    batch_size: int
+    linger_ms: int
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """A record on its way into a batch; `size_bytes` is an upper bound of what it takes there."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int | None
+    size_bytes: int
+
+    @classmethod
+    def of(cls, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int | None) -> PendingRecord:
+        size = record_size_bytes_upper(-1 if value is None else len(value), -1 if key is None else len(key), headers)
+        return cls(key, value, headers, timestamp_ms, size)
+
+
+class PartitionQueue:
+    """One partition's batches: at most one open, any number closed, at most one with the broker."""
+
+    __slots__ = (
+        "asked",
+        "in_flight",
+        "limit_bytes",
+        "not_before_ms",
+        "open",
+        "ready",
+        "request",
+        "slot",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, limit_bytes: int) -> None:
+        self.topic_partition = topic_partition
+        self.limit_bytes = limit_bytes
+        self.open: ProducerBatch | None = None  # also while somebody has it in hand
+        self.slot: deque[ProducerBatch] = deque()  # holds `open` unless somebody has it in hand
+        self.ready: deque[ProducerBatch] = deque()
+        self.in_flight: ProducerBatch | None = None
+        self.request = 0  # which request carries `in_flight`: the answer to any other tells nothing about it
+        self.not_before_ms = 0
+        self.asked: Leader | None = None  # who got the last request
+
+    @property
+    def waiting(self) -> int:
+        """How many batches are not acked. `open` is read BEFORE `ready`: what is being closed may be in both."""
+        return (self.open is not None) + len(self.ready) + (self.in_flight is not None)
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionQueue({self.topic_partition}, ready={len(self.ready)}, in_flight={self.in_flight is not None})"
+        )
+
+
+class Accumulator:
+    """All partitions' queues."""
+
+    def __init__(self, config: AccumulatorConfig, memory: MemoryPool) -> None:
+        self.config = config
+        self.memory = memory
+        self.sticky: dict[str, deque[ProducerBatch]] = {}
+        """Topic to the slot where records without a key go now; read by the fast path of send."""
+        self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
+        """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
+        self._sticky_queues: dict[str, PartitionQueue] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._active: dict[PartitionQueue, None] = {}
+        self._chooser = StickyChooser()
+        self._opening = threading.Lock()
+        self._aside = threading.Event()  # never set: waiting for it gives up the GIL
+        self.flushing = 0
+
+    def queue(self, tp: TopicPartition, max_batch_bytes: int | None = None) -> PartitionQueue:
+        """The queue of a partition; `max_batch_bytes` is the topic's own limit of a batch."""
+        found = self._queues.get(tp)
+        if found is None:
+            limit = min(self.config.batch_size, max_batch_bytes or self.config.batch_size)
+            found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1)))
+        return found
+
+    def queues(self) -> tuple[PartitionQueue, ...]:
+        """Every partition that has a batch: with a thousand idle ones, a cycle of the sender must not look at each."""
+        return tuple(self._active)
+
+    def _retire(self, queue: PartitionQueue) -> None:
+        """Leaves an idle partition out of `queues`, unless a batch may be being opened: the flush of whoever opened it
+        must find it. The sender does not wait for that; the next cycle looks again."""
+        if self._opening.acquire(blocking=False):
+            try:
+                if not queue.waiting:
+                    self._active.pop(queue, None)
+            finally:
+                self._opening.release()
+
+    def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
+        """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
+        found = self._sticky_queues.get(topic)
+        if found is None or found.open is None:
+            found = self.choose_queue(topic, partitions, max_batch_bytes)
+            self._sticky_queues[topic] = found
+            self.sticky[topic] = found.slot
+        return found
+
+    def keyed_slots(self, topic: str, partition_count: int, max_batch_bytes: int | None) -> None:
+        """Lets send find the partitions' slots by itself."""
+        queues = (self.queue(TopicPartition(topic, p), max_batch_bytes) for p in range(partition_count))
+        self.keyed[topic] = tuple(queue.slot for queue in queues)
+
+    def choose_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
+        """The least busy of `partitions`."""
+
+        def waiting(partition: int) -> int:
+            return self.queue(TopicPartition(topic, partition), max_batch_bytes).waiting
+
+        partition = self._chooser.choose(partitions, waiting)
+        return self.queue(TopicPartition(topic, partition), max_batch_bytes)
+
+    # Appending: callers' threads
+
+    def try_append(
+        self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
+    ) -> RecordFuture | Refusal:
+        """Appends to the open batch, opens one where there is none, closes it when it is full."""
+        batch = self._take_or_open(queue, now_ms, wall_ms)
+        if batch.room < record.size_bytes:
+            refusal = self._make_room(queue, batch, record.size_bytes)
+            if refusal is not None:
+                return refusal
+        try:
+            batch.room -= record.size_bytes
+            return batch.append_full(record.key, record.value, record.headers, record.timestamp_ms)
+        finally:
+            queue.slot.append(batch)
+
+    def _take_or_open(self, queue: PartitionQueue, now_ms: int, wall_ms: int) -> ProducerBatch:
+        while True:
+            try:
+                return queue.slot.pop()
+            except IndexError:
+                pass
+            if queue.open is not None:
+                self._aside.wait(YIELD_SECONDS)
+                continue
+            with self._opening:
+                if queue.open is None:
+                    batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms)
+                    self._active[queue] = None
+                    return batch
+
+    def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> Refusal | None:
+        """Grants the batch in hand more memory; else gives it back (no memory) or closes it (full)."""
+        left = queue.limit_bytes - batch.used_bytes
+        if size_bytes > left and batch.values:
+            self._close(queue, batch)
+            self.encode(batch)
+            return Refusal.BATCH_CLOSED
+        needed = size_bytes - batch.room
+        wanted = max(needed, min(GRANT_BYTES, left) - batch.room)
+        if not self.memory.try_take(wanted, must=False):
+            wanted = needed
+            if not self.memory.try_take(needed):
+                if batch.values:
+                    queue.slot.append(batch)
+                else:
+                    queue.open = None
+                return Refusal.NO_MEMORY
+        batch.granted_bytes += wanted
+        batch.room += wanted
+        return None
+
+    def append_bulk(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Queues a batch that is complete and encoded already, behind whatever the partition has open."""
+        with self._opening:
+            while queue.open is not None:
+                try:
+                    ahead = queue.slot.pop()
+                except IndexError:
+                    self._aside.wait(YIELD_SECONDS)
+                    continue
+                self._close(queue, ahead)
+                self.encode(ahead)
+            queue.ready.append(batch)
+            self._active[queue] = None
+
+    # Closing: whoever has the batch in hand
+
+    def _close(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.close()
+        queue.ready.append(batch)  # BEFORE the next may be opened: the order of batches is the order of sends
+        queue.open = None
+
+    def encode(self, batch: ProducerBatch) -> None:
+        """Makes the bytes of a closed batch; a batch that cannot be made fails now, alone."""
+        try:
+            batch.encode(self.config.codec)
+        except PenstockError as error:
+            self.give_back(batch)
+            batch.fail(error)
+
+    def close_due(self, now_ms: int) -> int | None:
+        """Closes every batch whose time has come; returns when to look again (None: not before another send).
+
+        A batch is due when it is `linger_ms` old, at a flush, or when memory is short; but while the partition has
+        something on its way, a batch may as well grow. Called by the sender's thread.
+        """
+        hurry = self.flushing > 0 or self.memory.waiters > 0
+        next_ms: int | None = None
+        for queue in self.queues():
+            batch = queue.open
+            if batch is None and not queue.waiting:
+                self._retire(queue)
+            if batch is None or queue.in_flight is not None or queue.ready:
+                continue
+            due_ms = batch.created_ms + self.config.linger_ms
+            if not hurry and due_ms > now_ms:
+                next_ms = due_ms if next_ms is None else min(next_ms, due_ms)
+                continue
+            try:
+                batch = queue.slot.pop()
+            except IndexError:  # a caller has it in hand, or opened it this moment
+                next_ms = now_ms + 1
+                continue
+            self._close(queue, batch)
+            self.encode(batch)
+        return next_ms
+
+    def close_all(self) -> None:
+        """Closes every open batch, due or not: nothing more will be sent."""
+        for queue in self.queues():
+            while queue.open is not None:
+                try:
+                    batch = queue.slot.pop()
+                except IndexError:
+                    self._aside.wait(YIELD_SECONDS)
+                    continue
+                self._close(queue, batch)
+                self.encode(batch)
+
+    # Done: the sender's thread
+
+    def give_back(self, batch: ProducerBatch) -> None:
+        """The memory of a batch that is done."""
+        granted, batch.granted_bytes = batch.granted_bytes, 0
+        if granted:
+            self.memory.give_back(granted)
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a closed batch waits to be sent."""
+        return any(queue.ready for queue in self.queues())
+
+    def unfinished(self) -> list[ProducerBatch]:
+        """Every batch that is not acked and has not failed, at this moment; on the sender's thread. Elsewhere a batch
+        that moves, or is answered at this moment, would be in none of its places."""
+        found: dict[int, ProducerBatch] = {}
+        for queue in self.queues():
+            for batch in (queue.in_flight, queue.open, *tuple(queue.ready)):
+                if batch is not None and not batch.done:
+                    found[id(batch)] = batch
+        return list(found.values())
+
+    def __repr__(self) -> str:
+        return f"Accumulator(partitions={len(self._queues)}, {self.memory!r})"
+
+
+__all__ = ["RECORD_OVERHEAD_BYTES", "Accumulator", "AccumulatorConfig", "PartitionQueue", "PendingRecord", "Refusal"]

@@ -1,0 +1,160 @@
+"""AsyncProducer: the same producer for an event loop.
+
+`await send(...)` waits only for a topic's first metadata and for memory, and returns the promise, which can be
+awaited in turn. Everything works on the loop that runs `start` (or the first send); it is not thread-safe, as asyncio
+objects are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from penstock.client.producer.accumulator import Refusal
+from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.bulk_send import BulkPlan
+from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
+from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.producer.sender import ProducerStatistics
+from penstock.errors import TimedOutError
+from penstock.types import TopicPartition
+
+
+class AsyncProducer:
+    """Sends records to topics from one event loop. Options: `penstock.client.cluster.config.ProducerConfig`."""
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._core = ProducerCore(bootstrap, options)
+        self._started = False
+
+    async def start(self) -> None:
+        """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""
+        self._bind()
+        await self._core.cluster.wait_ready()
+
+    def _bind(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if not self._started:
+            self._started = True
+            self._core.start(loop)
+        return loop
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordFuture:
+        """Queues one record and returns the promise of its RecordMetadata."""
+        core = self._core
+        self._bind()
+        record = core.pending(key, value, headers, timestamp_ms)
+        deadline_ms = core.clock.now_ms() + core.config.max_block_ms
+        while True:
+            answer = core.append(topic, record, partition)
+            if not isinstance(answer, Refusal):
+                return answer
+            if answer is Refusal.NO_TOPIC:
+                await core.wait_topic(topic)
+            else:
+                await self._wait_memory(deadline_ms)
+
+    async def _wait_memory(self, deadline_ms: int) -> None:
+        core = self._core
+        left_ms = deadline_ms - core.clock.now_ms()
+        if left_ms <= 0:
+            raise core.buffer_exhausted()
+        loop = asyncio.get_running_loop()
+        freed = asyncio.Event()
+        core.memory.subscribe(lambda: loop.call_soon_threadsafe(freed.set))
+        core.memory.waiters += 1
+        try:
+            core.sender.wake()
+            async with asyncio.timeout(left_ms / 1000):
+                await freed.wait()
+        except TimeoutError:
+            raise core.buffer_exhausted() from None
+        finally:
+            core.memory.waiters -= 1
+
+    async def send_many(
+        self,
+        topic: str,
+        values: Iterable[bytes | None] | Any,
+        keys: Iterable[bytes | None] | Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> BulkFuture:
+        """Queues an iterable of bytes, or an Arrow array, in bulk; the promise is of all of them together."""
+        core = self._core
+        self._bind()
+        core.pending(None, None, None, timestamp_ms)
+        while core.cluster.cache.topic(topic) is None:
+            await core.wait_topic(topic)
+        taken: list[tuple[ProducerBatch, int, int]] = []
+        for queue, encoded, count in BulkPlan(core, topic, partition, timestamp_ms).batches(values, keys):
+            deadline_ms = core.clock.now_ms() + core.config.max_block_ms
+            while (batch := core.append_bulk(queue, encoded, count)) is None:
+                await self._wait_memory(deadline_ms)
+            taken.append((batch, 0, count))
+            await asyncio.sleep(0)  # the sender works on this loop too
+        return BulkFuture(taken)
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """Every partition of a topic."""
+        self._bind()
+        await self._core.wait_topic(topic)
+        info = self._core.cluster.cache.topic(topic)
+        return [TopicPartition(topic, p.partition) for p in info.partitions] if info is not None else []
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
+        accumulator = self._core.accumulator
+        accumulator.flushing += 1
+        try:
+            self._core.sender.wake()
+            async with asyncio.timeout(timeout):
+                for batch in accumulator.unfinished():
+                    if not batch.done:
+                        await when_done(batch)
+        except TimeoutError:
+            raise TimedOutError(
+                f"flush: not everything was acked within {timeout} s; it may still be written"
+            ) from None
+        finally:
+            accumulator.flushing -= 1
+
+    def statistics(self) -> ProducerStatistics:
+        """Counts since the producer was made."""
+        return self._core.statistics()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
+        if self._core.closed:
+            return
+        self._core.begin_close()
+        try:
+            await self.flush(timeout)
+        except TimedOutError:
+            if timeout is None:
+                raise
+        finally:
+            await self._core.finish_close()
+
+    async def __aenter__(self) -> AsyncProducer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else "open"
+        return f"AsyncProducer({','.join(map(str, self._core.bootstrap))}, {state})"

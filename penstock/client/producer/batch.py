@@ -1,0 +1,226 @@
+"""A batch of the producer: records of one partition, from the first append to the ack.
+
+It goes open → closed → encoded → done. While open, exactly one thread has it in hand (accumulator.py says how); once
+encoded, only the sender's thread touches it; when done, it only answers futures. Its timestamp is the moment it was
+opened: a record's create time is exact to `linger_ms`, unless the caller gave one. Not here: where batches wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count, repeat
+
+from penstock.client.producer.future import RecordFuture
+from penstock.errors import PenstockError
+from penstock.record.builder import build_batch
+from penstock.record.codecs import Codec
+from penstock.record.reader import RecordColumns, read_columns
+from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
+
+RECORD_OVERHEAD_BYTES = 16
+"""Not less than what the varints around a value below 1 MiB take, without key and headers."""
+
+KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
+"""The same with a key."""
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class ProducerBatch:
+    """Columns of records while open; bytes once encoded; an answer when done."""
+
+    __slots__ = (
+        "_callbacks",
+        "append",
+        "attempts",
+        "base_offset",
+        "created_ms",
+        "done",
+        "encoded",
+        "error",
+        "granted_bytes",
+        "halves",
+        "headers",
+        "keys",
+        "last_error",
+        "log_append_time_ms",
+        "next_future",
+        "record_count",
+        "room",
+        "timestamp_ms",
+        "timestamps_ms",
+        "topic_partition",
+        "unknown_attempts",
+        "values",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, timestamp_ms: int, created_ms: int) -> None:
+        self.topic_partition = topic_partition
+        self.timestamp_ms = timestamp_ms
+        self.created_ms = created_ms
+        self.values: list[bytes | None] = []
+        self.keys: list[bytes | None] | None = None
+        self.headers: list[Headers] | None = None
+        self.timestamps_ms: list[int] | None = None
+        self.room = 0  # bytes that may still be appended within the memory granted
+        self.granted_bytes = 0
+        self.record_count = 0  # set when closed
+        self.encoded: bytes | None = None
+        self.attempts = 0
+        self.last_error: PenstockError | None = None
+        self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
+        self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into
+        self.done = False
+        self.error: PenstockError | None = None
+        self.base_offset = NO_OFFSET
+        self.log_append_time_ms = NO_TIMESTAMP
+        self._callbacks: list[Callable[[], object]] = []
+        self.append = self.values.append
+        # `map` and `zip` make the pairs (batch, 0), (batch, 1), … in C: a third of the cost of a constructor.
+        pairs = zip(repeat(self), count())
+        self.next_future: Callable[[], RecordFuture] = map(tuple.__new__, repeat(RecordFuture), pairs).__next__
+
+    @property
+    def used_bytes(self) -> int:
+        """An upper bound of what the open batch will take when encoded without compression."""
+        return self.granted_bytes - self.room
+
+    @property
+    def state(self) -> str:
+        """One word for people."""
+        if self.done:
+            return "failed" if self.error is not None else "acked"
+        return "open" if self.record_count == 0 else "waiting"
+
+    def append_full(
+        self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int | None
+    ) -> RecordFuture:
+        """Appends a record that has more than a value; the columns that were not needed so far are filled up."""
+        before = len(self.values)
+        if key is not None and self.keys is None:
+            self.keys = [None] * before
+        if headers and self.headers is None:
+            self.headers = [()] * before
+        if timestamp_ms is not None and self.timestamps_ms is None:
+            self.timestamps_ms = [self.timestamp_ms] * before
+        if self.keys is not None:
+            self.keys.extend(repeat(None, before - len(self.keys)))
+            self.keys.append(key)
+        if self.headers is not None:
+            self.headers.extend(repeat((), before - len(self.headers)))
+            self.headers.append(headers)
+        if self.timestamps_ms is not None:
+            self.timestamps_ms.extend(repeat(self.timestamp_ms, before - len(self.timestamps_ms)))
+            self.timestamps_ms.append(self.timestamp_ms if timestamp_ms is None else timestamp_ms)
+        self.append(value)
+        return self.next_future()
+
+    def close(self) -> None:
+        """No record joins any more; columns are made as long as the values."""
+        total = self.record_count = len(self.values)
+        if self.keys is not None:
+            self.keys.extend(repeat(None, total - len(self.keys)))
+        if self.headers is not None:
+            self.headers.extend(repeat((), total - len(self.headers)))
+        if self.timestamps_ms is not None:
+            self.timestamps_ms.extend(repeat(self.timestamp_ms, total - len(self.timestamps_ms)))
+
+    def encode(self, codec: Codec) -> None:
+        """Makes the record batch, once, and lets go of the columns."""
+        self.encoded = build_batch(
+            self.values,
+            keys=self.keys,
+            headers=self.headers,
+            timestamps_ms=self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms,
+            codec=codec,
+        )
+        self._release_columns()
+
+    def _release_columns(self) -> None:
+        self.values, self.keys, self.headers = [], None, None
+        del self.append, self.next_future
+
+    def set_encoded(self, encoded: bytes, record_count: int) -> None:
+        """For a batch that was built in bulk: it was never open."""
+        self.encoded, self.record_count = encoded, record_count
+        self._release_columns()
+
+    def split(self, codec: Codec) -> tuple[ProducerBatch, ...]:
+        """Two halves, because the broker finds this batch too large; it is done when both are (KIP-126)."""
+        columns = read_columns(self.encoded or b"")
+        middle = len(columns) // 2
+        self.halves = tuple(
+            self._part(columns, low, high, codec) for low, high in ((0, middle), (middle, len(columns)))
+        )
+        self.halves[0].granted_bytes, self.granted_bytes = self.granted_bytes, 0
+        self.encoded = None
+        for half in self.halves:
+            half.add_callback(self._on_half)
+        return self.halves
+
+    def _part(self, columns: RecordColumns, low: int, high: int, codec: Codec) -> ProducerBatch:
+        part = ProducerBatch(self.topic_partition, self.timestamp_ms, self.created_ms)
+        times = list(columns.timestamps_ms[low:high])
+        keys = None if columns.keys is None else columns.keys[low:high]
+        headers = None if columns.headers is None else columns.headers[low:high]
+        values = columns.values[low:high]
+        part.set_encoded(build_batch(values, keys=keys, headers=headers, timestamps_ms=times, codec=codec), len(values))
+        part.timestamps_ms = times
+        part.unknown_attempts = self.unknown_attempts
+        return part
+
+    def _on_half(self) -> None:
+        if all(half.done for half in self.halves):
+            self.error = next((half.error for half in self.halves if half.error is not None), None)
+            self._end()
+
+    def error_of(self, index: int) -> PenstockError | None:
+        """What became of one record: the halves of a split batch may fare differently."""
+        if not self.halves:
+            return self.error
+        first, second = self.halves
+        return first.error_of(index) if index < first.record_count else second.error_of(index - first.record_count)
+
+    def finish(self, base_offset: int, log_append_time_ms: int) -> None:
+        """The records are acked."""
+        self.base_offset, self.log_append_time_ms = base_offset, log_append_time_ms
+        self._end()
+
+    def fail(self, error: PenstockError) -> None:
+        """The records will not be tried any more."""
+        self.error = error
+        self._end()
+
+    def _end(self) -> None:
+        self.encoded = None
+        self.done = True  # BEFORE the callbacks: add_callback looks at it after it has queued
+        self._run_callbacks()
+
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        """Calls back once when done; at once when it is. Without a lock: every callback is popped exactly once."""
+        self._callbacks.append(callback)
+        if self.done:
+            self._run_callbacks()
+
+    def _run_callbacks(self) -> None:
+        while True:
+            try:
+                callback = self._callbacks.pop(0)
+            except IndexError:
+                return
+            callback()
+
+    def metadata(self, index: int) -> RecordMetadata:
+        """Where the record at `index` stands; offset -1 when acks=0 never told."""
+        if self.halves:
+            first, second = self.halves
+            return first.metadata(index) if index < first.record_count else second.metadata(index - first.record_count)
+        timestamp_ms = self.log_append_time_ms
+        if timestamp_ms == NO_TIMESTAMP:
+            timestamp_ms = self.timestamp_ms if self.timestamps_ms is None else self.timestamps_ms[index]
+        offset = self.base_offset + index if self.base_offset != NO_OFFSET else NO_OFFSET
+        topic, partition = self.topic_partition
+        return RecordMetadata(topic, partition, offset, timestamp_ms)
+
+    def __repr__(self) -> str:
+        return f"ProducerBatch({self.topic_partition}, {self.state}, records={self.record_count or len(self.values)})"

@@ -1,0 +1,315 @@
+"""Decides which batches go into which request, and what each answer means for them.
+
+Pure: given what is ready and `now_ms`, it makes one request per broker that carries every partition of that broker with
+something to send; given an answer, an error or a time-out, it says for every batch: acked, failed or again. At most one
+batch of a partition is with a broker at a time, so retries cannot change the order.
+
+A broker that hangs answers nothing. While one is silent, its batches stay with it, because it may only be slow; a batch
+whose partition has another leader by now is taken back and sent there (`take_back`). Whether the old leader wrote it is
+not known, and what it says later does not count. Sending, timers and completing futures are sender.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.retry import Backoff, needs_metadata, outcome_unknown
+from penstock.client.producer.accumulator import Accumulator, PartitionQueue
+from penstock.client.producer.batch import ProducerBatch
+from penstock.client.wire.messages import ProduceAnswer, ProduceResult
+from penstock.errors import (
+    ApiError,
+    InvariantViolation,
+    MessageTooLargeError,
+    PenstockError,
+    RecordListTooLargeError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    TimedOutError,
+    UnknownServerError,
+    without_frames,
+)
+
+REQUEST_PARTITIONS_MAX = 2_000
+"""What a broker takes in one request (docs/request-limits.md); the others come in the next."""
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""A request takes no further partition beyond this; far below what the channel and, by default, a broker take."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimits:
+    """How long and how often."""
+
+    delivery_timeout_ms: int
+    request_timeout_ms: int
+    retries: int
+    backoff: Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """Batches for one broker, in the order of the wire request; each with the queue it came from."""
+
+    node_id: int
+    correlation_id: int
+    deadline_ms: int
+    entries: tuple[tuple[PartitionQueue, ProducerBatch], ...]
+    size_bytes: int
+    """Of the records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """The batch stands in the log from `base_offset` on."""
+
+    batch: ProducerBatch
+    base_offset: int
+    log_append_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The batch will not be tried again."""
+
+    batch: ProducerBatch
+    error: PenstockError
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The batch, or its halves, is back at the head of its queue."""
+
+    batch: ProducerBatch
+    error: ApiError
+
+
+Outcome = Acked | Failed | Again
+
+
+class Dispatcher:
+    """The sender's decisions; used by one thread."""
+
+    def __init__(self, accumulator: Accumulator, cache: MetadataCache, limits: DispatchLimits) -> None:
+        self._accumulator = accumulator
+        self._cache = cache
+        self._limits = limits
+        self._correlation_id = 0
+        self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
+        self.metadata_wanted = False  # set when a leader is unknown or may be wrong; the driver clears it
+        self.next_ms: int | None = None  # when a back-off ends
+
+    def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
+        """One request per broker that has something to get and room for a request; its batches are now in flight."""
+        by_node: dict[int, list[tuple[PartitionQueue, ProducerBatch]]] = {}
+        sizes: dict[int, int] = {}
+        self.next_ms = None
+        for queue in self._accumulator.queues():
+            batch = self._head(queue)
+            if batch is None or batch.encoded is None:
+                continue
+            leader = self._cache.leader(queue.topic_partition)
+            if queue.not_before_ms > now_ms and leader in (None, queue.asked):
+                self._back_off(queue, batch, now_ms)
+                continue
+            if leader is None:
+                self.metadata_wanted = True
+                continue
+            node = leader.node_id
+            size = sizes.get(node, 0)
+            if not can_send(node) or (size and size + len(batch.encoded) > self._request_bytes_max):
+                continue
+            if len(by_node.get(node, ())) == REQUEST_PARTITIONS_MAX:
+                continue
+            sizes[node] = size + len(batch.encoded)
+            queue.asked = leader
+            by_node.setdefault(node, []).append((queue, batch))
+        return [self._request(node, entries, sizes[node], now_ms) for node, entries in by_node.items()]
+
+    def _back_off(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
+        """Looks again when the wait ends; before that for another leader, if the last one may be gone.
+
+        A back-off spares a broker that said no. It must not outlast an election: a new leader is asked at once.
+        """
+        look_ms = queue.not_before_ms
+        if isinstance(batch.last_error, ApiError) and needs_metadata(batch.last_error):
+            self.metadata_wanted = True
+            look_ms = min(look_ms, now_ms + max(self._limits.backoff.initial_ms, 1))
+        self.next_ms = look_ms if self.next_ms is None else min(self.next_ms, look_ms)
+
+    def _head(self, queue: PartitionQueue) -> ProducerBatch | None:
+        """The batch to send next; batches that failed while they were encoded are passed over."""
+        while queue.ready and queue.in_flight is None:
+            if not queue.ready[0].done:
+                return queue.ready[0]
+            queue.ready.popleft()
+        return None
+
+    def _request(
+        self, node: int, entries: list[tuple[PartitionQueue, ProducerBatch]], size_bytes: int, now_ms: int
+    ) -> OutboundRequest:
+        for queue, batch in entries:
+            if queue.ready.popleft() is not batch or queue.in_flight is not None:
+                raise InvariantViolation(f"{queue!r}: a second batch would be in flight")
+            queue.in_flight, queue.request = batch, self._correlation_id + 1
+            batch.attempts += 1
+        self._correlation_id += 1
+        deadline_ms = now_ms + self._limits.request_timeout_ms
+        return OutboundRequest(node, self._correlation_id, deadline_ms, tuple(entries), size_bytes)
+
+    # Answers
+
+    def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
+        """What an answer means; results come in the order of the request."""
+        if answer.error is not None:
+            return self.on_error(request, answer.error, now_ms)
+        if len(answer.results) != len(request.entries):
+            told = f"the answer speaks of {len(answer.results)} partitions, the request of {len(request.entries)}"
+            return self.on_error(request, UnknownServerError(told), now_ms)
+        return [
+            self._on_result(queue, batch, result, now_ms)
+            for (queue, batch), result in zip(request.entries, answer.results, strict=True)
+            if self._is_with(queue, request)
+        ]
+
+    @staticmethod
+    def _is_with(queue: PartitionQueue, request: OutboundRequest) -> bool:
+        """Whether the partition's batch is still with this request, and not taken back."""
+        return queue.in_flight is not None and queue.request == request.correlation_id
+
+    def pending(self, request: OutboundRequest) -> list[tuple[PartitionQueue, ProducerBatch]]:
+        """What of a request is still with it."""
+        return [entry for entry in request.entries if self._is_with(entry[0], request)]
+
+    def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
+        if result.error is not None:
+            return self._on_failure(queue, batch, result.error, now_ms, is_unknown=outcome_unknown(result.error))
+        queue.in_flight = None
+        queue.not_before_ms = 0
+        return Acked(batch, result.base_offset, result.log_append_time_ms)
+
+    def on_unanswered(self, request: OutboundRequest) -> list[Outcome]:
+        """acks=0: written to the connection is all there is to know."""
+        pending = self.pending(request)
+        for queue, _ in pending:
+            queue.in_flight = None
+        return [Acked(batch, -1, -1) for _, batch in pending]
+
+    def on_error(self, request: OutboundRequest, error: ApiError, now_ms: int) -> list[Outcome]:
+        """The broker's answer to the request as a whole is an error."""
+        return self._all_failed(request, error, now_ms, is_unknown=outcome_unknown(error))
+
+    def on_broken(self, requests: Sequence[OutboundRequest], error: ApiError, now_ms: int) -> list[Outcome]:
+        """The connection broke, or was given up, by an error that is about one of these requests, who knows which. Each
+        may have been carried out."""
+        if isinstance(error, MessageTooLargeError):
+            return self._on_too_large(requests, error, now_ms)
+        return [
+            outcome for request in requests for outcome in self._all_failed(request, error, now_ms, is_unknown=True)
+        ]
+
+    def _on_too_large(
+        self, requests: Sequence[OutboundRequest], error: MessageTooLargeError, now_ms: int
+    ) -> list[Outcome]:
+        """A message was over a limit of the transport (socket.request.max.bytes), so the largest one was. If that had
+        one batch, the batch is too large; else requests become smaller, and no batch is to blame."""
+        largest = max(requests, key=lambda request: request.size_bytes)
+        is_batch = len(largest.entries) == 1
+        if not is_batch:
+            self._request_bytes_max = largest.size_bytes // 2
+        outcomes: list[Outcome] = []
+        for request in requests:
+            met = error if is_batch and request is largest else ResourceExhaustedError(str(error))
+            outcomes += self._all_failed(request, met, now_ms, is_unknown=True)
+        return outcomes
+
+    def _all_failed(self, request: OutboundRequest, error: ApiError, now_ms: int, *, is_unknown: bool) -> list[Outcome]:
+        return [
+            self._on_failure(queue, batch, error, now_ms, is_unknown=is_unknown)
+            for queue, batch in self.pending(request)
+        ]
+
+    def take_back(self, request: OutboundRequest, now_ms: int) -> list[Outcome]:
+        """A request whose broker is silent: takes back the batches whose partition another broker leads by now."""
+        outcomes: list[Outcome] = []
+        for queue, batch in self.pending(request):
+            leader = self._cache.leader(queue.topic_partition)
+            if leader is not None and leader.node_id != request.node_id:
+                told = f"node {request.node_id} is silent, and node {leader.node_id} leads {queue.topic_partition} now"
+                error = RequestTimedOutError(told)
+                outcomes.append(self._on_failure(queue, batch, error, now_ms, is_unknown=True))
+        return outcomes
+
+    def _on_failure(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError, now_ms: int, *, is_unknown: bool
+    ) -> Outcome:
+        queue.in_flight = None
+        batch.last_error = without_frames(error)
+        batch.unknown_attempts += is_unknown
+        if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
+            queue.ready.extendleft(reversed(batch.split(self._accumulator.config.codec)))
+            return Again(batch, error)
+        if not error.retriable or batch.attempts > self._limits.retries:
+            return Failed(batch, _of_all_attempts(error) if batch.unknown_attempts else error)
+        followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
+        if not followed and needs_metadata(error):
+            self.metadata_wanted = True
+        wait_ms = 0 if followed else self._limits.backoff.wait_ms(batch.attempts)
+        if now_ms + wait_ms >= batch.created_ms + self._limits.delivery_timeout_ms:
+            return Failed(batch, self._too_late(batch))
+        queue.not_before_ms = now_ms + wait_ms
+        queue.ready.appendleft(batch)
+        return Again(batch, error)
+
+    def _too_late(self, batch: ProducerBatch) -> TimedOutError:
+        last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
+        outcome = "may be written" if batch.unknown_attempts else "was not written"
+        limit_ms = self._limits.delivery_timeout_ms
+        return TimedOutError(
+            f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
+            f" ({batch.attempts} attempts; the batch {outcome}){last}{self._cache.why_offline(batch.topic_partition)}"
+        )
+
+    def expire(self, now_ms: int) -> list[Outcome]:
+        """Fails what has waited in its queue for longer than delivery_timeout_ms."""
+        expired: list[Outcome] = []
+        for queue in self._accumulator.queues():
+            while queue.ready and now_ms >= queue.ready[0].created_ms + self._limits.delivery_timeout_ms:
+                batch = queue.ready[0]
+                if batch.encoded is None and not batch.done:
+                    break  # being encoded at this moment
+                queue.ready.popleft()
+                if not batch.done:
+                    expired.append(Failed(batch, self._too_late(batch)))
+        return expired
+
+    def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:
+        """Fails what is with a broker: the producer closes before its answer."""
+        pending = self.pending(request)
+        for queue, batch in pending:
+            queue.in_flight = None
+            batch.unknown_attempts += 1
+        return [Failed(batch, error) for _, batch in pending]
+
+    def abandon(self, error: PenstockError) -> list[Outcome]:
+        """Fails everything that waits: the producer closes without having been able to send it."""
+        left: list[Outcome] = []
+        for queue in self._accumulator.queues():
+            left += [Failed(batch, error) for batch in queue.ready if not batch.done]
+            queue.ready.clear()
+        return left
+
+    def __repr__(self) -> str:
+        return f"Dispatcher(requests={self._correlation_id}, metadata_wanted={self.metadata_wanted})"
+
+
+def _of_all_attempts(error: ApiError) -> ApiError:
+    """The last attempt's error may say that it wrote nothing; the batch's must not, once the outcome of one is open."""
+    if not error.nothing_written:
+        return error
+    found = type(error)(
+        f"{error}; an attempt whose outcome is unknown may have written the records", leader=error.leader
+    )
+    found.nothing_written = False
+    return found

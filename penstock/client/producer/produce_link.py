@@ -1,0 +1,129 @@
+"""One produce stream to one broker: a task that writes, a task that reads, and the requests that are not answered
+yet.
+
+When either ends, both end, and every unanswered request is reported broken, once, in the order in which it was sent.
+A link is not repaired: the sender makes a new one. It knows since when its broker is silent, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from penstock.client.producer.dispatcher import OutboundRequest
+from penstock.client.wire.channel import Connection, ProduceStream
+from penstock.client.wire.messages import ProduceAnswer, ProduceCall
+from penstock.clock import Clock
+from penstock.errors import ApiError, NetworkError, UnknownServerError
+
+OnAnswer = Callable[[OutboundRequest, ProduceAnswer | None], None]
+OnBroken = Callable[[list[OutboundRequest], ApiError], None]
+
+
+class ProduceLink:
+    """Sends requests in order and matches answers by correlation id."""
+
+    def __init__(self, connection: Connection, clock: Clock, on_answer: OnAnswer, on_broken: OnBroken) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._silent_since_ms = 0
+        self.broken = False
+        self._on_answer = on_answer
+        self._on_broken = on_broken
+        self._outbox: deque[tuple[OutboundRequest, ProduceCall]] = deque()
+        self._unanswered: dict[int, OutboundRequest] = {}
+        self._filled = asyncio.Event()
+        self._stream: ProduceStream = connection.open_produce()
+        self._tasks = [
+            asyncio.ensure_future(self._guard(self._write())),
+            asyncio.ensure_future(self._guard(self._read())),
+        ]
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._unanswered)
+
+    @property
+    def unanswered(self) -> tuple[OutboundRequest, ...]:
+        return tuple(self._unanswered.values())
+
+    @property
+    def silent_since_ms(self) -> int | None:
+        """Since when the broker has said nothing although it was asked; None when it owes no answer."""
+        return self._silent_since_ms if self._unanswered else None
+
+    @property
+    def oldest_deadline_ms(self) -> int | None:
+        """When the first unanswered request runs out of time."""
+        return next((request.deadline_ms for request in self._unanswered.values()), None)
+
+    def submit(self, request: OutboundRequest, call: ProduceCall) -> None:
+        """Queues a request; its answer, or that the link broke, is reported later."""
+        if not self._unanswered:
+            self._silent_since_ms = self._clock.now_ms()
+        self._unanswered[request.correlation_id] = request
+        self._outbox.append((request, call))
+        self._filled.set()
+
+    async def _write(self) -> None:
+        while True:
+            await self._filled.wait()
+            self._filled.clear()
+            while self._outbox:
+                request, call = self._outbox.popleft()
+                await self._stream.write(call)
+                if call.acks == 0 and self._unanswered.pop(request.correlation_id, None) is not None:
+                    self._on_answer(request, None)
+
+    async def _read(self) -> None:
+        while True:
+            answer = await self._stream.read()
+            self._silent_since_ms = self._clock.now_ms()
+            request = self._unanswered.pop(answer.correlation_id, None)
+            if request is not None:  # None: acks=0, whose answers tell nothing
+                self._on_answer(request, answer)
+
+    def forget(self, request: OutboundRequest) -> None:
+        """Nobody waits for this answer any more. A request that is not written yet is not sent at all."""
+        self._unanswered.pop(request.correlation_id, None)
+        self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except ApiError as error:
+            self.break_off(error)
+        except Exception as error:  # a bug of ours: the records fail with it instead of waiting for ever
+            self.break_off(UnknownServerError(f"{self.connection.endpoint}: {error!r}"))
+            raise
+
+    def break_off(self, error: ApiError) -> None:
+        """Ends the link and reports every unanswered request. Idempotent."""
+        if self.broken:
+            return
+        requests = self.take_unanswered()
+        if requests:
+            self._on_broken(requests, error)
+
+    def take_unanswered(self) -> list[OutboundRequest]:
+        """Ends the link without a report and hands over what was not answered."""
+        self.broken = True
+        requests, self._unanswered = list(self._unanswered.values()), {}
+        self._outbox.clear()
+        self._stream.cancel()
+        current = asyncio.current_task()
+        for task in self._tasks:
+            if task is not current:
+                task.cancel()
+        return requests
+
+    async def close(self) -> None:
+        """Waits for both tasks to end."""
+        if not self.broken:
+            self.break_off(NetworkError(f"{self.connection.endpoint}: the producer was closed"))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"ProduceLink({self.connection.endpoint}, in_flight={self.in_flight}, broken={self.broken})"

@@ -1,0 +1,217 @@
+"""Producer: the plain face, for any number of threads.
+
+`send` runs in the caller's thread and is made to be cheap: no lock, no clock, no object but the future (accumulator.py
+says why that is safe). It blocks only for a topic's first metadata and for memory, at most `max_block_ms`. The network
+works on the process's background loop.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from penstock.client.background import loop_thread
+from penstock.client.producer.accumulator import PartitionQueue, Refusal
+from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
+from penstock.client.producer.bulk_send import BulkPlan
+from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
+from penstock.client.producer.partitioner import partition_for_key
+from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.producer.sender import ProducerStatistics
+from penstock.errors import TimedOutError
+from penstock.types import TopicPartition
+
+MEMORY_WAIT_SECONDS = 0.5
+"""A wait for memory looks again at least this often."""
+
+
+class Producer:
+    """Sends records to topics; thread-safe. Options: `penstock.client.cluster.config.ProducerConfig`.
+
+    A record goes to the topic that has the name when it is sent. What waits while its topic is deleted and made anew
+    goes to the new one, as with Kafka's producer.
+    """
+
+    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+        self._core = ProducerCore(bootstrap, options)
+        self._sticky = self._core.accumulator.sticky
+        self._keyed = self._core.accumulator.keyed
+        self._thread = loop_thread()
+        self._core.start(self._thread.loop)
+        self._thread.clients.add(self)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordFuture:
+        """Queues one record and returns the promise of its RecordMetadata."""
+        if headers is None and partition is None and timestamp_ms is None and value.__class__ is bytes:
+            if key is None:
+                slot = self._sticky.get(topic)
+                if slot:
+                    try:
+                        batch = slot.pop()
+                    except IndexError:  # another thread has it in hand
+                        return self._send_slow(topic, value, None, None, None, None)
+                    try:
+                        room = batch.room - len(value) - RECORD_OVERHEAD_BYTES
+                        if room >= 0:
+                            batch.room = room
+                            batch.append(value)
+                            return batch.next_future()
+                    finally:
+                        slot.append(batch)
+            elif key.__class__ is bytes:
+                future = self._send_keyed(topic, value, key)
+                if future is not None:
+                    return future
+        return self._send_slow(topic, value, key, headers, partition, timestamp_ms)
+
+    def _send_keyed(self, topic: str, value: Any, key: bytes) -> RecordFuture | None:
+        """The same short way for a record with a key; None where the long way must be taken."""
+        slots = self._keyed.get(topic)
+        if not slots:
+            return None
+        slot = slots[partition_for_key(key, len(slots))]
+        try:
+            batch = slot.pop()
+        except IndexError:  # no open batch, or another thread has it in hand
+            return None
+        try:
+            room = batch.room - len(value) - len(key) - KEYED_OVERHEAD_BYTES
+            keys = batch.keys
+            if room < 0 or keys is None or len(keys) != len(batch.values):
+                return None
+            batch.room = room
+            keys.append(key)
+            batch.append(value)
+            return batch.next_future()
+        finally:
+            slot.append(batch)
+
+    def _send_slow(
+        self, topic: str, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
+    ) -> RecordFuture:
+        core = self._core
+        record = core.pending(key, value, headers, timestamp_ms)
+        deadline = time.monotonic() + core.config.max_block_ms / 1000
+        while True:
+            seen = core.memory.available_bytes
+            answer = core.append(topic, record, partition)
+            if not isinstance(answer, Refusal):
+                return answer
+            if answer is Refusal.NO_TOPIC:
+                self._thread.run(core.wait_topic(topic))
+            else:
+                self._wait_memory(seen, deadline)
+
+    def _wait_memory(self, seen: int, deadline: float) -> None:
+        core = self._core
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise core.buffer_exhausted()
+        core.memory.waiters += 1
+        try:
+            core.sender.wake()
+            core.memory.wait(seen, min(left, MEMORY_WAIT_SECONDS))
+        finally:
+            core.memory.waiters -= 1
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[bytes | None] | Any,
+        keys: Iterable[bytes | None] | Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> BulkFuture:
+        """Queues an iterable of bytes, or an Arrow array, in bulk; the promise is of all of them together.
+
+        Blocks while the buffer is full. When it raises, what was queued before is sent all the same.
+        """
+        core = self._core
+        core.pending(None, None, None, timestamp_ms)
+        while core.cluster.cache.topic(topic) is None:
+            self._thread.run(core.wait_topic(topic))
+        plan = BulkPlan(core, topic, partition, timestamp_ms)
+        taken: list[tuple[ProducerBatch, int, int]] = []
+        for queue, encoded, count in plan.batches(values, keys):
+            taken.append((self._queue_bulk(queue, encoded, count), 0, count))
+        return BulkFuture(taken)
+
+    def _queue_bulk(self, queue: PartitionQueue, encoded: bytes, count: int) -> ProducerBatch:
+        deadline = time.monotonic() + self._core.config.max_block_ms / 1000
+        while True:
+            seen = self._core.memory.available_bytes
+            batch = self._core.append_bulk(queue, encoded, count)
+            if batch is not None:
+                return batch
+            self._wait_memory(seen, deadline)
+
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        """Every partition of a topic."""
+        self._thread.run(self._core.wait_topic(topic))
+        info = self._core.cluster.cache.topic(topic)
+        return [TopicPartition(topic, p.partition) for p in info.partitions] if info is not None else []
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        accumulator = self._core.accumulator
+        accumulator.flushing += 1
+        try:
+            self._core.sender.wake()
+            for batch in self._unfinished(timeout):
+                if not batch.done:
+                    wait_done(batch, None if deadline is None else deadline - time.monotonic())
+        finally:
+            accumulator.flushing -= 1
+
+    def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
+        """What a flush waits for, seen from the loop, where batches move."""
+        if not self._thread.alive or self._thread.is_current:
+            return self._core.accumulator.unfinished()
+        try:
+            return self._thread.run(self._core.unfinished(), timeout)
+        except concurrent.futures.TimeoutError:
+            raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
+
+    def statistics(self) -> ProducerStatistics:
+        """Counts since the producer was made."""
+        return self._core.statistics()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
+        if self._core.closed:
+            return
+        self._core.begin_close()
+        try:
+            if self._thread.alive:
+                self.flush(timeout)
+        except TimedOutError:
+            if timeout is None:
+                raise
+        finally:
+            self._thread.clients.discard(self)
+            if self._thread.alive:
+                self._thread.run(self._core.finish_close())
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else "open"
+        return f"Producer({','.join(map(str, self._core.bootstrap))}, {state})"

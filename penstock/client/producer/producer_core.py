@@ -1,0 +1,225 @@
+"""The producer without its face: what Producer and AsyncProducer share.
+
+Checks a record, finds its partition, appends it, and tells the caller what to wait for when it cannot: a topic's
+metadata or memory. It never waits itself, so that one face can block and the other await. Not here: batches
+(accumulator.py) and traffic (sender.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import ProducerConfig, producer_config
+from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
+from penstock.client.producer.batch import Headers, ProducerBatch
+from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
+from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partitioner import partition_for_key
+from penstock.client.producer.sender import ProducerStatistics, Sender
+from penstock.client.wire.messages import TopicInfo
+from penstock.clock import Clock, SystemClock
+from penstock.errors import (
+    BufferExhaustedError,
+    ClientClosedError,
+    InvalidTopicError,
+    MessageTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.codecs import codec_from_name
+from penstock.types import TopicPartition
+
+
+class ProducerCore:
+    """Everything of a producer but how to wait."""
+
+    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], clock: Clock | None = None) -> None:
+        self.config: ProducerConfig = producer_config(options)
+        self.bootstrap = parse_bootstrap(bootstrap)
+        self.clock: Clock = clock or SystemClock()
+        config = self.config
+        self.codec = codec_from_name(config.compression_type)
+        self.memory = MemoryPool(config.buffer_memory)
+        batch_size = min(config.batch_size, config.max_request_size)
+        self.accumulator = Accumulator(AccumulatorConfig(batch_size, config.linger_ms, self.codec), self.memory)
+        self.cluster = Cluster(self.bootstrap, config.connection(), self.clock)
+        limits = DispatchLimits(
+            config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
+        )
+        dispatcher = Dispatcher(self.accumulator, self.cluster.cache, limits)
+        self.sender = Sender(
+            self.cluster,
+            self.accumulator,
+            dispatcher,
+            config.required_acks,
+            config.max_in_flight_requests_per_connection,
+        )
+        self.closed = False
+        self.cluster.subscribe(self._check_partition_counts)
+
+    def _check_partition_counts(self) -> None:
+        """A topic that got more partitions, or is gone, must not be found by the old count."""
+        for topic, slots in tuple(self.accumulator.keyed.items()):
+            info = self.cluster.cache.topic(topic)
+            if info is None or len(info.partitions) != len(slots):
+                self.accumulator.keyed.pop(topic, None)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on the network half works on `loop`."""
+        self.sender.start(loop)
+
+    # Records
+
+    def pending(self, key: Any, value: Any, headers: Any, timestamp_ms: int | None) -> PendingRecord:
+        """A checked record; MessageTooLargeError, TypeError or ValueError when it may not be sent."""
+        if self.closed:
+            raise ClientClosedError("this producer is closed; make a new one")
+        record = PendingRecord.of(
+            _as_bytes("key", key), _as_bytes("value", value), _as_headers(headers), _as_timestamp(timestamp_ms)
+        )
+        if record.size_bytes > self.config.max_request_size:
+            self._check_size(record)
+        return record
+
+    def _check_size(self, record: PendingRecord) -> None:
+        """The bound of `record` is over the limit; what counts is key, value and headers themselves."""
+        size = len(record.key or b"") + len(record.value or b"")
+        size += sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+        if size > self.config.max_request_size:
+            raise MessageTooLargeError(
+                f"the record has {size} bytes; the limit is max_request_size={self.config.max_request_size}"
+            )
+
+    def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | Refusal:
+        """Appends; NO_TOPIC or NO_MEMORY when the caller must wait for that and try again."""
+        info = self.cluster.cache.topic(topic)
+        if info is None:
+            return Refusal.NO_TOPIC
+        now_ms = self.clock.now_ms()
+        while True:
+            queue = self.queue_for(info, record, partition)
+            answer = self.accumulator.try_append(queue, record, now_ms, self.clock.wall_ms())
+            if answer is Refusal.BATCH_CLOSED:
+                self.sender.wake()
+                continue
+            if not isinstance(answer, Refusal):
+                self.sender.wake_by(now_ms + self.config.linger_ms)
+            return answer
+
+    def queue_for(self, info: TopicInfo, record: PendingRecord, partition: int | None) -> PartitionQueue:
+        """The partition given, else the partitioner's, else the key's, else the sticky one."""
+        limit = _max_batch_bytes(info)
+        if partition is None and self.config.partitioner is not None:
+            partition = self.config.partitioner(info.name, record.key, record.value, len(info.partitions))
+        if partition is None and record.key is not None:
+            partition = partition_for_key(record.key, len(info.partitions))
+            if info.name not in self.accumulator.keyed and self.config.partitioner is None:
+                self.accumulator.keyed_slots(info.name, len(info.partitions), limit)
+        if partition is None:
+            return self.accumulator.sticky_queue(info.name, self.cluster.cache.led_partitions(info.name), limit)
+        if isinstance(partition, bool) or not isinstance(partition, int):
+            raise TypeError(f"partition must be an int, not {type(partition).__name__}")
+        if not 0 <= partition < len(info.partitions):
+            raise UnknownTopicOrPartitionError(
+                f"topic {info.name!r} has partitions 0 to {len(info.partitions) - 1}, not {partition}"
+            )
+        return self.accumulator.queue(TopicPartition(info.name, partition), limit)
+
+    def least_busy_queue(self, info: TopicInfo) -> PartitionQueue:
+        """Where a whole batch without keys goes."""
+        led = self.cluster.cache.led_partitions(info.name)
+        return self.accumulator.choose_queue(info.name, led, _max_batch_bytes(info))
+
+    def batch_limit_bytes(self, info: TopicInfo) -> int:
+        """How many bytes of records fit one batch of the topic."""
+        return self.accumulator.queue(TopicPartition(info.name, 0), _max_batch_bytes(info)).limit_bytes
+
+    # Waiting, for the faces
+
+    async def wait_topic(self, topic: Any) -> None:
+        """Until the topic is known; raises when it does not exist or nobody can be asked."""
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+        if not topic:
+            raise InvalidTopicError("the topic name is empty")
+        await self.cluster.topic(topic, self.config.max_block_ms)
+
+    async def unfinished(self) -> list[ProducerBatch]:
+        """Every batch that is not acked and has not failed; async to be run on the loop."""
+        return self.accumulator.unfinished()
+
+    def buffer_exhausted(self) -> BufferExhaustedError:
+        config = self.config
+        return BufferExhaustedError(
+            f"the buffer stayed full for max_block_ms={config.max_block_ms}: {self.memory.used_bytes} of"
+            f" buffer_memory={config.buffer_memory} bytes wait to be acked"
+        )
+
+    # Bulk
+
+    def append_bulk(self, queue: PartitionQueue, encoded: bytes, record_count: int) -> ProducerBatch | None:
+        """Queues one batch made elsewhere; None when there is no memory for it now."""
+        if not self.memory.try_take(len(encoded)):
+            return None
+        batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms())
+        batch.granted_bytes = len(encoded)
+        batch.set_encoded(encoded, record_count)
+        self.accumulator.append_bulk(queue, batch)
+        self.sender.wake()
+        return batch
+
+    # End
+
+    def begin_close(self) -> None:
+        """No further record is taken; what was taken is still sent."""
+        self.closed = True
+        self.accumulator.sticky.clear()
+        self.accumulator.keyed.clear()
+
+    async def finish_close(self) -> None:
+        """Ends all traffic; whatever is not acked fails."""
+        await self.sender.close(ClientClosedError("the producer was closed before this record was acked"))
+        await self.cluster.close()
+
+    def statistics(self) -> ProducerStatistics:
+        return self.sender.statistics()
+
+
+def _max_batch_bytes(info: TopicInfo) -> int | None:
+    """The topic's own limit of a batch, where it overrides the cluster's."""
+    text = info.config.get("max.message.bytes", "")
+    return int(text) if text.isdigit() else None
+
+
+def _as_bytes(what: str, value: Any) -> bytes | None:
+    if value is None or type(value) is bytes:
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
+    raise TypeError(f"{what} must be bytes or None, not {type(value).__name__}{remedy}")
+
+
+def _as_headers(headers: Any) -> Headers:
+    if not headers:
+        return ()
+    checked = []
+    for header in headers:
+        if not isinstance(header, (tuple, list)) or len(header) != 2 or not isinstance(header[0], str):
+            raise TypeError(f"a header must be a pair (str, bytes or None), not {header!r}")
+        checked.append((header[0], _as_bytes(f"header {header[0]!r}", header[1])))
+    return tuple(checked)
+
+
+def _as_timestamp(timestamp_ms: Any) -> int | None:
+    if timestamp_ms is None:
+        return None
+    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be an int of milliseconds, not {type(timestamp_ms).__name__}")
+    if timestamp_ms < 0:
+        raise ValueError(f"timestamp_ms={timestamp_ms} is negative; it counts milliseconds since 1970")
+    return timestamp_ms

@@ -1,0 +1,248 @@
+"""Sends what the accumulator holds: the producer's driver on the event loop.
+
+`_pump` is the whole cycle, and plain code: close what is due, let the dispatcher make requests, hand them to the
+links, set one timer for whatever comes next. It runs when a caller wakes it, an answer comes, the metadata changes,
+or the timer fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle,
+because a tight loop of sends gives up the GIL only every 5 ms. While a broker is silent, the other brokers are asked
+who leads its partitions now: the cluster notices a leader that hangs after its session, and no time-out of a request
+has to be waited for. Decisions are the dispatcher's; streams are produce_link.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+
+from penstock.client.cluster.cluster import SILENCE_MS, Cluster
+from penstock.client.producer.accumulator import Accumulator
+from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, Failed, OutboundRequest, Outcome
+from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
+from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
+from penstock.types import Endpoint
+
+NEVER_MS = 2**62
+DELIVERY_CHECK_MS = 1_000
+"""While anything waits, delivery time-outs are looked for at least this often."""
+ASK_AROUND_MS = 1_000
+"""While a broker is silent, the metadata is asked for this often: a few words a second, also if all clients do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStatistics:
+    """Counts since the producer was made.
+
+    `possible_duplicates`: how often a record may be in the log beyond its first time. Each attempt whose outcome is
+    unknown counts, because it may have written the records; the log never holds more duplicates than this.
+    """
+
+    records_acked: int = 0
+    records_failed: int = 0
+    batches_acked: int = 0
+    bytes_sent: int = 0
+    requests_sent: int = 0
+    batches_retried: int = 0
+    records_retried: int = 0
+    possible_duplicates: int = 0
+    buffered_bytes: int = 0
+    requests_in_flight: int = 0
+
+
+class Sender:
+    """One producer's traffic with every broker."""
+
+    def __init__(
+        self, cluster: Cluster, accumulator: Accumulator, dispatcher: Dispatcher, acks: int, max_in_flight: int
+    ) -> None:
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._dispatcher = dispatcher
+        self._acks = acks
+        self._max_in_flight = max_in_flight
+        self._links: dict[int, ProduceLink] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._woken = False
+        self._next_look_ms = NEVER_MS
+        self._ask_around_at_ms = 0
+        self._closed = False
+        self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
+        cluster.subscribe(self._pump)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on the sender works on `loop`."""
+        self._loop = loop
+
+    # Any thread
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        if not self._woken and self._loop is not None:
+            self._woken = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended: at interpreter exit
+                self._loop.call_soon_threadsafe(self._on_wake)
+
+    def wake_by(self, due_ms: int) -> None:
+        """There will be something to send at `due_ms`; does nothing when the sender will look by then anyway."""
+        if self._next_look_ms > due_ms:
+            self.wake()
+
+    # The loop
+
+    def _on_wake(self) -> None:
+        self._woken = False  # BEFORE looking: who comes later wakes again
+        self._pump()
+
+    def _pump(self) -> None:
+        if self._closed or self._loop is None:
+            return
+        self._next_look_ms = NEVER_MS  # BEFORE looking, for the same reason
+        now_ms = self._cluster.clock.now_ms()
+        due_ms = self._accumulator.close_due(now_ms)
+        self._apply(self._dispatcher.expire(now_ms))
+        self._leave_old_leaders(now_ms)
+        for request in self._dispatcher.drain(now_ms, self._can_send):
+            self._submit(request)
+        if self._dispatcher.metadata_wanted:
+            self._dispatcher.metadata_wanted = False
+            self._cluster.refresh_soon()
+        self._check_time_outs(now_ms)
+        self._set_timer(now_ms, due_ms)
+
+    def _can_send(self, node_id: int) -> bool:
+        link = self._links.get(node_id)
+        return link is None or link.in_flight < self._max_in_flight
+
+    def _submit(self, request: OutboundRequest) -> None:
+        connection = self._cluster.connection(request.node_id)
+        link = self._links.get(request.node_id)
+        if connection is None:
+            self._on_broken([request], NetworkError(f"the endpoint of node {request.node_id} is not known"))
+            return
+        if link is None or link.connection is not connection or link.broken:
+            if link is not None:
+                link.break_off(NetworkError(f"node {request.node_id} moved to {connection.endpoint}"))
+            link = self._links[request.node_id] = ProduceLink(
+                connection, self._cluster.clock, self._on_answer, self._on_broken
+            )
+        parts = tuple(
+            ProducePart(
+                *batch.topic_partition, self._cluster.cache.topic_id(batch.topic_partition.topic), batch.encoded
+            )
+            for _, batch in request.entries
+            if batch.encoded is not None
+        )
+        timeout_ms = self._cluster.config.request_timeout_ms
+        call = ProduceCall(request.correlation_id, self._acks, timeout_ms, parts, self._cluster.config.client_id)
+        self._counts["requests_sent"] += 1
+        self._counts["bytes_sent"] += sum(len(part.records) for part in parts)
+        link.submit(request, call)
+
+    def _leave_old_leaders(self, now_ms: int) -> None:
+        """Takes from silent brokers what others lead by now, and asks the others about the rest."""
+        silent: list[Endpoint] = []
+        for node_id, link in tuple(self._links.items()):
+            since_ms = link.silent_since_ms
+            if since_ms is None or now_ms < since_ms + SILENCE_MS:
+                continue
+            for request in link.unanswered:
+                self._apply(self._dispatcher.take_back(request, now_ms))
+                if not self._dispatcher.pending(request):
+                    link.forget(request)
+            if link.in_flight:
+                silent.append(link.connection.endpoint)
+            else:  # the stream may hold what was taken back: end it, so that it is not written late
+                del self._links[node_id]
+                link.break_off(NetworkError(f"{link.connection.endpoint}: silent, and leads nothing that waits"))
+        if silent and now_ms >= self._ask_around_at_ms:
+            self._ask_around_at_ms = now_ms + ASK_AROUND_MS
+            self._cluster.refresh_soon(besides=silent)
+
+    def _next_look_at_silence_ms(self) -> int | None:
+        """When the next broker counts as silent, or the others are asked again about one that does."""
+        since = [link.silent_since_ms for link in self._links.values()]
+        silent_at = [since_ms + SILENCE_MS for since_ms in since if since_ms is not None]
+        return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
+
+    def _check_time_outs(self, now_ms: int) -> None:
+        """An unanswered request breaks its stream: nobody knows what else on it will be answered."""
+        for link in self._links.values():
+            deadline_ms = link.oldest_deadline_ms
+            if deadline_ms is not None and deadline_ms <= now_ms:
+                limit_ms = self._cluster.config.request_timeout_ms
+                link.break_off(RequestTimedOutError(f"{link.connection.endpoint}: no answer within {limit_ms} ms"))
+
+    def _set_timer(self, now_ms: int, due_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        times = [due_ms, self._dispatcher.next_ms]
+        times += [link.oldest_deadline_ms for link in self._links.values()]
+        times.append(self._next_look_at_silence_ms())
+        if self._accumulator.has_ready:
+            times.append(now_ms + DELIVERY_CHECK_MS)
+        known = [time_ms for time_ms in times if time_ms is not None]
+        if known and self._loop is not None:
+            next_ms = max(min(known), now_ms)
+            self._timer = self._loop.call_later(max(next_ms - now_ms, 1) / 1000, self._pump)
+            self._next_look_ms = next_ms
+
+    # What links report
+
+    def _on_answer(self, request: OutboundRequest, answer: ProduceAnswer | None) -> None:
+        """An answer, or None: acks=0, the request is written."""
+        now_ms = self._cluster.clock.now_ms()
+        if answer is None:
+            self._apply(self._dispatcher.on_unanswered(request))
+        else:
+            self._apply(self._dispatcher.on_answer(request, answer, now_ms))
+        self._pump()
+
+    def _on_broken(self, requests: list[OutboundRequest], error: ApiError) -> None:
+        now_ms = self._cluster.clock.now_ms()
+        self._apply(self._dispatcher.on_broken(requests, error, now_ms))
+        self.wake()
+
+    def _apply(self, outcomes: list[Outcome]) -> None:
+        counts = self._counts
+        for outcome in outcomes:
+            batch = outcome.batch
+            records = batch.record_count
+            if isinstance(outcome, Again):
+                counts["batches_retried"] += 1
+                counts["records_retried"] += records
+                continue
+            self._accumulator.give_back(batch)
+            if isinstance(outcome, Acked):
+                counts["batches_acked"] += 1
+                counts["records_acked"] += records
+                counts["possible_duplicates"] += records * batch.unknown_attempts
+                batch.finish(outcome.base_offset, outcome.log_append_time_ms)
+            elif isinstance(outcome, Failed):
+                counts["records_failed"] += records
+                counts["possible_duplicates"] += records * max(batch.unknown_attempts - 1, 0)
+                batch.fail(outcome.error)
+
+    async def close(self, error: PenstockError) -> None:
+        """Stops; whatever was not acked fails with `error`. Idempotent."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._accumulator.close_all()
+        links, self._links = list(self._links.values()), {}
+        for link in links:
+            for request in link.take_unanswered():
+                self._apply(self._dispatcher.give_up(request, error))
+        self._apply(self._dispatcher.abandon(error))
+        await asyncio.gather(*(link.close() for link in links))
+
+    def statistics(self) -> ProducerStatistics:
+        now = {
+            "buffered_bytes": self._accumulator.memory.used_bytes,
+            "requests_in_flight": sum(link.in_flight for link in tuple(self._links.values())),
+        }
+        return ProducerStatistics(**{**self._counts, **now})
+
+    def __repr__(self) -> str:
+        return f"Sender(brokers={sorted(self._links)}, {self._accumulator!r})"

@@ -1,0 +1,283 @@
+"""The client's messages as protobuf, and back: an edge, and besides channel.py the only place that sees `penstock.pb`.
+
+One function per message and direction; no decision is taken here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from google.protobuf.message import DecodeError
+
+from penstock.client.wire.messages import (
+    BrokerInfo,
+    ClusterInfo,
+    ClusterSnapshot,
+    ConfigAnswer,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResult,
+    DeleteRecordsPart,
+    DeleteRecordsResult,
+    FetchAnswer,
+    FetchCall,
+    FetchResult,
+    ListOffsetsPart,
+    ListOffsetsResult,
+    NewTopic,
+    PartitionInfo,
+    ProduceAnswer,
+    ProduceCall,
+    ProduceResult,
+    QuorumInfo,
+    QuorumReplicaInfo,
+    TopicInfo,
+    TopicOutcome,
+)
+from penstock.errors import ApiError, NetworkError, error_for
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import common_pb2, configs_pb2
+from penstock.records_field import RecordsField
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, Endpoint, EpochEndOffset, LeaderHint
+
+
+def decode_error(error: common_pb2.Error) -> ApiError | None:
+    """The exception that a wire error stands for; None for code 0."""
+    if error.code == 0:
+        return None
+    hint = None
+    if error.HasField("leader"):
+        leader = error.leader
+        endpoint = Endpoint(leader.host, leader.port) if leader.host else None
+        hint = LeaderHint(leader.leader_id, leader.leader_epoch, endpoint, leader.topic_id)
+    return error_for(
+        error.code,
+        error.message,
+        leader=hint,
+        log_start_offset=error.log_start_offset,
+        log_end_offset=error.log_end_offset,
+        nothing_written=error.nothing_written,
+    )
+
+
+_PRODUCED = RecordsField(pb.ProduceRequest)
+_FETCHED = RecordsField(pb.FetchResponse)
+
+
+def encode_produce(call: ProduceCall) -> bytes:
+    """A ProduceRequest's bytes."""
+    request = pb.ProduceRequest(
+        correlation_id=call.correlation_id, acks=call.acks, timeout_ms=call.timeout_ms, client_id=call.client_id
+    )
+    for part in call.parts:
+        request.partitions.add(topic=part.topic, partition=part.partition, topic_id=part.topic_id)
+    return _PRODUCED.join(request, [part.records for part in call.parts])
+
+
+def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:
+    results = tuple(
+        ProduceResult(r.topic, r.partition, decode_error(r.error), r.base_offset, r.log_append_time_ms)
+        for r in response.partitions
+    )
+    return ProduceAnswer(response.correlation_id, results, decode_error(response.error))
+
+
+def encode_fetch(call: FetchCall) -> pb.FetchRequest:
+    request = pb.FetchRequest(
+        correlation_id=call.correlation_id,
+        replica_id=CONSUMER_REPLICA_ID,
+        broker_epoch=NO_EPOCH,
+        max_wait_ms=call.max_wait_ms,
+        min_bytes=call.min_bytes,
+        max_bytes=call.max_bytes,
+        client_id=call.client_id,
+    )
+    for part in call.changed:
+        request.partitions.add(
+            topic=part.topic,
+            partition=part.partition,
+            topic_id=part.topic_id,
+            fetch_offset=part.fetch_offset,
+            current_leader_epoch=part.current_leader_epoch,
+            last_fetched_epoch=part.last_fetched_epoch,
+            log_start_offset=NO_OFFSET,
+            max_bytes=part.max_bytes,
+        )
+    for topic, partition in call.forgotten:
+        request.forgotten.add(topic=topic, partition=partition)
+    return request
+
+
+def decode_fetch(raw: bytes) -> FetchAnswer:
+    """A FetchResponse; NetworkError where the bytes are none."""
+    try:
+        response, all_records = _FETCHED.split(raw)
+    except DecodeError as error:
+        raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
+    results = tuple(
+        FetchResult(
+            r.topic,
+            r.partition,
+            r.topic_id,
+            decode_error(r.error),
+            r.high_watermark,
+            r.log_start_offset,
+            records,
+            EpochEndOffset(r.diverging_epoch.epoch, r.diverging_epoch.end_offset)
+            if r.HasField("diverging_epoch")
+            else None,
+            r.fetch_offset,
+        )
+        for r, records in zip(response.partitions, all_records, strict=True)
+    )
+    return FetchAnswer(response.correlation_id, results, decode_error(response.error))
+
+
+def encode_list_offsets(parts: Iterable[ListOffsetsPart], timeout_ms: int) -> pb.ListOffsetsRequest:
+    request = pb.ListOffsetsRequest(replica_id=CONSUMER_REPLICA_ID, timeout_ms=timeout_ms)
+    for part in parts:
+        request.partitions.add(
+            topic=part.topic,
+            partition=part.partition,
+            topic_id=part.topic_id,
+            current_leader_epoch=part.current_leader_epoch,
+            timestamp_ms=part.timestamp_ms,
+        )
+    return request
+
+
+def decode_list_offsets(response: pb.ListOffsetsResponse) -> tuple[ListOffsetsResult, ...]:
+    return tuple(
+        ListOffsetsResult(r.topic, r.partition, decode_error(r.error), r.offset, r.timestamp_ms, r.leader_epoch)
+        for r in response.partitions
+    )
+
+
+def encode_metadata(topics: Sequence[str] | None) -> pb.MetadataRequest:
+    return pb.MetadataRequest(all_topics=True) if topics is None else pb.MetadataRequest(topics=topics)
+
+
+def decode_metadata(response: pb.MetadataResponse) -> ClusterSnapshot:
+    return ClusterSnapshot(
+        response.cluster_id,
+        response.controller_id,
+        tuple(map(_broker, response.brokers)),
+        tuple(map(_topic, response.topics)),
+        response.metadata_offset,
+    )
+
+
+def _broker(node: common_pb2.Node) -> BrokerInfo:
+    return BrokerInfo(node.node_id, node.host, node.port, node.rack, node.fenced)
+
+
+def _topic(topic: pb.TopicMetadata) -> TopicInfo:
+    partitions = tuple(
+        PartitionInfo(
+            p.partition,
+            p.leader_id,
+            p.leader_epoch,
+            p.partition_epoch,
+            tuple(p.replicas),
+            tuple(p.isr),
+            decode_error(p.error),
+        )
+        for p in sorted(topic.partitions, key=lambda p: p.partition)
+    )
+    return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), decode_error(topic.error))
+
+
+def encode_create_topics(topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool) -> pb.CreateTopicsRequest:
+    request = pb.CreateTopicsRequest(timeout_ms=timeout_ms, validate_only=validate_only)
+    for topic in topics:
+        request.topics.add(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            config=dict(topic.config),
+        )
+    return request
+
+
+def encode_delete_topics(topic_ids: Iterable[str], timeout_ms: int) -> pb.DeleteTopicsRequest:
+    return pb.DeleteTopicsRequest(topic_ids=list(topic_ids), timeout_ms=timeout_ms)
+
+
+def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -> tuple[TopicOutcome, ...]:
+    return tuple(
+        TopicOutcome(t.name, t.topic_id, decode_error(t.error), t.partitions, t.replication_factor)
+        for t in response.topics
+    )
+
+
+def encode_delete_records(parts: Iterable[DeleteRecordsPart], timeout_ms: int) -> pb.DeleteRecordsRequest:
+    request = pb.DeleteRecordsRequest(timeout_ms=timeout_ms)
+    for topic, partition, topic_id, before_offset in parts:
+        request.partitions.add(topic=topic, partition=partition, topic_id=topic_id, before_offset=before_offset)
+    return request
+
+
+def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRecordsResult, ...]:
+    return tuple(
+        DeleteRecordsResult(r.topic, r.partition, decode_error(r.error), r.low_watermark) for r in response.partitions
+    )
+
+
+def encode_alter_configs(
+    changes: Mapping[ConfigResource, Iterable[ConfigChange]], timeout_ms: int, validate_only: bool
+) -> configs_pb2.AlterConfigsRequest:
+    request = configs_pb2.AlterConfigsRequest(timeout_ms=timeout_ms, validate_only=validate_only)
+    for (resource_type, resource_name), of_one in changes.items():
+        entry = request.resources.add(resource_type=resource_type, resource_name=resource_name)
+        for key, operation, value in of_one:
+            entry.changes.add(key=key, operation=f"CONFIG_OPERATION_{operation.name}", value=value)
+    return request
+
+
+def decode_alter_configs(response: configs_pb2.AlterConfigsResponse) -> ConfigAnswer:
+    results = tuple(
+        ConfigResult(ConfigResource(r.resource_type, r.resource_name), decode_error(r.error))
+        for r in response.resources
+    )
+    return ConfigAnswer(results, response.metadata_offset)
+
+
+def encode_describe_configs(resources: Iterable[ConfigResource]) -> configs_pb2.DescribeConfigsRequest:
+    request = configs_pb2.DescribeConfigsRequest()
+    for resource_type, resource_name in resources:
+        request.resources.add(resource_type=resource_type, resource_name=resource_name)
+    return request
+
+
+_CONFIG_SOURCES = {number: name.removeprefix("CONFIG_SOURCE_") for name, number in configs_pb2.ConfigSource.items()}
+
+
+def decode_describe_configs(response: configs_pb2.DescribeConfigsResponse) -> ConfigAnswer:
+    results = tuple(
+        ConfigResult(
+            ConfigResource(r.resource_type, r.resource_name),
+            decode_error(r.error),
+            tuple(
+                ConfigEntry(c.key, c.value, _CONFIG_SOURCES.get(c.source, "UNKNOWN"), c.type, c.documentation)
+                for c in r.configs
+            ),
+        )
+        for r in response.resources
+    )
+    return ConfigAnswer(results, response.metadata_offset)
+
+
+def decode_cluster(response: pb.DescribeClusterResponse) -> ClusterInfo:
+    brokers = tuple(map(_broker, response.brokers))
+    return ClusterInfo(response.cluster_id, response.controller_id, brokers, response.metadata_offset)
+
+
+def decode_quorum(response: pb.DescribeQuorumResponse) -> QuorumInfo:
+    return QuorumInfo(
+        response.leader_id,
+        response.leader_epoch,
+        response.high_watermark,
+        tuple(QuorumReplicaInfo(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in response.voters),
+        tuple(QuorumReplicaInfo(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in response.observers),
+    )

@@ -1,0 +1,111 @@
+"""Gives committed batches and news of the leader to the listeners, and tells proposers that theirs is committed.
+
+Each subscription has its own position, so that whoever subscribes late still sees the log from its start. A call of
+`deliver_some` is bounded in bytes: a long replay takes many turns and the quorum's own work goes between them.
+A node announces itself as leader only when it has delivered a record of its own epoch (Redpanda #5090: a leader with
+the votes served before its epoch was committed).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from penstock.errors import InvariantViolation, NotControllerError
+from penstock.record.batch import iter_headers
+from penstock.types import NO_LEADER, LeaderHint
+from raft.driver.protocols import RaftListener, RaftLog
+
+CHUNK_BYTES = 1 << 20
+"""Delivered between two rounds of the quorum's own work; about 10 ms of JSON decoding in a listener."""
+
+
+@dataclass(slots=True)
+class Subscription:
+    listener: RaftListener
+    next_offset: int
+    told: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    last_offset: int
+    future: asyncio.Future[int]
+
+
+class Applier:
+    """What has been delivered to whom."""
+
+    def __init__(self, log: RaftLog) -> None:
+        self._log = log
+        self._subscriptions: list[Subscription] = []
+        self._proposals: deque[Proposal] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Applier at {[sub.next_offset for sub in self._subscriptions]} waiting {len(self._proposals)}>"
+
+    @property
+    def proposals_waiting(self) -> int:
+        return len(self._proposals)
+
+    def applied_offset(self, committed_offset: int) -> int:
+        """Everything below has been delivered to every listener."""
+        return min((sub.next_offset for sub in self._subscriptions), default=committed_offset)
+
+    def subscribe(self, listener: RaftListener) -> None:
+        self._subscriptions.append(Subscription(listener, self._log.log_start_offset))
+
+    def expect(self, last_offset: int, future: asyncio.Future[int]) -> None:
+        """Resolve `future` when everything up to `last_offset` was delivered."""
+        self._proposals.append(Proposal(last_offset, future))
+
+    def has_work(self, committed_offset: int) -> bool:
+        """Whether something is to be delivered or, where nobody listens, a proposer to be told."""
+        applied = self.applied_offset(committed_offset)
+        return applied < committed_offset or bool(self._proposals and self._proposals[0].last_offset < applied)
+
+    def deliver_some(self, committed_offset: int) -> None:
+        """The next committed batches to every listener that lacks them, then the proposals that this completes."""
+        for subscription in self._subscriptions:
+            if subscription.next_offset < committed_offset:
+                self._deliver(subscription, committed_offset)
+        applied = self.applied_offset(committed_offset)
+        while self._proposals and self._proposals[0].last_offset < applied:
+            proposal = self._proposals.popleft()
+            if not proposal.future.done():
+                proposal.future.set_result(proposal.last_offset)
+
+    def announce(self, leader_id: int, epoch: int, own_from: int | None) -> None:
+        """Tell the listeners who leads, if that is news. When it is this node, its epoch begins at `own_from`, and who
+        has not seen that record yet is told that there is no leader."""
+        for subscription in self._subscriptions:
+            active = own_from is None or subscription.next_offset > own_from
+            news = (leader_id if active else NO_LEADER, epoch)
+            if subscription.told != news:
+                subscription.told = news
+                subscription.listener.on_leader_change(*news)
+
+    def fail_uncommitted(self, committed_offset: int, leader_id: int, epoch: int) -> None:
+        """Leadership was lost: what waits beyond the high watermark may or may not survive."""
+        kept: deque[Proposal] = deque()
+        for proposal in self._proposals:
+            if proposal.last_offset < committed_offset:
+                kept.append(proposal)
+            elif not proposal.future.done():
+                hint = None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
+                why = f"leadership was lost before offset {proposal.last_offset} was committed: the outcome is unknown"
+                proposal.future.set_exception(NotControllerError(why, leader=hint))
+        self._proposals = kept
+
+    def _deliver(self, subscription: Subscription, committed_offset: int) -> None:
+        records = self._log.read(subscription.next_offset, CHUNK_BYTES, committed_offset)
+        base_offset = next_offset = subscription.next_offset
+        for _, header in iter_headers(records):
+            if header.base_offset != next_offset:
+                raise InvariantViolation(f"read at {next_offset} gave a batch at {header.base_offset}")
+            next_offset = header.next_offset
+        if not base_offset < next_offset <= committed_offset:
+            raise InvariantViolation(f"read at {base_offset} gave nothing up to the high watermark {committed_offset}")
+        subscription.next_offset = next_offset
+        subscription.listener.on_committed(base_offset, records)

@@ -1,0 +1,60 @@
+"""Tells the operator, in the log, what the behaviour of the quorum does not show: a voter that forgot, forged epochs.
+
+Decides nothing. Metrics are statistics.py.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.clock import Clock
+from penstock.errors import UnknownLeaderEpochError
+from raft.core import RaftCore
+from raft.driver.describe import standing
+from raft.messages import Request, Response
+from raft.quorum_state import Forgotten
+from raft.validation import is_epoch_jump, request_epoch
+
+_log = logging.getLogger(__name__)
+
+INTERVAL_MS = 10_000
+"""At most one line about refused epochs in so long: whoever forges them forges many."""
+
+
+class Notices:
+    """What was told last."""
+
+    def __init__(self, node_id: int, clock: Clock) -> None:
+        self._node_id = node_id
+        self._clock = clock
+        self._forgotten = Forgotten.NOTHING
+        self._next_jump_ms: int | None = None
+        self._jumps = 0
+
+    def standing(self, core: RaftCore) -> None:
+        """A voter has lost its state, or has learned again what it promised."""
+        if core.forgotten is not self._forgotten:
+            self._forgotten = core.forgotten
+            _log.warning("voter %d: %s", self._node_id, standing(core))
+
+    def answered(self, request: Request, response: Response) -> None:
+        """A request was answered; a refused epoch is told."""
+        refused = response.error_code == UnknownLeaderEpochError.code
+        if not refused or not is_epoch_jump(request, response.leader_epoch):
+            return
+        self._jumps += 1
+        now_ms = self._clock.now_ms()
+        if self._next_jump_ms is None or now_ms >= self._next_jump_ms:
+            self._next_jump_ms = now_ms + INTERVAL_MS
+            _log.warning(
+                "node %d: a %s with epoch %d was refused, this node is in epoch %d (%d refused since the start); where "
+                "no voter has that epoch, somebody forges requests: keep strangers away from the nodes' own listener",
+                self._node_id,
+                type(request).__name__,
+                request_epoch(request),
+                response.leader_epoch,
+                self._jumps,
+            )
+
+    def __repr__(self) -> str:
+        return f"<Notices of node {self._node_id}: {self._jumps} epochs refused>"

@@ -1,0 +1,87 @@
+"""What the driver needs from outside: a log, a place for the election state, a way to other nodes, and who listens.
+
+Declared here and implemented elsewhere (broker/quorum/metadata_log.py, the gRPC peers, the metadata loader; fakes for
+tests in tests/support/raft_fakes.py), so that raft imports nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from penstock.errors import PenstockError
+from raft.decided_log import LogView
+from raft.messages import Request, Response
+from raft.quorum_state import ElectionState
+
+Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
+"""Counts what a coroutine occupies of the event loop."""
+
+
+class NoRoomError(PenstockError):
+    """A disk is full, or there are no descriptors left: nothing was changed, and the same call may be made again."""
+
+
+class RaftLog(LogView, Protocol):
+    """The quorum's log, of v2 batches. An error of any of these ends the driver, but for `NoRoomError`: then the same
+    call is made again later. Nothing else is retried.
+
+    Called from the event loop, one call at a time, but for `flush`, which runs in the executor: while it runs the
+    driver makes no other call. The log must take one batch of `RaftConfig.batch_max_bytes`.
+    """
+
+    def append_as_leader(self, batch: bytes, epoch: int) -> None:
+        """Write one batch at the log's end; offsets and epoch are set by the log. Need not be durable."""
+        ...
+
+    def append_as_follower(self, records: bytes) -> None:
+        """Write whole batches, with offsets and epochs as they are, that begin at the log's end."""
+        ...
+
+    def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`; one at least."""
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut away everything at and above `offset`, which is where a batch begins."""
+        ...
+
+    def flush(self) -> None:
+        """Blocks until everything written or cut is on stable storage; `flushed_offset` is then the log's end."""
+        ...
+
+
+class QuorumStateStore(Protocol):
+    """The quorum-state file. Both calls block and run in the executor; errors are as for the log."""
+
+    def load(self) -> ElectionState | None:
+        """What was saved last; None on the first start. Damage raises: a forgotten vote is worse than no start."""
+        ...
+
+    def save(self, state: ElectionState) -> None:
+        """Replace it atomically; on stable storage (file and directory) when this returns."""
+        ...
+
+
+class Transport(Protocol):
+    """The way to the other nodes."""
+
+    async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
+        """The answer of `node_id`. Any exception means that there was none; the request may have arrived."""
+        ...
+
+
+class RaftListener(Protocol):
+    """Whoever replays the log: the metadata loader, the controller. Called on the event loop; must not block."""
+
+    def on_committed(self, base_offset: int, records: bytes) -> None:
+        """Committed whole batches, in order, without gaps or repeats, from the log's start on.
+
+        raft's own LeaderChange records (JSON values with that "type") are among them.
+        """
+        ...
+
+    def on_leader_change(self, leader_id: int, epoch: int) -> None:
+        """Who leads now; -1 for nobody. This node itself is named only after a record of its own epoch is committed
+        and everything up to it was given to `on_committed`: from then on it may act as the active controller."""
+        ...

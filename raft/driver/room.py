@@ -1,0 +1,51 @@
+"""Waits for room on a full disk, in the middle of a Ready: to the quorum that is a slow disk.
+
+The call that was refused is made again until the disk takes it or the node stops. Who must not wait with it (a
+proposer) asks for `error`. Not here: what is a lack of room (`broker/quorum/metadata_log.py`), and every other disk
+error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from raft.driver.protocols import NoRoomError
+
+_log = logging.getLogger(__name__)
+
+RETRY_MS = 500
+"""How often a full disk is asked for room."""
+
+T = TypeVar("T")
+
+
+class Room:
+    """Of the disk under one node's part of the quorum."""
+
+    def __init__(self, node_id: int, is_stopping: Callable[[], bool]) -> None:
+        self._node_id = node_id
+        self._is_stopping = is_stopping
+        self.error: NoRoomError | None = None
+        """What the disk said last; None while nothing waits for it."""
+
+    async def until_taken(self, how: Callable[..., Awaitable[T]], call: Callable[..., T], *args: object) -> T:
+        """Do it, and again until the disk has room for it or the node stops."""
+        while True:
+            try:
+                result = await how(call, *args)
+            except NoRoomError as error:
+                if self._is_stopping():
+                    raise
+                if self.error is None:
+                    _log.error("the quorum's part of node %d waits for room: %s", self._node_id, error)
+                self.error = error
+                await asyncio.sleep(RETRY_MS / 1000)
+            else:
+                self.error = None
+                return result
+
+    def __repr__(self) -> str:
+        return f"<Room of node {self._node_id}: {self.error or 'enough'}>"

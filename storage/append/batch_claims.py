@@ -1,0 +1,146 @@
+"""Holds what a batch announces against its bytes, before anything of it is written. Pure, of constant cost for a batch.
+
+The checksum says that a batch is what its producer wrote, not that it is true. A header of 61 bytes can announce 2^31
+records, or an unpacked size that no reader takes. What is believed:
+
+    records       as many as offsets, one at least; each takes 7 bytes of the body or of what that can unpack to
+    compression   the body begins as the codec's streams do, and announces no more than readers unpack
+    attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are the broker's
+                  (control, delete horizon), not supported yet (transactional) or unknown
+    producer id,  not used yet, so -1
+    epoch, sequence
+
+Of a leader's batch a follower believes no more of the records; compacted batches have fewer records than offsets. What
+else the leader has accepted the follower takes, for replicas are equal.
+
+A body that is not what it seems, with a right checksum, gets through: records are not parsed here. Whoever reads them
+names the batch and goes on behind it. Not here: sizes, times and checksums (`batch_validation.py`).
+"""
+
+from __future__ import annotations
+
+from penstock.errors import (
+    CorruptMessageError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+)
+from penstock.record.announced import MAX_RATIOS, NOT_A_STREAM, announced_bytes
+from penstock.record.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MIN_BATCH_LENGTH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from penstock.record.codecs import codec_from_id
+from penstock.record.decoding import MIN_RECORD_BYTES
+from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
+from storage.disk.file_system import Bytes
+
+MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
+"""What any batch may have before it is packed, and the compressed ones of one append together: a larger one would be in
+the log, and no reader would take it."""
+_MAX_CODEC_ID = len(MAX_RATIOS) - 1
+
+
+def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps: bool) -> None:
+    """The batch at `records[at:]`, as a producer sent it; `stamps`: the topic has LogAppendTime."""
+    count = header.record_count
+    if count < 1 or count != header.last_offset_delta + 1:
+        raise InvalidRecordError(
+            f"the batch at byte {at} announces {count} records and a last offset delta of {header.last_offset_delta}; "
+            "a batch has at least one, and the delta is one less"
+        )
+    if (
+        header.producer_id != NO_PRODUCER_ID
+        or header.producer_epoch != NO_PRODUCER_EPOCH
+        or header.base_sequence != NO_SEQUENCE
+    ):
+        raise InvalidRecordError(
+            f"the batch at byte {at} has producer id {header.producer_id}, epoch {header.producer_epoch} and sequence "
+            f"{header.base_sequence}; idempotent producers are not supported yet: all three must be -1"
+        )
+    attributes, room_bytes = header.attributes, header.batch_length - MIN_BATCH_LENGTH
+    if attributes:
+        if attributes & ~CODEC_MASK:
+            _check_attributes(attributes, at, stamps=stamps)
+        _check_body(attributes & CODEC_MASK, records, at, at + header.size_bytes)
+        room_bytes = _room(attributes & CODEC_MASK, room_bytes)
+    if count * MIN_RECORD_BYTES > room_bytes:
+        raise InvalidRecordError(f"the batch at byte {at} {_too_many(header)}")
+
+
+def check_fetched_batch(header: BatchHeader) -> None:
+    """A batch as the leader sent it: CorruptMessageError when it cannot have the records that it announces."""
+    what = f"the leader's batch at offset {header.base_offset}"
+    if header.record_count > header.last_offset_delta + 1:
+        raise CorruptMessageError(
+            f"{what} announces {header.record_count} records for {header.last_offset_delta + 1} offsets"
+        )
+    room_bytes = header.batch_length - MIN_BATCH_LENGTH
+    if header.attributes & CODEC_MASK:
+        room_bytes = _room(header.attributes & CODEC_MASK, room_bytes)
+    if header.record_count * MIN_RECORD_BYTES > room_bytes:
+        raise CorruptMessageError(
+            f"{what} {_too_many(header)}; delete the records up to {header.last_offset} to go past it"
+        )
+
+
+def check_unpacked(header: BatchHeader, body_bytes: int) -> None:
+    """A body that was unpacked: it has room for the records."""
+    if header.record_count * MIN_RECORD_BYTES > body_bytes:
+        raise InvalidRecordError(
+            f"a batch announces {header.record_count} records, but unpacks to {body_bytes} bytes; each record takes at "
+            f"least {MIN_RECORD_BYTES}"
+        )
+
+
+def _room(codec_id: int, body_bytes: int) -> int:
+    """What a compressed body can unpack to, at most."""
+    ratio = MAX_RATIOS[codec_id] if codec_id <= _MAX_CODEC_ID else 0
+    return min(ratio * body_bytes, MAX_UNPACKED_BYTES)
+
+
+def _too_many(header: BatchHeader) -> str:
+    body_bytes = header.batch_length - MIN_BATCH_LENGTH
+    return (
+        f"announces {header.record_count} records in {body_bytes} bytes; each record takes at least "
+        f"{MIN_RECORD_BYTES}, unpacked"
+    )
+
+
+def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:
+    if codec_id > _MAX_CODEC_ID:
+        codec_from_id(codec_id)  # raises UnsupportedCompressionTypeError
+    announced = announced_bytes(codec_id, records, at + HEADER_BYTES, end)
+    if announced == NOT_A_STREAM:
+        name = codec_from_id(codec_id).name.lower()
+        raise CorruptMessageError(f"the batch at byte {at} says {name}, but its body is no such stream")
+    if announced > MAX_UNPACKED_BYTES and codec_id:
+        raise MessageTooLargeError(
+            f"the batch at byte {at} unpacks to {announced} bytes, the limit is {MAX_UNPACKED_BYTES}: send smaller "
+            "batches"
+        )
+
+
+def _check_attributes(attributes: int, at: int, *, stamps: bool) -> None:
+    what = f"the batch at byte {at}"
+    if attributes & CONTROL_BIT:
+        raise InvalidRecordError(f"{what} is a control batch; clients may not write them")
+    if attributes & DELETE_HORIZON_BIT:
+        raise InvalidRecordError(f"{what} has a delete horizon (attribute bit 6); only the log cleaner sets it")
+    if attributes & TRANSACTIONAL_BIT:
+        raise InvalidRecordError(f"{what} is transactional (attribute bit 4); transactions are not supported yet")
+    if attributes & ~(CODEC_MASK | LOG_APPEND_TIME_BIT):
+        raise InvalidRecordError(f"{what} has attributes {attributes:#x}, of which some bits are not known")
+    if not stamps:
+        raise InvalidTimestampError(
+            f"{what} says LogAppendTime (attribute bit 3), but the topic has message.timestamp.type=CreateTime"
+        )

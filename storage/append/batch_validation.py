@@ -1,0 +1,167 @@
+"""What a log accepts: every check of an append, made before any byte is written. Pure.
+
+A leader is strict with what producers send and gives each batch its offsets, its epoch and, if the topic says so, its
+time. A follower takes batches as the leader placed them, and checks that they continue its log and are undamaged.
+Records inside a batch are not parsed: the checksum says that they are what the producer wrote, and a broker that
+decompressed them would do the clients' work. Only the keys of a compacted topic's are looked at (key_validation.py).
+Not here: acks, ISR, leadership (broker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from penstock.errors import (
+    CorruptMessageError,
+    InvalidTimestampError,
+    MessageTooLargeError,
+    RecordListTooLargeError,
+)
+from penstock.record.batch import (
+    PLACEMENT_BYTES,
+    BatchHeader,
+    iter_headers,
+    placement,
+    set_max_timestamp_log_append_time,
+    verify_crc,
+)
+from penstock.types import NO_TIMESTAMP
+from storage.append.batch_claims import check_fetched_batch, check_produced_batch
+from storage.append.key_validation import check_keys
+from storage.disk.file_system import Bytes
+from storage.log_config import LogConfig
+from storage.segment import batch_faults
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+
+MAX_BUFFERS = 1000
+"""writev takes 1,024 (IOV_MAX); two for each batch."""
+
+
+class Placed(NamedTuple):
+    """Batches ready to be written: `buffers` one after another are `size_bytes` long and are what `headers` says."""
+
+    buffers: list[Bytes]
+    headers: list[BatchHeader]
+    size_bytes: int
+
+    @property
+    def next_offset(self) -> int:
+        return self.headers[-1].next_offset
+
+
+def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch; CorruptMessageError when there is none, or bytes are left over."""
+    end = 0
+    for position, header in iter_headers(records):
+        yield position, header
+        end = position + header.size_bytes
+    if end == 0 or end != len(records):
+        raise CorruptMessageError(
+            f"{len(records)} bytes are not whole record batches: {len(records) - end} are left over"
+        )
+
+
+def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple[int, BatchHeader]]:
+    """The batches of a produce request, after every check of the leader."""
+    if len(records) > config.segment_bytes:
+        raise RecordListTooLargeError(
+            f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
+        )
+    batches = list(whole_batches(records))
+    stamps, offsets = config.message_timestamp_type == "LogAppendTime", 0
+    for position, header in batches:
+        if header.size_bytes > config.max_message_bytes:
+            raise MessageTooLargeError(
+                f"a batch of {header.size_bytes} bytes is larger than max.message.bytes = {config.max_message_bytes}"
+            )
+        if not verify_crc(records, position, header):
+            raise CorruptMessageError(f"the checksum of the batch at byte {position} is wrong")
+        check_produced_batch(header, records, position, stamps=stamps)
+        offsets += header.record_count
+        if not stamps:
+            _check_timestamp(header, config, now_ms)
+    if offsets > MAX_RELATIVE_OFFSET:
+        raise RecordListTooLargeError(
+            f"{offsets} records do not fit into a segment, whose index holds offsets up to {MAX_RELATIVE_OFFSET}"
+        )
+    if config.is_compacted:
+        check_keys(records, batches)
+    return batches
+
+
+def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """message.timestamp.before.max.ms and .after.max.ms, on the header's two timestamps (KIP-937)."""
+    first, largest = header.base_timestamp_ms, header.max_timestamp_ms
+    if first < NO_TIMESTAMP or largest < NO_TIMESTAMP:
+        raise InvalidTimestampError(f"timestamp {min(first, largest)} is negative")
+    if largest < first:
+        raise InvalidTimestampError(f"the largest timestamp {largest} is below the first, {first}")
+    before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    if after is not None and largest > now_ms + after:
+        raise InvalidTimestampError(
+            f"timestamp {largest} is {largest - now_ms} ms in the future; message.timestamp.after.max.ms = {after}"
+        )
+    if before is not None and NO_TIMESTAMP < first < now_ms - before:
+        raise InvalidTimestampError(
+            f"timestamp {first} is {now_ms - first} ms in the past; message.timestamp.before.max.ms = {before}"
+        )
+
+
+def place_as_leader(
+    records: Bytes, batches: list[tuple[int, BatchHeader]], first_offset: int, leader_epoch: int, append_time_ms: int
+) -> Placed:
+    """Give checked batches their offsets and epoch; bodies are not copied unless they are stamped with the time."""
+    if append_time_ms != NO_TIMESTAMP:
+        records = bytearray(records)
+        for position, _ in batches:
+            set_max_timestamp_log_append_time(records, position, append_time_ms)
+        batches = list(iter_headers(records))
+    view = memoryview(records)
+    buffers: list[Bytes] = []
+    headers: list[BatchHeader] = []
+    offset = first_offset
+    for position, header in batches:
+        headers.append(header._replace(base_offset=offset, leader_epoch=leader_epoch))
+        buffers.append(placement(offset, header.batch_length, leader_epoch))
+        buffers.append(view[position + PLACEMENT_BYTES : position + header.size_bytes])
+        offset += header.last_offset_delta + 1
+    if len(buffers) > MAX_BUFFERS:
+        buffers = [b"".join(buffers)]
+    return Placed(buffers, headers, len(records))
+
+
+def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> list[tuple[int, BatchHeader]]:
+    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall."""
+    batches = list(whole_batches(records))
+    expected, epoch = log_end_offset, latest_epoch
+    for position, header in batches:
+        if header.base_offset != expected:
+            raise CorruptMessageError(f"the leader sent {batch_faults.wrong_offset(header.base_offset, expected)}")
+        if header.leader_epoch < epoch:
+            raise CorruptMessageError(
+                f"the leader sent epoch {header.leader_epoch} at offset {header.base_offset}, after epoch {epoch}"
+            )
+        if not verify_crc(records, position, header):
+            raise CorruptMessageError(batch_faults.wrong_checksum(header.base_offset) + ", as the leader sent it")
+        check_fetched_batch(header)
+        expected, epoch = header.next_offset, header.leader_epoch
+    return batches
+
+
+def fetched_runs(
+    records: Bytes, batches: list[tuple[int, BatchHeader]], room: int, segment_bytes: int
+) -> Iterator[Placed]:
+    """A follower's batches in runs that each fit a segment and its index: the first into `room` bytes if possible."""
+    view = memoryview(records)
+    begin, end = 0, 0
+    headers: list[BatchHeader] = []
+    for position, header in batches:
+        after = position + header.size_bytes
+        is_wide = headers and header.next_offset - headers[0].base_offset > MAX_RELATIVE_OFFSET
+        if headers and (after - begin > room or is_wide):
+            yield Placed([view[begin:end]], headers, end - begin)
+            begin, headers, room = position, [], segment_bytes
+        headers.append(header)
+        end = after
+    yield Placed([view[begin:end]], headers, end - begin)

@@ -1,0 +1,60 @@
+"""Every record of a compacted topic has a key: one without could never be compacted away, nor found again.
+
+The only check of an append that looks into the records, so it is made for compacted topics only, as in Kafka
+(INVALID_RECORD). Compressed batches are unpacked for it, within a budget for the whole append. Values are stepped over.
+
+That takes long for a large batch, so it is done in a thread before where possible (broker/apis/produce_conversion.py):
+`KeyedRecords` are the bytes that have passed, and are not looked at again. Not here: checksums, which are verified
+BEFORE, so what cannot be taken apart here was written so by its producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.errors import InvalidRecordError, MessageTooLargeError
+from penstock.record.batch import CODEC_MASK, BatchHeader
+from penstock.record.codecs import Codec
+from penstock.record.reader import batch_body
+from penstock.record.row_scan import scan_rows
+from storage.append.batch_claims import MAX_UNPACKED_BYTES
+from storage.disk.file_system import Bytes
+
+LOOP_BYTES_MAX = 16 * 1024
+"""What the event loop looks through by itself: a fraction of a millisecond."""
+
+
+class KeyedRecords(bytes):
+    """Whole batches of which every record has a key."""
+
+
+def takes_long(batches: Iterable[tuple[int, BatchHeader]]) -> bool:
+    """Whether the check belongs into a thread; what a compressed batch holds is not known."""
+    size_bytes = 0
+    for _, header in batches:
+        size_bytes += header.size_bytes
+        if header.attributes & CODEC_MASK or size_bytes > LOOP_BYTES_MAX:
+            return True
+    return False
+
+
+def check_keys(
+    records: Bytes, batches: Iterable[tuple[int, BatchHeader]], max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+) -> None:
+    """InvalidRecordError for the first record without a key, CorruptMessageError where there are no records at all."""
+    if isinstance(records, KeyedRecords):
+        return
+    data, left_bytes = bytes(records), max_unpacked_bytes
+    for position, header in batches:
+        try:
+            body, at, end = batch_body(data, position, header, left_bytes)
+        except MessageTooLargeError as error:
+            raise MessageTooLargeError(f"{error}; the topic is compacted, so every key is looked at") from error
+        if header.codec != Codec.NONE:
+            left_bytes -= len(body)
+        keys = scan_rows(body, at, end, header.record_count, header.last_offset_delta).keys
+        if None in keys:
+            raise InvalidRecordError(
+                f"record {keys.index(None)} of the batch at byte {position} has no key; the topic is compacted"
+                " (cleanup.policy), and every record of it needs one"
+            )

@@ -1,0 +1,134 @@
+"""Brings produced batches into the codec of their topic (`compression.type`). Pure.
+
+A body is unpacked and packed again as bytes; no record is parsed. Length, codec bits and checksum are new; offsets,
+times, producer fields and the other attributes are not touched, and a batch that has the codec already passes as it
+is. Callers have verified the checksum BEFORE, since the one that is computed here would hide any damage.
+
+What a small request can make of itself is bounded: what the compressed batches of one append unpack to has a budget
+(`MAX_UNPACKED_BYTES`), what is unpacked must have room for the records that were announced, and no batch is stored that
+readers would not unpack. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in Kafka, for
+what is stored.
+
+`is_due` and `prepared` are for threads beside the loop (broker/apis/produce_conversion.py), `in_topic_codec` is for the
+log itself, which finds nothing to do where that was done, unless the topic's configuration has changed between.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
+from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
+from penstock.record.codecs import Codec, compress, decompress
+from storage.append.batch_claims import MAX_UNPACKED_BYTES, check_unpacked
+from storage.append.batch_validation import check_produced
+from storage.append.key_validation import takes_long
+from storage.disk.file_system import Bytes
+from storage.log_config import LogConfig
+
+Batches = list[tuple[int, BatchHeader]]
+
+_TARGETS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class Converted(NamedTuple):
+    """Batches in their topic's codec, and what had to be unpacked for that."""
+
+    records: Bytes
+    batches: Batches
+    unpacked_bytes: int
+
+
+def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Converted:
+    """What a produce request brought, checked like an append, in the topic's codec. Raises what the append would."""
+    batches = check_produced(records, config, now_ms)
+    if config.compression_type == "producer":
+        return Converted(records, batches, 0)
+    return in_topic_codec(records, batches, config, max_unpacked_bytes)
+
+
+def in_topic_codec(
+    records: Bytes, batches: Batches, config: LogConfig, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+) -> Converted:
+    """Checked batches in the topic's codec; the very same objects where there is nothing to do."""
+    if config.compression_type == "producer" or not _needs_conversion(batches, config):
+        return Converted(records, batches, 0)
+    target, level = target_of(config)
+    view = memoryview(records)
+    pieces: list[Bytes] = []
+    converted: Batches = []
+    at = unpacked_bytes = 0
+    for position, header in batches:
+        piece: Bytes = view[position : position + header.size_bytes]
+        if header.codec != target:
+            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes)
+            check_unpacked(header, len(body))
+            unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
+            attributes = header.attributes & ~CODEC_MASK | target
+            piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
+            header = read_header(piece)
+            _check_stored(header, config)
+        pieces.append(piece)
+        converted.append((at, header))
+        at += header.size_bytes
+    if at > config.segment_bytes:
+        raise RecordListTooLargeError(
+            f"{at} bytes, with compression.type={config.compression_type}, do not fit into a segment of "
+            f"segment.bytes = {config.segment_bytes}"
+        )
+    return Converted(pieces[0] if len(pieces) == 1 else b"".join(pieces), converted, unpacked_bytes)
+
+
+def is_due(records: Bytes, config: LogConfig) -> bool:
+    """Whether `prepared` takes long; looks at headers only, and leaves what is wrong to the append."""
+    may_convert = config.compression_type != "producer"
+    if not may_convert and not config.is_compacted:
+        return False
+    try:
+        batches = list(iter_headers(records))
+        return (may_convert and _needs_conversion(batches, config)) or (config.is_compacted and takes_long(batches))
+    except ApiError:
+        return False
+
+
+def _needs_conversion(batches: Batches, config: LogConfig) -> bool:
+    target, _ = target_of(config)
+    return any(header.codec != target for _, header in batches)
+
+
+def target_of(config: LogConfig) -> tuple[Codec, int | None]:
+    """The codec of a topic whose `compression.type` is not `producer`, and its level (KIP-390)."""
+    target = _TARGETS[config.compression_type]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return target, levels.get(target)
+
+
+def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int) -> bytes:
+    limit_bytes = MAX_UNPACKED_BYTES if codec == Codec.NONE else left_bytes
+    if config.compression_type == "uncompressed":
+        limit_bytes = min(limit_bytes, max(config.max_message_bytes - HEADER_BYTES, 0))
+    try:
+        return decompress(codec, memoryview(body), limit_bytes)
+    except MessageTooLargeError as error:
+        raise MessageTooLargeError(
+            f"{error}; it had to be unpacked for compression.type={config.compression_type}, and max.message.bytes is "
+            f"{config.max_message_bytes}"
+        ) from error
+
+
+def _check_stored(header: BatchHeader, config: LogConfig) -> None:
+    if header.size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"a batch has {header.size_bytes} bytes with compression.type={config.compression_type}, which is larger "
+            f"than max.message.bytes = {config.max_message_bytes}"
+        )

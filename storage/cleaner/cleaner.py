@@ -1,0 +1,251 @@
+"""One cleaning of one log, the part that blocks: maps the dirty part, then writes what stays of each group of segments.
+
+    build_map          the dirty part, until the map is full; the pass ends there, always between two batches
+    groups             neighbouring segments that will be one (`cleaner_plan.py`), oldest first
+    clean(group)       every batch of the group through the filter, into NNN.log.cleaned, durable
+
+Between two groups, on the loop, the log takes the cleaned segment over and its files are swapped, durably: a crash
+leaves each group as it was or as it is to be, and none is cleaned before all older ones are. Batches that stay as they
+are, are copied as bytes; the offsets of removed ones are covered by those that stay (`offset_tiling.py`). A group of
+one segment in which nothing changes is left alone. So is a batch whose records cannot be decoded: whatever it holds,
+nobody reads it (`undecodable.py`).
+
+Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
+
+Not here: when and why (`cleaner_plan.py`, `log_cleaner.py`), what stays of a batch (`batch_filter.py`), the swap.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from penstock.record.batch import BatchHeader
+from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
+from storage.cleaner.cleaned_file import CleanedFile
+from storage.cleaner.cleaner_plan import group_segments
+from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, PassStatistics, SegmentFile
+from storage.cleaner.offset_map import OffsetMap
+from storage.cleaner.offset_tiling import OffsetTiling
+from storage.disk.file_names import CLEANED_SUFFIX, LOG_SUFFIX, file_stem
+from storage.disk.file_system import FileSystem
+from storage.log.log_types import CleanedSegment
+from storage.segment.batch_scan import SCAN_CHUNK_BYTES, LogFile, scan_headers
+from storage.segment.undecodable import DECODING_ERRORS
+from storage.segment.verified_chunks import Chunk, ChunkReader
+
+_log = logging.getLogger(__name__)
+
+PACED_HEADERS = 64
+"""Of a scan for headers only, told to the throttle at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a pass uses of the node."""
+
+    fs: FileSystem
+    pace: Callable[[int], None]
+    """Told of every read and write; waits, and raises CleaningAbortedError when the pass is to end."""
+    now_ms: Callable[[], int]
+    """Monotonic."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+    tombstones_removed: int = 0
+    undecodable_batches: int = 0
+    groups: int = 0
+    replaced_segments: int = 0
+    map_ms: int = 0
+    filter_ms: int = 0
+    next_horizon_ms: int = NEVER_MS
+
+
+class Cleaning:
+    """One pass over one log."""
+
+    def __init__(self, around: Surroundings, plan: CleaningPlan, offset_map: OffsetMap, rule: TombstoneRule) -> None:
+        self._around, self._plan, self._map, self._rule = around, plan, offset_map, rule
+        self._counts = _Counts()
+        self._began_ms = around.now_ms()
+        self._cleaned_path = ""
+        self.end_offset = plan.end_offset
+        """Where the next pass will begin; final after `build_map`."""
+
+    # Asking headers only
+
+    def find_horizon(self) -> int:
+        """The first delete horizon below the dirty part; NEVER_MS when there is none."""
+        plan, found = self._plan, NEVER_MS
+        end_offset = min(plan.first_dirty_offset, plan.end_offset)
+        for segment in plan.segments:
+            with self._opened(segment) as file:
+                for count, (_, header) in enumerate(scan_headers(file, 0)):
+                    if header.base_offset >= end_offset:
+                        return found
+                    if header.delete_horizon_ms is not None:
+                        found = min(found, header.delete_horizon_ms)
+                    if count % PACED_HEADERS == 0:
+                        self._around.pace(PACED_HEADERS * SCAN_CHUNK_BYTES)
+        return found
+
+    # The map
+
+    def build_map(self) -> None:
+        """Take the latest offset of each key from the dirty part, as far as the map's memory goes."""
+        began_ms = self._around.now_ms()
+        for segment in self._plan.segments:
+            if segment.next_offset > self._plan.first_dirty_offset and not self._map_segment(segment):
+                break
+        self._counts.map_ms = self._around.now_ms() - began_ms
+
+    def _map_segment(self, segment: SegmentFile) -> bool:
+        """False when the map is full."""
+        for chunk in self._chunks(segment):
+            for at, header in chunk.batches:
+                if header.next_offset <= self._plan.first_dirty_offset or header.is_control or not header.record_count:
+                    continue
+                if not self._map.has_room_for(header.record_count):
+                    self.end_offset = header.base_offset
+                    return False
+                try:
+                    _, rows = rows_of_batch(chunk.data, at, header)
+                except DECODING_ERRORS:
+                    continue  # told when the batch is kept
+                self._map.put_all(rows.keys, offsets_of_rows(header, rows))
+        return True
+
+    # Filtering
+
+    def groups(self) -> tuple[tuple[SegmentFile, ...], ...]:
+        """What to clean, in this order, once the map is built."""
+        below = [segment for segment in self._plan.segments if segment.base_offset < self.end_offset]
+        return group_segments(below, self._plan.config)
+
+    def clean(self, group: Sequence[SegmentFile]) -> CleanedSegment | None:
+        """What stays of the segments, durable; None when that is all of one segment."""
+        began_ms = self._around.now_ms()
+        path = self._cleaned_path = (
+            f"{self._plan.directory}/{file_stem(group[0].base_offset)}{LOG_SUFFIX}{CLEANED_SUFFIX}"
+        )
+        out = CleanedFile(self._around.fs, path, self._wrote)
+        try:
+            tiling = OffsetTiling(out.write)
+            changed = [self._clean_segment(segment, tiling) for segment in group]
+            tiling.finish()
+            if len(group) == 1 and not changed[0]:
+                out.discard()
+                return None
+            size_bytes = out.finish()
+        except BaseException:
+            out.discard()
+            raise
+        finally:
+            self._counts.filter_ms += self._around.now_ms() - began_ms
+        self._counts.groups += 1
+        self._counts.replaced_segments += len(group)
+        return CleanedSegment(path, group[0].base_offset, group[-1].next_offset, size_bytes)
+
+    def discard_cleaned(self) -> None:
+        """The log did not take over what `clean` wrote last."""
+        self._around.fs.unlink(self._cleaned_path)
+
+    def _clean_segment(self, segment: SegmentFile, tiling: OffsetTiling) -> bool:
+        """Whether anything is different from before."""
+        changed = False
+        for chunk in self._chunks(segment):
+            view = memoryview(chunk.data)
+            for at, header in chunk.batches:
+                batch = view[at : at + header.size_bytes]
+                if header.base_offset >= self.end_offset or header.is_control:
+                    tiling.keep(header, batch)
+                elif not header.record_count:
+                    changed |= tiling.keep_empty(header, batch)
+                else:
+                    left = self._filter(chunk, at, header)
+                    changed |= left is not None
+                    if left == b"":
+                        tiling.remove(header)
+                    else:
+                        tiling.keep(header, batch if left is None else left)
+        return changed
+
+    def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
+        """What to write instead of the batch; None: itself; empty: nothing of it stays."""
+        counts = self._counts
+        try:
+            found = filter_batch(chunk.data, at, header, self._map, self._rule)
+        except DECODING_ERRORS as error:
+            if not counts.undecodable_batches:
+                what = f"the batch at offset {header.base_offset} cannot be decoded"
+                _log.warning("%s: %s, and is kept as it is: %s", self._plan.directory, what, error)
+            counts.undecodable_batches += 1
+            return None
+        counts.records_read += header.record_count
+        counts.records_kept += found.kept_records
+        counts.tombstones_removed += found.removed_tombstones
+        if found.horizon_ms is not None:
+            counts.next_horizon_ms = min(counts.next_horizon_ms, found.horizon_ms)
+        return found.records
+
+    # Reading and counting
+
+    @contextmanager
+    def _opened(self, segment: SegmentFile) -> Iterator[LogFile]:
+        fd = self._around.fs.open(segment.path)
+        try:
+            yield LogFile(
+                self._around.fs, fd, segment.path, segment.size_bytes, segment.base_offset, segment.next_offset
+            )
+        finally:
+            self._around.fs.close(fd)
+
+    def _chunks(self, segment: SegmentFile) -> Iterator[Chunk]:
+        with self._opened(segment) as file:
+            for chunk in ChunkReader(file, self._plan.epoch_entries).chunks():
+                self._counts.bytes_read += len(chunk.data)
+                self._around.pace(len(chunk.data))
+                yield chunk
+
+    def _wrote(self, size_bytes: int) -> None:
+        self._counts.bytes_written += size_bytes
+        self._around.pace(size_bytes)
+
+    @property
+    def next_horizon_ms(self) -> int:
+        """When the first of the tombstones that stay may go; NEVER_MS without any."""
+        return self._counts.next_horizon_ms
+
+    def statistics(self) -> PassStatistics:
+        counts, plan = self._counts, self._plan
+        return PassStatistics(
+            topic_partition=plan.topic_partition,
+            reason=plan.reason,
+            first_dirty_offset=plan.first_dirty_offset,
+            end_offset=self.end_offset,
+            bytes_read=counts.bytes_read,
+            bytes_written=counts.bytes_written,
+            records_read=counts.records_read,
+            records_kept=counts.records_kept,
+            tombstones_removed=counts.tombstones_removed,
+            undecodable_batches=counts.undecodable_batches,
+            map_entries=len(self._map),
+            map_bytes=self._map.used_bytes,
+            groups=counts.groups,
+            replaced_segments=counts.replaced_segments,
+            map_ms=counts.map_ms,
+            filter_ms=counts.filter_ms,
+            elapsed_ms=self._around.now_ms() - self._began_ms,
+            next_horizon_ms=None if counts.next_horizon_ms == NEVER_MS else counts.next_horizon_ms,
+        )
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        return f"Cleaning({plan.directory}, {plan.first_dirty_offset}..{self.end_offset}, {self._map!r})"

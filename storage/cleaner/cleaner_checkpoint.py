@@ -1,0 +1,83 @@
+"""The cleaner-offset-checkpoint of one log dir: below which offset each log was cleaned.
+
+A line may only be too low. Below it no two records have one key, and the cleaner relies on that when it takes a
+tombstone out (`batch_filter.py`); records that it never mapped must not come to stand there. Therefore:
+
+- it is raised AFTER every swap of the pass is durable;
+- it is lowered BEFORE a truncation takes any record, and removed BEFORE a new log gets the place of an old one;
+- a pass that began before a truncation may end after it: `put` wants the generation that was current when the pass
+  began, and does nothing if the log was truncated since.
+
+Used from several threads. A log without a line does not wait for the disk that another log's line is written to: new
+logs are created on the event loop. Not here: the format (`checkpoint_file.py`), which lines are believed
+(`cleaner_plan.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+
+from penstock.types import TopicPartition
+from storage.disk.file_names import CLEANER_OFFSET_CHECKPOINT
+from storage.disk.file_system import FileSystem
+from storage.disk.offset_checkpoint import OffsetCheckpoint
+
+
+class CleanerCheckpoint:
+    """How far the logs of one log dir were cleaned."""
+
+    __slots__ = ("_claims", "_generations", "_lines", "_mutex", "_under_way")
+
+    def __init__(self, fs: FileSystem, log_dir: str) -> None:
+        """Reads the file; without it, or when it is damaged, every log is dirty from its beginning."""
+        self._lines = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSET_CHECKPOINT}")
+        self._generations: dict[TopicPartition, int] = {}
+        self._mutex = threading.Lock()
+        """Held while the file is written."""
+        self._claims = threading.Lock()
+        """Held, never for long, while a generation or `_under_way` changes, or counts."""
+        self._under_way: TopicPartition | None = None
+        """Whose line is being raised."""
+
+    def get(self, topic_partition: TopicPartition) -> int | None:
+        """The first dirty offset; None when the log was never cleaned."""
+        return self._lines.offsets.get(topic_partition)
+
+    def generation(self, topic_partition: TopicPartition) -> int:
+        """Changes with every truncation."""
+        return self._generations.get(topic_partition, 0)
+
+    def put(self, topic_partition: TopicPartition, offset: int, generation: int) -> bool:
+        """Durable when it returns; False when the log was truncated since the generation was asked."""
+        with self._mutex:
+            with self._claims:
+                if self.generation(topic_partition) != generation:
+                    return False
+                self._under_way = topic_partition
+            try:
+                self._lines.replace({**self._lines.offsets, topic_partition: offset})
+            finally:
+                with self._claims:
+                    self._under_way = None
+            return True
+
+    def lower(self, topic_partition: TopicPartition, offset: int) -> None:
+        """The log is about to be cut at `offset`; durable when it returns."""
+        if self._begin_generation(topic_partition):
+            with self._mutex:
+                self._lines.lower(topic_partition, offset)
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """The log is gone; durable when it returns."""
+        if self._begin_generation(topic_partition):
+            with self._mutex:
+                self._lines.forget(topic_partition)
+
+    def _begin_generation(self, topic_partition: TopicPartition) -> bool:
+        """No pass of before raises the line any more; whether there is one, or is about to be."""
+        with self._claims:
+            self._generations[topic_partition] = self.generation(topic_partition) + 1
+            return topic_partition == self._under_way or self._lines.has_line(topic_partition)
+
+    def __repr__(self) -> str:
+        return f"CleanerCheckpoint({self._lines!r})"

@@ -1,0 +1,70 @@
+"""Holds the cleaner's disk traffic below log.cleaner.io.max.bytes.per.second, all threads together.
+
+Traffic is reported after it happened, and earns a wait: each byte takes its share of a second, one after another, so
+over any time longer than one chunk takes the rate is not above the limit, and idle time is not saved up. The wait is a
+wait for the order to stop, so it ends at once when that comes.
+
+Not here: what is read or written, who orders to stop (`log_cleaner.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.errors import CleaningAbortedError
+from storage.cleaner.cleaner_types import NO_LIMIT
+
+
+class StopSignal(Protocol):
+    """A `threading.Event`: set by whoever wants a pass to end."""
+
+    def set(self) -> None: ...
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool:
+        """Wait so many seconds, or until it is set; whether it is."""
+        ...
+
+
+class CleanerThrottle:
+    """The node's limit; safe to use from several threads."""
+
+    __slots__ = ("_free_at_ms", "_lock", "_max_bytes_per_second", "_now_ms", "throttled_ms")
+
+    def __init__(self, max_bytes_per_second: int, now_ms: Callable[[], int]) -> None:
+        """`now_ms` is monotonic."""
+        self._max_bytes_per_second, self._now_ms = max_bytes_per_second, now_ms
+        self._lock = threading.Lock()
+        self._free_at_ms = 0.0
+        self.throttled_ms = 0.0
+        """Waits that were asked for, all threads together."""
+
+    def wait_ms(self, size_bytes: int) -> float:
+        """How long to wait after having read or written so much."""
+        if self._max_bytes_per_second >= NO_LIMIT:
+            return 0.0
+        with self._lock:
+            now_ms = self._now_ms()
+            self._free_at_ms = max(self._free_at_ms, now_ms) + size_bytes * 1000 / self._max_bytes_per_second
+            self.throttled_ms += self._free_at_ms - now_ms
+            return self._free_at_ms - now_ms
+
+    def __repr__(self) -> str:
+        return f"CleanerThrottle({self._max_bytes_per_second} bytes/s, {self.throttled_ms:.0f} ms waited)"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """One pass's side of the throttle: called with the size of every read and write."""
+
+    throttle: CleanerThrottle
+    stop: StopSignal
+
+    def __call__(self, size_bytes: int) -> None:
+        """Wait as long as it takes; CleaningAbortedError when the pass is to end."""
+        if self.stop.wait(self.throttle.wait_ms(size_bytes) / 1000):
+            raise CleaningAbortedError("the cleaner was told to stop")

@@ -1,0 +1,216 @@
+"""The only door from storage to the disk: a small protocol of file operations, and the one that uses the machine's.
+
+Every byte that storage reads or writes goes through a `FileSystem`, so that a test can lose unsynced bytes, tear a
+write, drop a directory entry or fail the n-th call (`tests/support/losing_fs.py`). Operations raise `OSError` as the
+machine does; `storage.disk.disk_errors` turns it into a typed error once, in the class that knows which log is hit.
+
+Durability rules that every caller relies on: `fdatasync` makes the bytes and the size of one file durable, not its
+name; `fsync_dir` makes creations, renames and removals in one directory durable. Not here: any format, any retry (a
+failed fsync is never retried: the kernel may have dropped the dirty pages, ATC'20), any cache.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from storage.disk.spare_descriptors import SPARE
+
+Bytes = bytes | bytearray | memoryview
+"""What a write accepts; never copied on the way to the kernel."""
+
+
+READ_BYTES = 64 * 1024
+"""A file that is read whole is small, nearly always: one read, and no look at its size before."""
+
+
+class FileSystem(Protocol):
+    """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        """Open for reading and writing; with `create` the file must not exist yet."""
+        ...
+
+    def close(self, fd: int) -> None: ...
+
+    def dup(self, fd: int) -> int:
+        """A second descriptor of the same file, so that a flush outlives whoever closes the first."""
+        ...
+
+    def pread(self, fd: int, size: int, at: int) -> bytes: ...
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        """Write the buffers one after another from `at`; returns how many bytes were taken (may be short)."""
+        ...
+
+    def truncate(self, fd: int, size: int) -> None: ...
+
+    def fdatasync(self, fd: int) -> None:
+        """A failure is never ENOSPC: it is no shortage after which the same will work (`disk_errors.py`)."""
+        ...
+
+    def drop_cache(self, fd: int, position: int) -> None:
+        """From there on, the next reads are the disk's: after a failed fsync the page cache may hold what it lacks."""
+        ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int:
+        """Wall time of the last write to the file."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """False only when there is no such name; a disk that does not answer raises."""
+        ...
+
+    def is_directory(self, path: str) -> bool:
+        """As `exists`."""
+        ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def listdir(self, path: str) -> list[str]: ...
+
+    def entries(self, path: str) -> dict[str, bool]:
+        """The names in a directory, sorted, and whether each is a directory: in one look."""
+        ...
+
+    def mkdir(self, path: str) -> None: ...
+
+    def rmdir(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic; replaces a file that has the target's name."""
+        ...
+
+    def unlink(self, path: str) -> None: ...
+
+    def fsync_dir(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> int:
+        """Create the file if need be and take an exclusive lock on it; BlockingIOError when another holds it."""
+        ...
+
+
+class OsFileSystem:
+    """The machine's file system."""
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        flags = flags | os.O_CREAT | os.O_EXCL if create else flags
+        return SPARE.opened(lambda: os.open(path, flags, 0o644))
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def dup(self, fd: int) -> int:
+        return SPARE.opened(lambda: os.dup(fd))
+
+    def pread(self, fd: int, size: int, at: int) -> bytes:
+        return os.pread(fd, size, at)
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        return os.pwritev(fd, buffers, at)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def fdatasync(self, fd: int) -> None:
+        _final(os.fdatasync, fd)
+
+    def drop_cache(self, fd: int, position: int) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fd, position, 0, os.POSIX_FADV_DONTNEED)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def exists(self, path: str) -> bool:
+        return _mode(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        mode = _mode(path)
+        return mode is not None and stat.S_ISDIR(mode)
+
+    def read_file(self, path: str) -> bytes:
+        fd = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            chunks = [os.read(fd, READ_BYTES)]
+            while len(chunks[-1]) == READ_BYTES:
+                chunks.append(os.read(fd, READ_BYTES))
+        finally:
+            os.close(fd)
+        return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(SPARE.opened(lambda: os.listdir(path)))
+
+    def entries(self, path: str) -> dict[str, bool]:
+        with SPARE.opened(lambda: os.scandir(path)) as found:
+            return dict(sorted((entry.name, entry.is_dir()) for entry in found))
+
+    def mkdir(self, path: str) -> None:
+        os.mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def fsync_dir(self, path: str) -> None:
+        fd = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        try:
+            _final(os.fsync, fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> int:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def __repr__(self) -> str:
+        return "OsFileSystem()"
+
+
+def _final(sync: Callable[[int], None], fd: int) -> None:
+    try:
+        sync(fd)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise OSError(errno.EIO, f"{sync.__name__}: {error.strerror}") from error
+        raise
+
+
+def _mode(path: str) -> int | None:
+    """None when there is no such name; os.path.exists would say so of a disk error, too."""
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def remove_tree(fs: FileSystem, path: str) -> None:
+    """Remove a directory and everything below it."""
+    for name in fs.listdir(path):
+        child = f"{path}/{name}"
+        if fs.is_directory(child):
+            remove_tree(fs, child)
+        else:
+            fs.unlink(child)
+    fs.rmdir(path)

@@ -1,0 +1,96 @@
+"""How long the stop of a node waits for its log dirs: for each of them a stated time, and then it goes on without it.
+
+A disk that hangs answers nothing: not the flush, the checkpoint or the rename that is under way, and not the next one.
+A stop that waited for it would end by SIGKILL, which takes the clean stop of every other log dir along. So a dir that
+keeps the stop waiting for `STOP_WAIT_MS` in all is given up: nothing more is asked of it, it gets no clean-shutdown
+marker, so that the next start recovers it, and its lock stays until the process is gone, because the threads that stand
+in it may still write. They cannot be ended; whoever stops the process must not wait for them (`broker/node/server.py`).
+
+Everything that may stand in a log dir at a stop is waited for here. Not here: what is under way (its owners say).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future
+
+from penstock.clock import Clock, SystemClock
+
+_log = logging.getLogger(__name__)
+
+STOP_WAIT_MS = 30_000
+"""A disk that is only slow has ended its fsyncs by then. Twice that (a dir that hangs from the start on, and another
+that hangs from the last step on) and the rest of a stop are less than the TimeoutStopSec=2min of the systemd unit."""
+LOOK_MS_MAX = 20
+"""Pause between two looks at what is under way; shorter at first, for mostly nothing is."""
+
+
+class StopWait:
+    """One per stop; lives on the event loop."""
+
+    def __init__(self, clock: Clock | None = None, limit_ms: int = STOP_WAIT_MS) -> None:
+        self._clock = clock or SystemClock()
+        self._limit_ms = limit_ms
+        self._waited_ms: Counter[str] = Counter()
+        self.given_up: set[str] = set()
+        """The log dirs that did not answer in time."""
+
+    async def until_idle(self, under_way: Callable[[], Collection[str]]) -> None:
+        """Wait until nothing is under way in any log dir, or only in those that are given up.
+
+        `under_way` returns the log dirs in which something is, and is called again and again.
+        """
+        pause_ms, looked_ms = 0, self._clock.now_ms()
+        while waiting := set(under_way()) - self.given_up:
+            await asyncio.sleep(pause_ms / 1000)
+            pause_ms = min(2 * pause_ms + 1, LOOK_MS_MAX)
+            now_ms = self._clock.now_ms()
+            for log_dir in sorted(waiting):
+                self._waited_ms[log_dir] += now_ms - looked_ms
+                if self._waited_ms[log_dir] >= self._limit_ms and log_dir in under_way():
+                    self._give_up(log_dir)
+            looked_ms = now_ms
+
+    def _give_up(self, log_dir: str) -> None:
+        self.given_up.add(log_dir)
+        _log.error(
+            "%s hangs: the stop has waited %d ms for it and goes on without it; the next start recovers its logs",
+            log_dir,
+            self._waited_ms[log_dir],
+        )
+
+    async def each(self, log_dirs: Iterable[str], work: Callable[[str], None]) -> None:
+        """Do blocking work for every log dir that is not given up, each in a thread of its own; raises what it raised.
+
+        A dir that is given up meanwhile has its work under way still.
+        """
+        outcomes = {log_dir: _started(log_dir, work) for log_dir in log_dirs if log_dir not in self.given_up}
+        await self.until_idle(lambda: [log_dir for log_dir, outcome in outcomes.items() if not outcome.done()])
+        for outcome in outcomes.values():
+            if outcome.done():
+                outcome.result()
+
+    def __repr__(self) -> str:
+        return f"StopWait(waited {dict(self._waited_ms)} of {self._limit_ms} ms, given up {sorted(self.given_up)})"
+
+
+def _started(log_dir: str, work: Callable[[str], None]) -> Future[None]:
+    outcome: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work(log_dir)
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    try:
+        threading.Thread(target=run, name=f"stop {log_dir}", daemon=True).start()
+    except (RuntimeError, MemoryError):  # a limit of processes, or no memory: then one after the other, here
+        run()
+    return outcome

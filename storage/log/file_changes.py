@@ -1,0 +1,162 @@
+"""Changes to the files of one log that were decided on the loop and are carried out in any thread: removals and swaps.
+
+The log's memory changes at once, its directory when `run` is called; until then a crash brings the old files back,
+which is harmless: they hold what retention or the cleaner would take again. Changes are carried out in order, each once
+and durable before the next, because no crash may leave a hole between two segments, nor half a swap:
+
+  remove     oldest first: NNN.log -> NNN.log.deleted, fsync of the directory, then the next one
+  replace    the new records stand in NNN.log.cleaned, synced.
+             1  NNN.log.cleaned -> NNN.log.swap   the marker: from here a crash ends with the new segment, before with
+                                                  the old ones
+             2  the other old segments -> .deleted; the old indexes go
+             3  NNN.log.swap -> NNN.log
+             4  new indexes
+
+A crash after 1 is finished at the next start (`segment_files.py`), which is why every step is durable before the next.
+A full disk leaves the change at the head of the queue, to be run again; any other error is final for the log dir.
+Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start removes them. Not here: which segments go
+(retention, cleaner), truncation, which must be durable at once (`segment_list.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+
+from storage.disk.atomic_file import write_atomically
+from storage.disk.file_names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+)
+from storage.disk.file_system import FileSystem
+from storage.segment.batch_scan import LogFile, scan_headers
+from storage.segment.segment import Segment
+from storage.segment.segment_indexes import SegmentIndexes
+
+Step = Callable[[], None]
+
+
+class FileChanges:
+    """Added to on one thread, run on any."""
+
+    __slots__ = ("_deleted", "_directory", "_fs", "_running", "_steps")
+
+    def __init__(self, fs: FileSystem, directory: str) -> None:
+        self._fs, self._directory = fs, directory
+        self._running = threading.Lock()
+        self._steps: list[Step] = []
+        self._deleted: dict[str, int | None] = {}
+        """Files on their way out, and when they were first seen as such; None: not seen yet."""
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def remove(self, segments: Sequence[Segment]) -> None:
+        """The segments, oldest first, have left the log."""
+        for segment in segments:
+            self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
+
+    def _remove(self, stem: str) -> None:
+        self._fs.fsync_dir(self._directory)  # the segment that is to be the first must be there when this one goes
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._set_aside(stem + suffix)
+        self._fs.fsync_dir(self._directory)
+
+    def _set_aside(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # an index that was never written, or a step that is run again
+            self._fs.rename(path, path + DELETED_SUFFIX)
+            self._deleted[path + DELETED_SUFFIX] = None
+
+    def replace(self, new: Segment, replaced: Sequence[Segment]) -> None:
+        """`new`, whose records stand in its .cleaned file, has taken the place of the consecutive segments."""
+        swap, cleaned = new.log_path + SWAP_SUFFIX, new.log_path + CLEANED_SUFFIX
+        others = [segment.stem for segment in replaced if segment.base_offset != new.base_offset]
+        indexes = SegmentIndexes(self._fs, new.stem, new.base_offset, new.indexes.interval_bytes)
+        self._steps += (
+            lambda: self._index(indexes, cleaned, new),
+            *self._rename(cleaned, swap),
+            lambda: self._remove_replaced(new.stem, others),
+            *self._rename(swap, new.log_path),
+            lambda: self._write_indexes(indexes, new),
+        )
+
+    def _index(self, indexes: SegmentIndexes, path: str, new: Segment) -> None:
+        fd = self._fs.open(path)
+        try:
+            indexes.start_empty()
+            file = LogFile(self._fs, fd, path, new.size_bytes, new.base_offset, new.next_offset)
+            for position, header in scan_headers(file, 0):
+                indexes.note(position, header)
+        finally:
+            self._fs.close(fd)
+
+    def _rename(self, source: str, target: str) -> tuple[Step, Step]:
+        """Two steps: when there is no descriptor for the second, the first must not be made again."""
+        return lambda: self._fs.rename(source, target), lambda: self._fs.fsync_dir(self._directory)
+
+    def _remove_replaced(self, stem: str, others: Sequence[str]) -> None:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(stem + suffix)
+        for other in others:
+            for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                self._set_aside(other + suffix)
+        self._fs.fsync_dir(self._directory)
+
+    def _write_indexes(self, indexes: SegmentIndexes, new: Segment) -> None:
+        for path, content in indexes.contents():
+            write_atomically(self._fs, path, content, sync_directory=False)
+        new.settled()
+
+    def run(self) -> None:
+        """Carry out what is queued; blocks. OSError when the disk failed, with the failed change still at the head."""
+        with self._running:
+            while (step := self._next_step()) is not None:
+                step()
+                if self._next_step() is step:  # else it was cancelled meanwhile
+                    with contextlib.suppress(IndexError):  # now
+                        self._steps.pop(0)
+
+    def _next_step(self) -> Step | None:
+        """None where there is none: `cancel` may come at any moment."""
+        return next(iter(self._steps), None)
+
+    def cancel(self, *, wait: bool = True) -> None:
+        """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap. Waits
+        for no more than the step that is under way; not even for that where the directory keeps its name."""
+        self._steps.clear()
+        if wait:
+            with self._running:
+                self._deleted.clear()
+
+    def delete_expired(self, now_ms: int, delay_ms: int) -> int:
+        """Unlink what was set aside for so long; blocks. The time counts from the first call that sees a file."""
+        with self._running:
+            seen = {path: now_ms if since_ms is None else since_ms for path, since_ms in self._deleted.items()}
+            self._deleted.update(seen)
+            return self._unlink([path for path, since_ms in seen.items() if now_ms - since_ms >= delay_ms])
+
+    def delete_all(self) -> int:
+        """Unlink what was set aside: the log is being closed, and nobody reads it any more."""
+        with self._running:
+            return self._unlink(list(self._deleted))
+
+    def _unlink(self, paths: list[str]) -> int:
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(path)
+            del self._deleted[path]
+        return len(paths)
+
+    @property
+    def deleted_files(self) -> int:
+        """Files that wait to be unlinked."""
+        return len(self._deleted)
+
+    def __repr__(self) -> str:
+        return f"FileChanges({self._directory}, {len(self._steps)} steps queued, {len(self._deleted)} files to unlink)"

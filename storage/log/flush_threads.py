@@ -1,0 +1,127 @@
+"""The threads of one log dir in which the blocking part of a flush runs, and the way back to the event loop.
+
+An executor makes two futures and a condition for each call, and copies one future's outcome into the other: 48 µs of
+CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback do: 16 µs. The
+threads are daemons: a node that has to end does not wait for a disk that hangs. Not here: what is flushed, and when
+(`group_commit.py`). Where the system gives no thread, those that are there do all of it; while there is none, `run`
+raises FlushDeferredError, for later there may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import NamedTuple, Protocol
+
+from storage.disk.disk_errors import FlushDeferredError
+
+_log = logging.getLogger(__name__)
+
+OnDone = Callable[[BaseException | None], None]
+
+
+HAND_OVER_AGAIN_SECONDS = 0.1
+"""Pause before an outcome for which the loop had no memory is handed over again."""
+
+
+class Loop(Protocol):
+    """What a thread wants of the event loop."""
+
+    def call_soon_threadsafe(self, callback: OnDone, error: BaseException | None, /) -> object:
+        """Have it called on the loop; RuntimeError once the loop is closed."""
+        ...
+
+
+class _Job(NamedTuple):
+    work: Callable[[], object]
+    loop: Loop
+    on_done: OnDone
+    """May be called twice, and counts once."""
+
+
+class FlushThreads:
+    """At most `threads_max` threads, made when they are needed. `run` and `close` are called on the loop."""
+
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
+        self._threads: list[threading.Thread] = []
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._open = 0
+        self._said = False
+        """That there was no thread, since the last one that there was."""
+
+    def run(self, work: Callable[[], object], on_done: OnDone, loop: Loop | None = None) -> None:
+        """Do `work` in a thread, then call `on_done` on the loop (the running one), with what it raised.
+
+        Whatever this raises itself, `work` is not queued and `on_done` is not called.
+        """
+        if self._open >= len(self._threads) < self._threads_max:
+            self._start_thread()
+        self._jobs.put(_Job(work, loop or asyncio.get_running_loop(), self._counted(on_done)))
+        self._open += 1
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._serve, name=f"flush-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError) as error:  # a limit of processes (ulimit -u, TasksMax=), or no memory
+            if not self._threads:
+                raise FlushDeferredError(errno.EAGAIN, f"no thread to flush in: {error}") from error
+            if not self._said:
+                _log.warning("%d threads have to do for the flushes of a log dir: %s", len(self._threads), error)
+            self._said = True
+            return
+        self._threads.append(thread)
+        self._said = False
+
+    def _counted(self, on_done: OnDone) -> OnDone:
+        is_told = False
+
+        def done(error: BaseException | None) -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                self._open -= 1
+                on_done(error)
+
+        return done
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            error: BaseException | None = None
+            try:
+                job.work()
+            except BaseException as raised:  # whatever it is, somebody waits to be told
+                error = raised
+            if not _hand_over(job, error):
+                return
+            del job, error
+
+    def close(self, *, wait: bool = True) -> None:
+        """Let the threads go after what they have; `wait`: blocks until they are gone."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads if wait else ():
+            thread.join()
+        self._threads.clear()
+
+    def __repr__(self) -> str:
+        return f"FlushThreads({self._open} jobs, {len(self._threads)} of {self._threads_max} threads)"
+
+
+def _hand_over(job: _Job, error: BaseException | None) -> bool:
+    """Until the loop has it: a log whose flush never came back would not be flushed again. False: the loop is closed,
+    and nobody waits any more. Where the lack of memory comes late in the call, the loop has it twice then."""
+    while True:
+        try:
+            job.loop.call_soon_threadsafe(job.on_done, error)
+            return True
+        except RuntimeError:
+            return False
+        except MemoryError:
+            time.sleep(HAND_OVER_AGAIN_SECONDS)

@@ -1,0 +1,280 @@
+"""Many waiters, one fdatasync: runs the flushes of all logs in a few threads, from the event loop.
+
+`request` never waits. A log has at most one flush in flight; whatever is appended and requested meanwhile is covered by
+the next one, so under load a flush serves all requests that came during the one before. A flush is prepared only when a
+thread is free for it, at the end of the loop's turn, so that it covers as much as it can. On completion the log's
+subscribers get the flushed offset, on the loop. Each log dir has threads of its own: a disk that takes ten seconds for
+an fsync holds up no other.
+
+A failed fsync is final (ATC'20): `on_failure(log_dir, error)` is called once for the log dir, no log in it is flushed
+again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room, descriptors,
+threads or memory is none of that (`FlushDeferredError`): it is tried again after a pause, and whoever waits goes on
+waiting.
+
+Not here: what a flush does (`flush.py`), acks (broker).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from storage.disk.disk_errors import FlushDeferredError
+from storage.disk.stop_wait import StopWait
+from storage.log.flush import PendingFlush
+from storage.log.flush_threads import FlushThreads
+from storage.log.log import Log
+
+_log = logging.getLogger(__name__)
+
+FLUSH_THREADS = 4
+"""Flushes that may wait for one log dir at the same time; a journal serves concurrent ones with one commit."""
+
+DEFERRED_MS = 1_000
+"""Pause before a flush that found no room is tried again."""
+
+OnFlushed = Callable[[int], None]
+OnFailure = Callable[[str, OSError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommitStatistics:
+    """A snapshot; `requests / flushes` is how many waiters one fdatasync serves."""
+
+    requests: int
+    flushes: int
+    in_flight: int
+    queued: int
+    failed_log_dirs: tuple[str, ...]
+    deferred: int = 0
+    """Logs that wait for room on their disk now."""
+    deferrals: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _LogDir:
+    """What waits for one log dir, and the threads that do."""
+
+    threads: FlushThreads
+    queue: deque[Log] = field(default_factory=deque)
+    idle: dict[Log, None] = field(default_factory=dict)
+    """Nobody waits for these: they are flushed when the queue is empty."""
+    busy: int = 0
+
+
+class GroupCommit:
+    """Flushes logs on request. Everything but the blocking part runs on one event loop."""
+
+    def __init__(self, on_failure: OnFailure, threads: int = FLUSH_THREADS, *, deferred_ms: int = DEFERRED_MS) -> None:
+        self.on_timed: Callable[[float], None] = lambda seconds: None
+        """Told how long each flush took, good or bad."""
+        self._on_failure = on_failure
+        self._threads = threads
+        self._deferred_ms = deferred_ms
+        self._log_dirs: dict[str, _LogDir] = {}
+        self._subscribers: dict[Log, list[OnFlushed]] = {}
+        self._queued: set[Log] = set()
+        self._in_flight: set[Log] = set()
+        self._failed: set[str] = set()
+        self._deferred: dict[Log, asyncio.TimerHandle] = {}
+        self._short_of_room: set[Log] = set()
+        self._turn_is_scheduled = False
+        self._closing = False
+        self._requests = self._flushes = self._deferrals = 0
+
+    def subscribe(self, log: Log, callback: OnFlushed) -> None:
+        """`callback(flushed_offset)` after every flush of the log."""
+        self._subscribers.setdefault(log, []).append(callback)
+
+    def unsubscribe(self, log: Log) -> None:
+        """Forget the log's callbacks; for a log that is closed."""
+        self._subscribers.pop(log, None)
+        if (log_dir := self._log_dirs.get(log.log_dir)) is not None:
+            log_dir.idle.pop(log, None)
+        self._short_of_room.discard(log)
+        timer = self._deferred.pop(log, None)
+        if timer is not None:
+            timer.cancel()
+
+    def request(self, log: Log) -> None:
+        """See that everything that is in the log now is flushed, by the log's flush policy."""
+        self._requests += 1
+        if log.flush_policy == "os" and not self._closing:
+            asyncio.get_running_loop().call_soon(self._tell, log)
+        else:
+            self.flush(log)
+
+    def flush(self, log: Log) -> None:
+        """Like `request`, but to the disk whatever the flush policy: for flush.messages, flush.ms and the schedule."""
+        if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
+            return
+        self._queued.add(log)
+        log_dir = self._log_dir(log)
+        log_dir.idle.pop(log, None)
+        log_dir.queue.append(log)
+        self._schedule_turn()
+
+    def flush_when_idle(self, log: Log) -> None:
+        """Like `request`, but when no other log of its dir waits and one thread is left for those that will: nobody
+        waits for this flush. A request for the log goes before it, and is all that is needed then."""
+        if self._closing or log.flush_policy == "os":
+            return
+        if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
+            self._log_dir(log).idle[log] = None
+            self._schedule_turn()
+
+    def _log_dir(self, log: Log) -> _LogDir:
+        found = self._log_dirs.get(log.log_dir)
+        if found is None:
+            found = self._log_dirs[log.log_dir] = _LogDir(FlushThreads(self._threads))
+        return found
+
+    def _schedule_turn(self) -> None:
+        if not self._turn_is_scheduled:
+            self._turn_is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turn_is_scheduled = False
+        for log_dir in self._log_dirs.values():
+            self._start_waiting(log_dir)
+
+    def _start_waiting(self, log_dir: _LogDir) -> None:
+        """Start as many flushes as there are threads; logs that are being flushed keep their place in the queue."""
+        for _ in range(len(log_dir.queue)):
+            if log_dir.busy >= self._threads:
+                return
+            log = log_dir.queue.popleft()
+            if log in self._in_flight:
+                log_dir.queue.append(log)
+                continue
+            self._queued.discard(log)
+            self._start(log, log_dir)
+        while log_dir.idle and not log_dir.queue and log_dir.busy < max(1, self._threads - 1):
+            log = next(iter(log_dir.idle))
+            del log_dir.idle[log]
+            if log in self._in_flight:
+                self.flush(log)  # once more, when that is done
+            else:
+                self._start(log, log_dir)
+
+    def _start(self, log: Log, log_dir: _LogDir) -> None:
+        if log.log_dir in self._failed:
+            return
+        pending = None
+        try:
+            pending = log.prepare_flush()
+            if pending is not None:
+                self._run(log, log_dir, pending)
+        except Exception as error:
+            if pending is not None:
+                pending.abandon()
+            self._not_flushed(log, error)
+            return
+        if pending is None:
+            asyncio.get_running_loop().call_soon(self._tell, log)  # not here: other logs wait for the rest of the turn
+
+    def _run(self, log: Log, log_dir: _LogDir, pending: PendingFlush) -> None:
+        started_s = asyncio.get_running_loop().time()
+        self._in_flight.add(log)  # BEFORE: what a thread has got must not be taken for refused
+        try:
+            log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
+        except BaseException:
+            self._in_flight.discard(log)  # no thread got it: it would be in flight for ever
+            raise
+        log_dir.busy += 1
+
+    def _done(
+        self, log: Log, log_dir: _LogDir, pending: PendingFlush, error: BaseException | None, started_s: float
+    ) -> None:
+        self._in_flight.remove(log)
+        log_dir.busy -= 1
+        self._flushes += 1
+        self.on_timed(asyncio.get_running_loop().time() - started_s)
+        if self._queued or log_dir.idle:
+            self._schedule_turn()
+        if error is None:
+            self._short_of_room.discard(log)
+            log.complete_flush(pending)
+            self._tell(log)
+        else:
+            self._not_flushed(log, error)
+
+    def _not_flushed(self, log: Log, error: BaseException) -> None:
+        """A lack of memory says as little about the disk as a lack of room: no sync has failed.
+
+        The files of a log that was deleted may be gone. Anything else counts for its log dir all the same: the kernel
+        tells of a failed write once, and the next sync of that directory says that all is well.
+        """
+        if isinstance(error, FlushDeferredError | MemoryError):
+            self._defer(log, error)
+        elif not (log.closed and isinstance(error, FileNotFoundError)):
+            self._fail(log, error)
+
+    def _defer(self, log: Log, error: FlushDeferredError | MemoryError) -> None:
+        """No room: nothing was flushed and nothing is lost. Requests that come meanwhile are part of the next try."""
+        if log.closed or self._closing:
+            return
+        self._deferrals += 1
+        if log not in self._short_of_room:
+            self._short_of_room.add(log)
+            _log.error("%s: the flush waits for room: %s", log.directory, str(error) or repr(error))
+        self._deferred[log] = asyncio.get_running_loop().call_later(self._deferred_ms / 1000, self._try_again, log)
+
+    def _try_again(self, log: Log) -> None:
+        del self._deferred[log]
+        self.flush(log)
+
+    def _tell(self, log: Log) -> None:
+        if log.closed or log.log_dir in self._failed:
+            return
+        for callback in tuple(self._subscribers.get(log, ())):
+            callback(log.flushed_offset)
+
+    def _fail(self, log: Log, error: BaseException) -> None:
+        """Whatever went wrong, the flush did not happen; a bug in it is no better than a broken disk."""
+        if not isinstance(error, OSError):
+            error = OSError(errno.EIO, f"flush: {error!r}")
+        log.fail_flush(error)
+        if log.log_dir not in self._failed:
+            self._failed.add(log.log_dir)
+            self._on_failure(log.log_dir, error)
+
+    async def close(self, wait: StopWait | None = None) -> None:
+        """Take no more requests, finish what is queued and in flight, and let the threads go; those that stand in a log
+        dir that was given up stay there."""
+        wait = wait or StopWait()
+        await wait.until_idle(self._log_dirs_under_way)
+        self._closing = True
+        for log_dir in self._log_dirs.values():
+            log_dir.idle.clear()
+        for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
+            timer.cancel()
+        self._deferred.clear()
+        for path, log_dir in self._log_dirs.items():
+            log_dir.threads.close(wait=path not in wait.given_up)
+
+    def _log_dirs_under_way(self) -> set[str]:
+        if self._queued:
+            self._schedule_turn()
+        return {log.log_dir for log in self._queued | self._in_flight}
+
+    def statistics(self) -> GroupCommitStatistics:
+        return GroupCommitStatistics(
+            requests=self._requests,
+            flushes=self._flushes,
+            in_flight=len(self._in_flight),
+            queued=len(self._queued),
+            failed_log_dirs=tuple(sorted(self._failed)),
+            deferred=len(self._deferred),
+            deferrals=self._deferrals,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"GroupCommit({len(self._in_flight)} in flight, {len(self._queued)} queued, failed {sorted(self._failed)})"
+        )

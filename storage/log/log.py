@@ -1,0 +1,397 @@
+"""One partition's log: segments in order, the epoch cache, and the offsets that say how far it goes.
+
+    log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
+
+Used from one thread (the event loop); only `PendingFlush.run`, `run_file_changes` and `delete_expired_files` may be
+elsewhere. Nothing here waits for a disk except a truncation, which must be durable before it counts. The promise of the
+whole package ends in `flushed_offset`: every record below it survives a power cut, because it moves only in
+`complete_flush`. With `flush.policy=os` it is the log end instead, which is LOSSY and opt-in; the recovery point is
+always the truth. A shortage (a full disk, no descriptors) refuses the operation and nothing more.
+
+Not here: the high watermark, ISR and acks (broker); what is to go (retention, cleaner).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from penstock import epochs
+from penstock.errors import InvariantViolation, OffsetOutOfRangeError
+from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
+from storage.append.batch_validation import Placed, check_fetched, fetched_runs, place_as_leader
+from storage.append.fetch_overlap import without_overlap
+from storage.append.recompression import prepared
+from storage.disk.disk_errors import storage_error
+from storage.disk.file_system import Bytes, FileSystem
+from storage.log.file_changes import FileChanges
+from storage.log.flush import FlushTracker, PendingFlush
+from storage.log.flush_schedule import FlushSchedule
+from storage.log.log_health import LogHealth
+from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
+from storage.log.log_writer import LogWriter
+from storage.log.partition_metadata import note_topic_id
+from storage.log.segment_list import SegmentList
+from storage.log_config import LogConfig
+from storage.recovery.recovery import open_segments
+from storage.segment import timestamp_lookup
+from storage.segment.batch_check import BatchCheck
+from storage.segment.segment import Segment
+
+_NO_LIMIT = 2**63
+
+
+class Log:
+    """An append-only sequence of record batches with dense offsets."""
+
+    def __init__(
+        self, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
+    ) -> None:
+        """Opens what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
+        self._fs = fs
+        self.directory = directory
+        self.log_dir = os.path.dirname(directory)
+        self.topic_partition = topic_partition
+        self.topic_id = options.topic_id
+        self.config = config
+        self.flush_policy = options.flush_policy
+        self._lower_checkpoints = options.lower_checkpoints
+        recovered = open_segments(fs, directory, config, options.last_known, options.before_doubtful_cut)
+        self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
+        self._epochs = recovered.epoch_cache
+        self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
+        self._flush_schedule = FlushSchedule()
+        self._changes = FileChanges(fs, directory)
+        self.log_start_offset = recovered.log_start_offset
+        self.log_end_offset = recovered.log_end_offset
+        self._claims_below = _NO_LIMIT  # while a truncation is under way, where it cuts
+        self._health = LogHealth(directory)
+        self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
+        self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
+
+    @classmethod
+    def create(
+        cls, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
+    ) -> Log:
+        """A new, empty log in a new directory; durable with its first flush."""
+        with LogHealth(directory).refusing("create the log"):
+            fs.mkdir(directory)
+            if options.topic_id:
+                note_topic_id(fs, directory, options.topic_id)
+            log = cls(fs, directory, topic_partition, config, options)
+        log._flushing.created(options.topic_id)
+        return log
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is on stable storage, whatever the flush policy."""
+        return self._flushing.recovery_point
+
+    @property
+    def claimed_recovery_point(self) -> int:
+        """What a checkpoint may say; asked in any thread, so the bound is read BEFORE what it bounds."""
+        return min(self._claims_below, self.recovery_point)
+
+    @property
+    def claimed_log_start_offset(self) -> int:
+        return min(self._claims_below, self.log_start_offset)
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below it counts as being on stable storage, by the flush policy; acks wait for it."""
+        return self.log_end_offset if self.flush_policy == "os" else self._flushing.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first, the active one last; to look at, for retention, the cleaner and tools."""
+        return tuple(self._segments)
+
+    @property
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
+        return self._epochs.entries
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._epochs.latest_epoch
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """KIP-101/279: the largest epoch not above the one asked for, and where it ends."""
+        return epochs.end_offset_for(self._epochs.entries, epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The epoch of the record at the offset; -1 when not known."""
+        return epochs.epoch_for_offset(self._epochs.entries, offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader's epoch begins, even if it will never have a record (KIP-279). Durable with the next flush."""
+        self._health.must_be_writable()
+        self._epochs.assign(epoch, start_offset)
+
+    def update_config(self, config: LogConfig) -> None:
+        """From now on; what is written stays as it is."""
+        self.config = config
+        for segment in self._segments:
+            segment.indexes.interval_bytes = config.index_interval_bytes
+
+    # Appending
+
+    def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
+        self._health.must_be_writable()
+        records, batches, _ = prepared(records, self.config, now_ms)
+        if leader_epoch < self.latest_epoch:
+            raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
+        append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
+        placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
+        info = AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms)
+        return self._append((placed,), info)
+
+    def append_as_follower(self, records: Bytes) -> AppendInfo:
+        """Write the leader's batches as they are, all or none; they must continue this log."""
+        self._health.must_be_writable()
+        records = without_overlap(records, self.log_end_offset)
+        batches = check_fetched(records, self.log_end_offset, self.latest_epoch)
+        info = AppendInfo.of([header for _, header in batches], len(records), NO_TIMESTAMP)
+        room = self.config.segment_bytes - self._segments.active.size_bytes
+        return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
+
+    def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
+        self.log_end_offset = self._writer.append(runs, self.log_end_offset, self.config)
+        self._counters.appended_bytes += info.size_bytes
+        self._counters.appended_records += info.record_count
+        return info
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end; does nothing when the active one is empty."""
+        self._writer.roll(self.log_end_offset, self.config)
+
+    # Reading
+
+    def read(
+        self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
+    ) -> FetchData:
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`; CorruptFileError for rot."""
+        self._health.must_be_open()
+        end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise self._out_of_range(start_offset)
+        records, next_offset = b"", start_offset
+        if start_offset < end:
+            try:
+                check = BatchCheck(self._epochs.entries)
+                records, place = self._segments.read(start_offset, end, (max_bytes, min_one_batch), check)
+            except OSError as error:
+                raise storage_error("read", self.directory, error) from error
+            next_offset = place.offset if records else start_offset
+        self._counters.read_bytes += len(records)
+        return FetchData(records, next_offset, self.log_start_offset, self.log_end_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
+        """The first record at or after the time; None when there is none."""
+        self._health.must_be_open()
+        with self._health.reading():
+            return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+
+    def max_timestamp(self, below: int | None = None) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp, of all or of those below an offset; None when there is none."""
+        self._health.must_be_open()
+        with self._health.reading():
+            return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
+
+    # Flushing
+
+    def prepare_flush(self) -> PendingFlush | None:
+        """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
+        if self.closed or self._health.failure is not None:
+            return None
+        return self._flushing.prepare(self.log_end_offset)
+
+    def complete_flush(self, pending: PendingFlush) -> int:
+        """`pending.run` has returned: the flushed offset advances, unless the log was truncated meanwhile."""
+        self._flushing.complete(pending)
+        self._flush_schedule.flushed()
+        return self.flushed_offset
+
+    def flush(self) -> int:
+        """Prepare, run and complete; blocks."""
+        self._health.must_be_writable()
+        return self._flush_now()
+
+    def _flush_now(self, *, closing: bool = False) -> int:
+        with self._health.refusing("flush"):
+            pending = self._flushing.prepare(self.log_end_offset, closing=closing)
+            if pending is not None:
+                pending.run()
+                self.complete_flush(pending)
+        return self.flushed_offset
+
+    def fail_flush(self, error: OSError) -> None:
+        """A flush that ran elsewhere has failed: nothing after the flushed offset can be promised any more."""
+        self._health.fail("flush", error)
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """By flush.messages or flush.ms; asked regularly, with monotonic time."""
+        return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut away every batch that holds `offset` or comes after it; durable when it returns."""
+        self._health.must_be_writable()
+        if offset >= self.log_end_offset:
+            self._epochs.truncate_from_end(offset)
+            if self._flushing.cut_is_unflushed:
+                self._flush_now()
+            return
+        if offset < self.log_start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        segment = self._segments.holding(offset)
+        with self._health.reading():
+            place = segment.place_of(offset)
+        cut_at = min(place.offset, offset)
+        self._before_truncation(cut_at)
+        try:
+            with self._health.refusing("truncate"):
+                self._segments.truncate_to(segment, place._replace(offset=cut_at))
+        finally:
+            self._ends_at(self._segments.active.next_offset)
+        self._flush_now()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop every record; the next one will have `offset`. Durable when it returns."""
+        self._health.must_be_writable()
+        self._before_truncation(0)
+        try:
+            with self._health.refusing("truncate"):
+                self._segments.start_over(offset, self.config.index_interval_bytes)
+        finally:
+            self._ends_at(self._segments.active.next_offset)
+        self._flush_now()
+
+    def _before_truncation(self, offset: int) -> None:
+        """A crash in mid-truncation must not look like rot: no checkpoint claims more BEFORE any record goes."""
+        self._claims_below = offset
+        try:
+            with self._health.refusing("truncate"):
+                self._changes.run()
+                self._lower_checkpoints(self.topic_partition, offset)
+        except BaseException:
+            self._claims_below = _NO_LIMIT
+            raise
+        self._flushing.truncating(offset)
+
+    def _ends_at(self, offset: int) -> None:
+        """The segments were cut as far as that, which is not far enough where a shortage came between."""
+        oldest = self._segments.oldest.base_offset
+        self.log_end_offset = offset
+        self.log_start_offset = min(max(self.log_start_offset, oldest), offset)
+        self._epochs.truncate_from_end(offset if offset > oldest else 0)
+        self._counters.truncations += 1
+        self._flushing.truncated()
+        self._claims_below = _NO_LIMIT
+
+    def advance_log_start(self, offset: int) -> None:
+        """Records below `offset` are deleted: not readable from now on; their segments go with retention."""
+        self._health.must_be_writable()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise self._out_of_range(offset)
+        self.log_start_offset = offset
+        self._epochs.truncate_from_start(offset)
+
+    def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:
+        start, end = self.log_start_offset, self.log_end_offset
+        why = f"{self.topic_partition}: offset {offset} is not in {start}..{end}"
+        return OffsetOutOfRangeError(why, log_start_offset=start, log_end_offset=end)
+
+    # Removing and replacing full segments: at once in memory, in the directory by `run_file_changes`
+
+    def remove_oldest(self, count: int) -> None:
+        """The `count` oldest full segments, if flushed, leave the log; its start moves to what is left, if need be."""
+        self._health.must_be_writable()
+        flushed = sum(1 for segment in self.segments[:count] if segment.next_offset <= self.flushed_offset)
+        removed = self._segments.oldest_full(flushed)  # what is not, and comes back in a crash, may be torn
+        self._changes.remove(removed)  # BEFORE the list changes, for whoever reads both in another thread
+        self._segments.take(removed)
+        self._counters.removed_segments += len(removed)
+        self._flushing.segments_left()
+        if self.log_start_offset < self._segments.oldest.base_offset:
+            self.advance_log_start(self._segments.oldest.base_offset)
+
+    def cleanable_segments(self, below: int) -> tuple[Segment, ...]:
+        """The full segments that end at or below the offset and are flushed; oldest first."""
+        bound = min(below, self.recovery_point)
+        return tuple(s for s in self._segments if s.next_offset <= bound and s is not self._segments.active)
+
+    def replace_segments(self, cleaned: CleanedSegment, replaced: tuple[Segment, ...]) -> None:
+        """Readers see the cleaned segment in place of the others; CleaningAbortedError when those have changed."""
+        self._health.must_be_writable()
+        with self._health.refusing("open a cleaned segment"):
+            new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
+        self._counters.replaced_segments += len(replaced)
+        self._flushing.segments_left()
+        self._changes.replace(new, replaced)
+
+    @property
+    def has_file_changes(self) -> bool:
+        return len(self._changes) > 0
+
+    def run_file_changes(self) -> None:
+        """Carry out what removals and replacements left to do; blocks, in any thread.
+
+        OSError when the disk failed. After a shortage (`is_shortage`) it may be called again.
+        """
+        self._changes.run()
+
+    def delete_expired_files(self, now_ms: int) -> int:
+        """Unlink what was removed `file.delete.delay.ms` ago; blocks, in any thread. How many files went."""
+        return self._changes.delete_expired(now_ms, self.config.file_delete_delay_ms)
+
+    # End of life
+
+    @property
+    def closed(self) -> bool:
+        return self._health.closed
+
+    def close(self) -> None:
+        """Flush everything and write the indexes: the next start has nothing to do."""
+        if not self.closed:
+            try:
+                self._health.must_be_writable()  # what a failed log holds is not durable, and its dir not clean
+                self._changes.run()
+                self._changes.delete_all()
+                self._flush_now(closing=True)
+            finally:
+                self.abandon()
+
+    def abandon(self, *, wait: bool = True) -> None:
+        """Close without a flush: the log dir failed, or the log is to be deleted. `wait` for a change of its files that
+        is under way in another thread; needless where the directory keeps its name, and that thread's disk may hang."""
+        self._health.closed = True
+        self._changes.cancel(wait=wait)
+        self._epochs.names.end()
+        self._segments.close()
+
+    def statistics(self) -> LogStatistics:
+        return LogStatistics(
+            topic_partition=self.topic_partition,
+            size_bytes=self.size_bytes,
+            segments=len(self._segments),
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            flushed_offset=self.flushed_offset,
+            recovery_point=self.recovery_point,
+            flushes=self._flushing.flushes,
+            index_rebuilds=sum(segment.indexes.rebuilds for segment in self._segments),
+            deleted_files=self._changes.deleted_files,
+            failed=self._health.failure is not None,
+            **self._counters.as_fields(),
+        )
+
+    def __repr__(self) -> str:
+        offsets = f"{self.log_start_offset}..{self.log_end_offset}, flushed {self.flushed_offset}"
+        return f"Log({self.directory}, {offsets}, epoch {self.latest_epoch})"

@@ -1,0 +1,115 @@
+"""Writes batches at the end of a log, in the active segment or in new ones: all of an append, or nothing.
+
+Whatever fails after the first byte, be it any exception, the log is taken back to where it ended before: the file is
+cut, segments that the append began are removed, the indexes and the epoch cache forget what they were told. None of
+that needs room or a descriptor, so a shortage in the middle of an append refuses it and no more; a disk that cannot
+even cut a file fails the log. After a power cut, unflushed bytes of a refused append may be there, or not, as of any.
+Where no whole batch of it ever was in a file, no recovery can find one: the error of a shortage then says that nothing
+was written, and a producer knows that sending the records again makes no duplicates.
+
+Not here: what may be appended (`batch_validation.py`), when a segment is full (`segment_roll.py`), flushing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+
+from penstock.record.batch import BatchHeader
+from storage.append.batch_validation import Placed
+from storage.disk.disk_errors import is_shortage, storage_error
+from storage.log.flush import FlushTracker
+from storage.log.log_health import LogHealth
+from storage.log.log_types import LogCounters
+from storage.log.segment_list import SegmentList
+from storage.log.segment_roll import roll_is_due
+from storage.log_config import LogConfig
+from storage.segment.epoch_cache import EpochCache
+from storage.segment.segment import Place, Segment
+
+
+class LogWriter:
+    """The writing end of one log, over what that log consists of."""
+
+    __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_segments")
+
+    def __init__(
+        self,
+        segments: SegmentList,
+        epochs: EpochCache,
+        flushing: FlushTracker,
+        health: LogHealth,
+        counters: LogCounters,
+    ) -> None:
+        self._segments, self._epochs, self._flushing = segments, epochs, flushing
+        self._health, self._counters = health, counters
+
+    def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
+        """Write all of the runs, each in one segment, from the log end on; where the log ends then."""
+        active, entries = self._segments.active, self._epochs.entries
+        first_bytes, has_batch = 0, False
+        try:
+            end = active.mark()
+            try:
+                for placed in runs:
+                    first_bytes = first_bytes or placed.headers[0].size_bytes
+                    log_end_offset = self._write(placed, log_end_offset, config)
+            except BaseException:
+                has_batch = self._may_have_batch(active, end, first_bytes)  # BEFORE it is taken back
+                self._epochs.restore(entries)
+                self._take_back(active, end)
+                raise
+            finally:
+                active.unpin()
+        except OSError as error:
+            refusal = storage_error("append", active.log_path, error)
+            refusal.nothing_written = is_shortage(error) and not has_batch
+            raise refusal from error
+        return log_end_offset
+
+    def _write(self, placed: Placed, log_end_offset: int, config: LogConfig) -> int:
+        active, last = self._segments.active, placed.headers[-1]
+        if roll_is_due(active, placed, config):
+            self.roll(log_end_offset, config)
+            active = self._segments.active
+        active.append(placed.buffers, placed.size_bytes, placed.headers)
+        if last.leader_epoch > self._epochs.latest_epoch:  # they never fall
+            self._note_epochs(placed.headers)
+        return last.next_offset
+
+    def _note_epochs(self, headers: Sequence[BatchHeader]) -> None:
+        for header in headers:
+            if header.leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+
+    def _may_have_batch(self, active: Segment, end: Place, first_bytes: int) -> bool:
+        """Whether the files may hold a whole batch of the append that failed."""
+        try:
+            held_bytes = active.bytes_behind(end.position)
+            for segment in takewhile(lambda one: one is not active, self._segments.newest_first()):
+                held_bytes += segment.bytes_behind(0)
+        except OSError:
+            return True
+        return held_bytes >= first_bytes
+
+    def _take_back(self, active: Segment, end: Place) -> None:
+        with self._health.failing("take back an append"):
+            if self._segments.back_to(active, end):
+                self._flushing.append_taken_back()
+
+    def roll(self, log_end_offset: int, config: LogConfig) -> None:
+        """Begin a new segment at the log end; does nothing when the active one is empty.
+
+        At most one creation is ever unsynced, so no crash can lose a segment between two others.
+        """
+        full = self._segments.active
+        if not full.size_bytes:
+            return
+        with self._health.refusing("flush"):
+            self._flushing.sync_directories()
+        self._segments.start_new(log_end_offset, config.index_interval_bytes)
+        self._flushing.rolled(full)
+        self._counters.rolls += 1
+
+    def __repr__(self) -> str:
+        return f"LogWriter({self._segments!r})"

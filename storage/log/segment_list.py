@@ -1,0 +1,203 @@
+"""The segments of one log in order: which one holds an offset, reading across them, adding, dropping and replacing.
+
+Only a few full segments keep a descriptor and their indexes in memory, and of an idle log none (`open_files.py`).
+Truncation drops the newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the
+other end or is replaced in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the
+next one begins, always.
+
+Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantViolation
+from storage.disk.file_system import FileSystem
+from storage.log.log_types import CleanedSegment
+from storage.segment.batch_check import BatchCheck, Span
+from storage.segment.open_files import OpenFiles
+from storage.segment.segment import Place, Segment
+
+WARM_SEGMENTS = 8
+"""Full segments of one log that stay open; readers of more than that share them."""
+
+
+class SegmentList:
+    """Never empty; the last one is active."""
+
+    __slots__ = ("_bases", "_directory", "_drop_is_unsynced", "_fs", "_open_files", "_segments", "_warm")
+
+    def __init__(
+        self, fs: FileSystem, directory: str, segments: list[Segment], open_files: OpenFiles | None = None
+    ) -> None:
+        """The segments must be closed when they are handed over."""
+        self._fs, self._directory, self._open_files = fs, directory, open_files
+        self._segments = segments
+        for segment in segments:
+            segment.open_files = open_files
+        self._bases = [segment.base_offset for segment in segments]
+        self._drop_is_unsynced = False
+        self._warm: dict[int, Segment] = {}
+        """Longest unused first."""
+
+    @property
+    def active(self) -> Segment:
+        return self._segments[-1]
+
+    @property
+    def oldest(self) -> Segment:
+        return self._segments[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def newest_first(self) -> Iterator[Segment]:
+        return reversed(self._segments)
+
+    def at_base(self, base_offset: int) -> Segment | None:
+        """The segment that begins exactly there."""
+        at = bisect_right(self._bases, base_offset) - 1
+        return self._segments[at] if at >= 0 and self._bases[at] == base_offset else None
+
+    def holding(self, offset: int) -> Segment:
+        """The segment where the offset is, or would be."""
+        return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+
+    def read(
+        self, start_offset: int, end_offset: int, limits: tuple[int, bool], check: BatchCheck
+    ) -> tuple[bytes, Place]:
+        """Whole batches out of one segment.
+
+        `limits` are the most bytes, and whether one batch may exceed them. What may have rotted is checked. A segment
+        reaches to the next one, so one that ends before is damaged.
+        """
+        segment = self.holding(start_offset)
+        records, begin, end = segment.read(start_offset, end_offset, *limits)
+        if records and segment.unchecked(begin, end):
+            is_end = end.position == segment.size_bytes
+            span = Span(begin, Place(end.position, segment.next_offset) if is_end else end, start_offset)
+            check.check(segment.log_path, records, span)
+            segment.checked(begin, end)
+        if segment is not self.active:
+            if begin.position == segment.size_bytes:
+                why = (
+                    f"the file ends before offset {start_offset}, but the next segment begins at {segment.next_offset}"
+                )
+                raise CorruptFileError(segment.log_path, begin.position, why)
+            self._keep_warm(segment)
+        return records, end
+
+    def _keep_warm(self, segment: Segment) -> None:
+        """A full segment was used: it stays open, and the one that was used longest ago is closed."""
+        self._warm.pop(segment.base_offset, None)
+        self._warm[segment.base_offset] = segment
+        if len(self._warm) > WARM_SEGMENTS:
+            self._warm.pop(next(iter(self._warm))).release()
+
+    def start_new(self, base_offset: int, interval_bytes: int) -> None:
+        """A new active segment; its name is durable only after an fsync of the directory."""
+        segment = Segment(self._fs, self._directory, base_offset, interval_bytes)
+        segment.open_files = self._open_files
+        segment.create()
+        if self._segments:
+            self.active.next_offset = base_offset
+            self._keep_warm(self.active)
+        self._segments.append(segment)
+        self._bases.append(base_offset)
+
+    def back_to(self, active: Segment, end: Place) -> bool:
+        """`active` was the active segment and ended there when an append began; it failed: drop what was written since.
+
+        True when files were removed. All of it is durable with the next flush.
+        """
+        removed = False
+        while self.active is not active:
+            segment = self._segments.pop()
+            self._bases.pop()
+            segment.delete()
+            removed = True
+        self._warm.pop(active.base_offset, None)
+        active.truncate_to(end)
+        return removed
+
+    def drop_newest(self) -> None:
+        """Durable when it returns; never the only one. After a shortage the next call makes it durable first."""
+        if self._drop_is_unsynced:
+            self._sync_drop()
+        segment = self.active
+        segment.delete()
+        self._segments.pop()
+        self._bases.pop()
+        self._warm.pop(segment.base_offset, None)
+        self._sync_drop()
+
+    def _sync_drop(self) -> None:
+        self._drop_is_unsynced = True
+        self._fs.fsync_dir(self._directory)
+        self._drop_is_unsynced = False
+
+    def truncate_to(self, segment: Segment, place: Place) -> None:
+        """Cut `segment`, which is the active one then, at a boundary; drop all that come after it."""
+        if segment is not self.active:
+            while self.active is not segment:
+                self.drop_newest()
+            self._warm.pop(segment.base_offset, None)
+            self._segments[-1] = segment.renewed()
+        self.active.truncate_to(place)
+
+    def start_over(self, base_offset: int, interval_bytes: int) -> None:
+        """Drop everything, and begin with an empty segment in the oldest file, which needs no room on a full disk."""
+        while len(self._segments) > 1:
+            self.drop_newest()
+        self._warm.clear()
+        new = Segment(self._fs, self._directory, base_offset, interval_bytes)
+        new.open_files = self._open_files
+        self._segments[0].become(new)
+        self._segments, self._bases = [new], [base_offset]
+        self._fs.fsync_dir(self._directory)
+
+    def oldest_full(self, count: int) -> list[Segment]:
+        """Up to `count` of the oldest, never the active one."""
+        return self._segments[: min(count, len(self._segments) - 1)]
+
+    def take(self, oldest: Sequence[Segment]) -> None:
+        """What `oldest_full` gave leaves the list; the files stay."""
+        self._replace(0, oldest, [])
+
+    def replace(self, cleaned: CleanedSegment, replaced: Sequence[Segment], interval_bytes: int) -> Segment:
+        """The cleaned segment takes the place of consecutive full segments; CleaningAbortedError when those are not
+        what they were when the cleaner looked at them."""
+        adjacent = all(after.base_offset == before.next_offset for before, after in pairwise(replaced))
+        if not (adjacent and all(self.at_base(s.base_offset) is s and s is not self.active for s in replaced)):
+            raise CleaningAbortedError(f"{self._directory}: the segments from {cleaned.base_offset} on have changed")
+        if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
+            raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
+        new = Segment(self._fs, self._directory, cleaned.base_offset, interval_bytes)
+        new.open_files = self._open_files
+        new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
+        self._replace(bisect_right(self._bases, new.base_offset) - 1, replaced, [new])
+        return new
+
+    def _replace(self, at: int, old: Sequence[Segment], new: list[Segment]) -> None:
+        for segment in old:
+            self._warm.pop(segment.base_offset, None)
+            segment.close()
+        self._segments[at : at + len(old)] = new
+        self._bases[at : at + len(old)] = [segment.base_offset for segment in new]
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.close()
+
+    def __repr__(self) -> str:
+        return f"SegmentList({self._directory}, {len(self)} segments, active {self.active!r})"

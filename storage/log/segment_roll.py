@@ -1,0 +1,43 @@
+"""Decides when the active segment is full: by size, by its indexes, by the width of a relative offset, by time. Pure.
+
+Time is what the records say, not the clock (as Kafka does where there are timestamps), so that leader and follower roll
+alike; the jitter, too, is the same for both: it comes from the segment's name. A segment rolls when something is
+appended, never by itself, so an idle log keeps its active segment. An empty segment is never full: whatever comes fits.
+Doing it is `Log.roll`.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from storage.append.batch_validation import Placed
+from storage.log_config import LogConfig
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.segment import Segment
+
+
+def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
+    """True when the batches must go into a new segment."""
+    if not active.size_bytes:
+        return False
+    if active.size_bytes + placed.size_bytes > config.segment_bytes:
+        return True
+    if active.indexes.is_full(config.segment_index_bytes):
+        return True
+    if placed.next_offset - active.base_offset > MAX_RELATIVE_OFFSET:
+        return True
+    first_ms = active.first_timestamp_ms()
+    return first_ms >= 0 and placed.headers[0].max_timestamp_ms - first_ms > life_ms(active.stem, config)
+
+
+def life_ms(stem: str, config: LogConfig) -> int:
+    """The age at which a segment is full: segment.ms, less a part of segment.jitter.ms that is its own.
+
+    Of a compacted log not above max.compaction.lag.ms, for only what has left the active segment can be compacted.
+    """
+    longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+    jitter_ms = min(config.segment_jitter_ms, longest_ms)
+    if jitter_ms <= 0:
+        return longest_ms
+    name = "/".join(stem.rsplit("/", 2)[1:])  # topic-partition/base offset: not the node's own directory
+    return longest_ms - zlib.crc32(name.encode()) * (jitter_ms + 1) // 2**32

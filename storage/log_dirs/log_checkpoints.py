@@ -1,0 +1,133 @@
+"""Writes and reads the checkpoints of all log dirs: which log's line goes into which dir's file.
+
+The methods that write may run in any thread, beside the loop that changes the logs; what they read of a log are single
+numbers, and each of them may only be too low. A dir that cannot be written does not keep the others from it.
+
+Where one may hang, each dir is written in a thread of its own: `try_…` takes one dir.
+
+Not here: schedules (broker), the files (`log_directory.py`), what must be lowered before a truncation (`log.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from penstock.errors import KafkaStorageError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import storage_error
+from storage.log.log import Log
+from storage.log_dirs.log_directory import LogDirectory, Offsets
+from storage.log_dirs.log_table import LogId, LogTable
+
+
+class LogCheckpoints:
+    """See the module. The directories and the table are the log manager's own, and live."""
+
+    def __init__(self, directories: Mapping[str, LogDirectory], table: LogTable) -> None:
+        self._directories, self._table = directories, table
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """Those in use."""
+        return tuple(self._directories)
+
+    def write_recovery_points(self) -> None:
+        self._for_each_directory(self.write_recovery_points_of)
+
+    def try_recovery_points(self, log_dir: str) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, self.write_recovery_points_of)
+
+    def write_recovery_points_of(self, directory: LogDirectory) -> None:
+        directory.checkpoint_recovery_points(
+            lambda: {LogId.of(log): log.claimed_recovery_point for log in self._table.logs_in(directory.path)},
+            self._offline_in(directory) | self._vanished_from(directory),
+        )
+
+    def write_log_starts(self) -> None:
+        self._for_each_directory(self.write_log_starts_of)
+
+    def try_log_starts(self, log_dir: str) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, self.write_log_starts_of)
+
+    def write_log_starts_of(self, directory: LogDirectory) -> None:
+        """Those that the next start would not find by itself: inside a segment, or before the removal of older ones is
+        on the disk."""
+        directory.checkpoint_log_starts(
+            lambda: {
+                log.topic_partition: log.claimed_log_start_offset
+                for log in self._table.logs_in(directory.path)
+                if self._needs_line(log)
+            },
+            self._names_offline_in(directory),
+        )
+
+    @staticmethod
+    def _needs_line(log: Log) -> bool:
+        """In this order: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`), so whoever
+        finds it gone finds the change as well, or it is on the disk."""
+        begins_at = log.segments[0].base_offset
+        return log.claimed_log_start_offset > begins_at or log.has_file_changes
+
+    def write_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
+        """Those that `read` returns, as it is then; a log that is not in the mapping keeps the one it has."""
+        self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))
+
+    def try_high_watermarks(self, log_dir: str, read: Callable[[], Mapping[LogId, int]]) -> KafkaStorageError | None:
+        """Of one dir; the error when it did not take them."""
+        return self._failure(log_dir, lambda directory: self._write_high_watermarks_of(directory, read))
+
+    def _write_high_watermarks_of(self, directory: LogDirectory, read: Callable[[], Mapping[LogId, int]]) -> None:
+        def lines() -> Offsets:
+            known, before = read(), directory.high_watermarks
+            logs = {log.topic_partition: log.topic_id for log in self._table.logs_in(directory.path)}
+            offsets = {tp: known.get(LogId(tp, topic_id), before.get(tp)) for tp, topic_id in logs.items()}
+            return {tp: offset for tp, offset in offsets.items() if offset is not None}
+
+        directory.checkpoint_high_watermarks(lines, self._names_offline_in(directory))
+
+    def high_watermarks(self) -> dict[LogId, int]:
+        """The last ones that were written, none above its log's end."""
+        return {
+            LogId.of(log): min(directory.high_watermarks[log.topic_partition], log.log_end_offset)
+            for directory in self._directories.values()
+            for log in self._table.logs_in(directory.path)
+            if log.topic_partition in directory.high_watermarks
+        }
+
+    def _vanished_from(self, directory: LogDirectory) -> set[LogId]:
+        return {key for key, path in self._table.vanished.items() if os.path.dirname(path) == directory.path}
+
+    def _offline_in(self, directory: LogDirectory) -> set[LogId]:
+        return {
+            key
+            for key, log in self._table.offline.items()
+            if any(os.path.dirname(path) == directory.path for path in log.directories)
+        }
+
+    def _names_offline_in(self, directory: LogDirectory) -> set[TopicPartition]:
+        return {key.topic_partition for key in self._offline_in(directory)}
+
+    def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
+        """Every dir has its turn before the first error is raised."""
+        failures = [self._failure(log_dir, write) for log_dir in tuple(self._directories)]
+        for failure in filter(None, failures):
+            raise failure
+
+    def _failure(self, log_dir: str, write: Callable[[LogDirectory], None]) -> KafkaStorageError | None:
+        """Write to the dir, unless it is out of use; the error when it did not take it."""
+        directory = self._directories.get(log_dir)
+        if directory is None:
+            return None
+        try:
+            write(directory)
+        except OSError as error:
+            failure = storage_error("write a checkpoint", log_dir, error)
+            failure.__cause__ = error
+            return failure
+        return None
+
+    def __repr__(self) -> str:
+        return f"LogCheckpoints({', '.join(self._directories)})"

@@ -1,0 +1,212 @@
+"""One log dir: its lock, its clean-shutdown marker, and the checkpoints about all logs in it.
+
+    recovery-point-offset-checkpoint   below it everything was flushed; recovery starts there
+    replication-offset-checkpoint      high watermarks
+    log-start-offset-checkpoint        log starts that are not the beginning of a segment
+    cleaner-offset-checkpoint          how far compacted logs were cleaned (cleaner_checkpoint.py)
+
+Every line is a claim that may only be too low. A truncation therefore lowers them BEFORE any record goes, else the next
+start would take the missing records for rot. A checkpoint that is missing or damaged claims nothing, and costs time:
+every record is checked, a log starts where its first epoch does (at worst at its first segment, and records that were
+deleted can be read again until that goes), high watermarks rise with the first fetches.
+
+The checkpoint job may run in another thread, and a disk may take ten seconds for it; a lock keeps it and a truncation
+apart. A log about which nothing is claimed, on the disk or in what is under way, need not wait for it: new logs are
+created on the event loop. Not here: the logs (`log_manager.py`), meta.properties.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
+
+from penstock.errors import MetaPropertiesError
+from penstock.types import TopicPartition
+from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.disk.checkpoint_file import OffsetLines
+from storage.disk.disk_errors import is_disk_full
+from storage.disk.file_names import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    parse_partition_directory,
+)
+from storage.disk.file_system import FileSystem
+from storage.disk.offset_checkpoint import NO_IDS, OffsetCheckpoint
+from storage.log_dirs.clean_shutdown import take_marker, write_marker
+from storage.log_dirs.log_table import LogId
+from storage.recovery.recovery import LastKnown
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class LogDirectory:
+    """A log dir that this process holds."""
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        """Lock the dir, and read what it knows. The marker is gone afterwards."""
+        self._fs = fs
+        self.path = path
+        try:
+            self._lock_fd = fs.lock(f"{path}/{LOCK}")
+        except BlockingIOError as error:
+            holder = f"another process (it holds {path}/{LOCK})"
+            raise MetaPropertiesError(f"{path} is in use by {holder}; stop that first") from error
+        try:
+            self._mutex = threading.Lock()
+            """Held while a checkpoint is written."""
+            self._claims = threading.Lock()
+            """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
+            self._under_way: Offsets = {}
+            """What is being written and may be on the disk already."""
+            self.clean_stop = take_marker(fs, path)
+            """What the marker of a clean stop before this start said; None after any other stop."""
+            fs.fsync_dir(path)  # a killed process leaves names that no disk has; what stands in them is about to count
+            self._recovery_points = OffsetCheckpoint(fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True)
+            self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
+            self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
+            self.cleaner_checkpoint = CleanerCheckpoint(fs, path)
+            if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
+                self._begin_recovery_points()
+        except BaseException:
+            fs.close(self._lock_fd)
+            raise
+
+    def _begin_recovery_points(self) -> None:
+        """A dir without logs has a good checkpoint from the beginning, if there is room for it."""
+        try:
+            self._recovery_points.replace({})
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+
+    def _checkpoint(self, name: str) -> OffsetCheckpoint:
+        return OffsetCheckpoint(self._fs, f"{self.path}/{name}")
+
+    @property
+    def was_clean(self) -> bool:
+        return self.clean_stop is not None
+
+    @property
+    def high_watermarks(self) -> Offsets:
+        return self._high_watermarks.offsets
+
+    def last_known(self, topic_partition: TopicPartition) -> LastKnown:
+        """A log without a line in a good checkpoint is younger than the checkpoint: nothing of it need be flushed."""
+        points = self._recovery_points
+        return LastKnown(
+            clean=self.was_clean,
+            recovery_point=points.offsets.get(topic_partition, 0) if points.is_good else None,
+            log_start_offset=self._log_starts.offsets.get(topic_partition, 0),
+        )
+
+    def flushed_logs(self) -> set[LogId]:
+        """The logs of which something was flushed, by a good recovery-point checkpoint: they are here, or were."""
+        points = self._recovery_points
+        if not points.is_good:
+            return set()
+        return {LogId(tp, points.topic_ids.get(tp, "")) for tp, offset in points.offsets.items() if offset > 0}
+
+    def checkpoint_recovery_points(self, read: Callable[[], Mapping[LogId, int]], offline: Collection[LogId]) -> None:
+        """Write the recovery points that `read` returns.
+
+        A truncation lowers the file before it cuts anything. `read` is called while that cannot come between, and what
+        it reads is bounded BEFORE the file is lowered (`Log.claimed_recovery_point`): no later checkpoint claims more.
+
+        Logs that are `offline` keep theirs: without it, the next start would take their rot for a torn tail. Where it
+        is not known, because there is no good checkpoint, there must be none until they are repaired or set aside.
+        """
+        with self._mutex:
+            points = self._recovery_points
+            if points.is_good or not offline:
+                self._write(points, lambda: _lines(_kept(points, offline), read()))
+
+    def checkpoint_recovery_point(self, log_id: LogId, offset: int) -> None:
+        """The log goes offline, and no later checkpoint will say how far it was flushed."""
+        with self._mutex:
+            points = self._recovery_points
+            if points.is_good:
+                every = {LogId(tp, ""): before for tp, before in points.offsets.items()}
+                self._write(points, lambda: _lines(_kept(points, every), {log_id: offset}))
+
+    def checkpoint_log_starts(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
+        with self._mutex:
+            self._write_keeping(self._log_starts, offline, read)
+
+    def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Collection[TopicPartition]) -> None:
+        with self._mutex:
+            self._write_keeping(self._high_watermarks, offline, read)
+
+    def _write_keeping(
+        self, checkpoint: OffsetCheckpoint, kept: Collection[TopicPartition], read: Callable[[], Offsets]
+    ) -> None:
+        def lines() -> OffsetLines:
+            return OffsetLines({tp: at for tp, at in checkpoint.offsets.items() if tp in kept} | dict(read()), NO_IDS)
+
+        self._write(checkpoint, lines)
+
+    def _write(self, checkpoint: OffsetCheckpoint, read: Callable[[], OffsetLines]) -> None:
+        """The lines that `read` returns; they count as claimed BEFORE they are. A file without lines is not begun."""
+        with self._claims:
+            lines = read()
+            self._under_way = lines.offsets
+        try:
+            if lines.offsets or checkpoint.offsets or checkpoint is self._recovery_points:
+                checkpoint.replace(*lines)
+        finally:
+            with self._claims:
+                self._under_way = {}
+
+    def _is_claimed_above(self, topic_partition: TopicPartition, offset: int) -> bool:
+        with self._claims:
+            claims = [checkpoint.claim(topic_partition) for checkpoint in self._checkpoints()]
+            return max(self._under_way.get(topic_partition, 0), *claims) > offset
+
+    def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew.
+
+        What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
+        """
+        if self._is_claimed_above(topic_partition, offset):
+            with self._mutex:
+                for checkpoint in self._checkpoints():
+                    checkpoint.lower(topic_partition, offset)
+        self.cleaner_checkpoint.lower(topic_partition, offset)
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Make durable that no checkpoint has a line for the log: it was set aside."""
+        with self._mutex:
+            for checkpoint in self._checkpoints():
+                checkpoint.forget(topic_partition)
+            self.cleaner_checkpoint.remove(topic_partition)
+
+    def _checkpoints(self) -> tuple[OffsetCheckpoint, ...]:
+        return self._recovery_points, self._high_watermarks, self._log_starts
+
+    def close(self, *, clean: bool, broker_epoch: int, directory_ids: Collection[str] = ()) -> None:
+        """Let the dir go; with `clean`, everything in it was flushed and checkpointed BEFORE."""
+        try:
+            if clean:
+                write_marker(self._fs, self.path, broker_epoch, directory_ids)
+        finally:
+            self._fs.close(self._lock_fd)
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path}, {self.clean_stop or 'not stopped in order'})"
+
+
+def _kept(points: OffsetCheckpoint, logs: Iterable[LogId]) -> dict[LogId, int]:
+    """The lines that the logs have now; a line of an older release gets to know whose it is."""
+    return {LogId(tp, points.topic_ids.get(tp) or topic_id): points.offsets.get(tp, 0) for tp, topic_id in logs}
+
+
+def _lines(*parts: Mapping[LogId, int]) -> OffsetLines:
+    """Of two lines for one name, the later part has the say: the earlier log's directory is gone."""
+    offsets: dict[TopicPartition, int] = {}
+    topic_ids: dict[TopicPartition, str] = {}
+    for log_id, offset in chain.from_iterable(part.items() for part in parts):
+        offsets[log_id.topic_partition] = offset
+        topic_ids[log_id.topic_partition] = log_id.topic_id
+    return OffsetLines(offsets, {tp: topic_id for tp, topic_id in topic_ids.items() if topic_id})

@@ -1,0 +1,230 @@
+"""Finds and opens all logs of a node at start: its log dirs beside each other, each with a few threads, with progress.
+
+What is wrong with one log takes only that log out: damage, and a disk error in its own files, become its result. A lack
+of descriptors would take out one after another, so it refuses the start; so does what nobody expects, a bug. The
+results do not depend on the number of threads, nor on who was first. With one thread for each dir everything happens in
+the caller's thread, in order.
+
+Not here: how one log is opened (`log_opener.py`, `recovery.py`), what the results mean (`log_manager.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from penstock.clock import Clock
+from penstock.errors import InvariantViolation, PenstockError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import storage_error
+from storage.disk.file_names import (
+    parse_partition_directory,
+    set_aside_suffix,
+)
+from storage.disk.file_system import FileSystem
+from storage.log.log import Log
+from storage.log_dirs.log_directory import LogDirectory
+from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
+
+_log = logging.getLogger(__name__)
+
+PROGRESS_INTERVAL_MS = 1000
+"""A person who looks at the node's log sees that it goes on; a short start says it once for each dir."""
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+class FoundLog(NamedTuple):
+    """A log that is to be opened."""
+
+    directory: LogDirectory
+    topic_partition: TopicPartition
+
+
+TopicIdOf = Callable[[LogDirectory, TopicPartition], str | None]
+"""Whose log that is; None where nobody can tell."""
+Opened = Log | PenstockError
+"""What came of a log: itself, or why it is offline."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What stands in the log dirs, by the names."""
+
+    logs: list[FoundLog] = field(default_factory=list)
+    copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
+    """Partitions of one topic that stand in several log dirs: nobody can tell which one is the log."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Path to suffix, of directories that were set aside by an earlier run."""
+    failed: dict[str, OSError] = field(default_factory=dict)
+    """Log dirs that cannot be listed."""
+
+
+def find_logs(fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf) -> Findings:
+    """Names that are not ours are left alone. Logs of one name and of several topics are several logs: a dir that had
+    failed is back with the log of a topic that was deleted meanwhile and made anew."""
+    findings = Findings()
+    homes: dict[TopicPartition, list[LogDirectory]] = {}
+    for directory in directories:
+        try:
+            for topic_partition in _list(fs, directory.path, findings.set_aside):
+                homes.setdefault(topic_partition, []).append(directory)
+        except OSError as error:
+            refuse_without_descriptors("list the log dir", directory.path, error)
+            findings.failed[directory.path] = error
+    for topic_partition, at in homes.items():
+        if len(at) > 1 and not _are_of_different_topics(topic_partition, at, topic_id_of):
+            findings.copies[topic_partition] = at
+        else:
+            here = (directory for directory in at if directory.path not in findings.failed)
+            findings.logs += (FoundLog(directory, topic_partition) for directory in here)
+    order = {directory.path: at for at, directory in enumerate(directories)}
+    findings.logs.sort(key=lambda log: order[log.directory.path])
+    return findings
+
+
+def _are_of_different_topics(
+    topic_partition: TopicPartition, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf
+) -> bool:
+    topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
+    return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)
+
+
+def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[TopicPartition]:
+    for name, is_directory in fs.entries(path).items():
+        if not is_directory:
+            continue
+        topic_partition = parse_partition_directory(name)
+        if topic_partition is not None:
+            yield topic_partition
+        elif (suffix := set_aside_suffix(name)) is not None:
+            set_aside[f"{path}/{name}"] = suffix
+
+
+def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:
+    """Raise the typed error when that is what the matter is."""
+    if error.errno in _OUT_OF_DESCRIPTORS:
+        raise storage_error(action, path, error) from error
+
+
+class LogLoader:
+    """One loading; see the module."""
+
+    def __init__(self, found: Sequence[FoundLog], open_log: Callable[[FoundLog], Log]) -> None:
+        """`found` is in order of its log dirs."""
+        self._found = found
+        self._open_log = open_log
+        self._opened: dict[int, Opened] = {}
+        self._failures: dict[int, BaseException] = {}
+        self._stopped = threading.Event()
+
+    def load(self, config: LogManagerConfig, clock: Clock) -> list[Opened]:
+        """What came of each, in the order of `found`; raises, with everything closed, what must not be overlooked."""
+        reporter = _Reporter(self._found, config.progress, clock)
+        try:
+            if config.recovery_threads == 1:
+                self._run_here(reporter)
+            else:
+                self._run_in_threads(config.recovery_threads, reporter)
+            for _, failure in sorted(self._failures.items()):
+                raise failure
+            return [opened for _, opened in sorted(self._opened.items())]
+        except BaseException:
+            for opened in self._opened.values():
+                if isinstance(opened, Log):
+                    opened.abandon()
+            raise
+
+    def _run_here(self, reporter: _Reporter) -> None:
+        for at in range(len(self._found)):
+            if not self._open(at):
+                return
+            reporter.opened(at, self._opened[at])
+
+    def _run_in_threads(self, threads: int, reporter: _Reporter) -> None:
+        done: SimpleQueue[int | None] = SimpleQueue()
+
+        def work(todo: deque[int]) -> None:
+            while True:
+                try:
+                    at = todo.popleft()
+                except IndexError:
+                    return
+                done.put(at if self._open(at) else None)
+
+        workers: list[threading.Thread] = []
+        for path, group in groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path):
+            todo = deque(group)
+            number = min(threads, len(todo))
+            workers += [threading.Thread(target=work, args=(todo,), name=f"load {path}") for _ in range(number)]
+        try:
+            for worker in workers:
+                worker.start()
+            for _ in self._found:
+                opened = done.get()
+                if opened is None:
+                    return
+                reporter.opened(opened, self._opened[opened])
+        finally:
+            self._stopped.set()
+            for worker in workers:
+                if worker.ident is not None:
+                    worker.join()
+
+    def _open(self, at: int) -> bool:
+        """False when there is no point in going on, or nobody wants to."""
+        if self._stopped.is_set():
+            return False
+        try:
+            self._opened[at] = self._open_one(self._found[at])
+        except BaseException as failure:
+            self._failures[at] = failure
+            self._stopped.set()
+        return at in self._opened
+
+    def _open_one(self, found: FoundLog) -> Opened:
+        try:
+            return self._open_log(found)
+        except InvariantViolation:
+            raise
+        except PenstockError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _OUT_OF_DESCRIPTORS:
+                raise
+            return error
+        except OSError as error:
+            path = f"{found.directory.path}/{found.topic_partition}"
+            refuse_without_descriptors("open the log", path, error)
+            failure = storage_error("open the log", path, error)
+            failure.__cause__ = error
+            return failure
+
+
+class _Reporter:
+    """Counts, and tells at most once a second for each dir, and when a dir is done."""
+
+    def __init__(self, found: Sequence[FoundLog], progress: Callable[[LoadProgress], None], clock: Clock) -> None:
+        self._found, self._progress, self._clock = found, progress, clock
+        self._totals: dict[str, int] = {}
+        for log in found:
+            self._totals[log.directory.path] = self._totals.get(log.directory.path, 0) + 1
+        self._done = dict.fromkeys(self._totals, 0)
+        self._bytes = dict.fromkeys(self._totals, 0)
+        self._told_ms = dict.fromkeys(self._totals, clock.now_ms())
+
+    def opened(self, at: int, opened: Opened) -> None:
+        directory = self._found[at].directory
+        path = directory.path
+        self._done[path] += 1
+        if isinstance(opened, Log):
+            self._bytes[path] += opened.size_bytes
+        now_ms = self._clock.now_ms()
+        if self._done[path] == self._totals[path] or now_ms - self._told_ms[path] >= PROGRESS_INTERVAL_MS:
+            self._told_ms[path] = now_ms
+            progress = LoadProgress(path, self._done[path], self._totals[path], self._bytes[path], directory.was_clean)
+            self._progress(progress)

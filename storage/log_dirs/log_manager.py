@@ -1,0 +1,327 @@
+"""All logs of a node: opened from its log dirs at start, created, found, and closed in order.
+
+What is damaged takes only itself out: a log that cannot be opened is offline with its error, a log dir that cannot be
+used takes its logs with it, and the rest goes on.
+
+Called from one thread, except the checkpoint methods, which may run in another. Not here: which logs there are
+(`log_table.py`), deletion and what is set aside (`log_removal.py`), schedules (broker), flushing (`group_commit.py`),
+loading (`log_loading.py`), what a log dir knows (`log_directory.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.clock import Clock
+from penstock.errors import ConfigError, KafkaStorageError, PenstockError
+from penstock.types import TopicPartition
+from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.disk.disk_errors import is_disk_full, storage_error
+from storage.disk.file_system import FileSystem
+from storage.disk.stop_wait import StopWait
+from storage.log.log import Log
+from storage.log.log_types import LogManagerStatistics, OfflineLog
+from storage.log_config import LogConfig
+from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
+from storage.log_dirs.log_checkpoints import LogCheckpoints
+from storage.log_dirs.log_directory import LogDirectory
+from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_descriptors
+from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
+from storage.log_dirs.log_opener import LogOpener
+from storage.log_dirs.log_removal import LogRemoval
+from storage.log_dirs.log_table import LogId, LogTable
+from storage.log_dirs.meta_properties import MetaProperties, verify_log_dirs
+from storage.log_dirs.vanished_logs import find_vanished
+from storage.segment.open_files import OpenFiles, default_limit
+
+__all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
+
+_log = logging.getLogger(__name__)
+
+
+class LogManager:
+    """The logs of one node."""
+
+    def __init__(self, fs: FileSystem, config: LogManagerConfig, clock: Clock) -> None:
+        self._fs, self._config, self._clock = fs, config, clock
+        self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
+        self._directories: dict[str, LogDirectory] = {}
+        self.offline_log_dirs: dict[str, PenstockError] = {}
+        self._unlisted_log_dirs: list[str] = []  # of those that are offline: nobody knows which logs are in them
+        self._is_loaded = False
+        self.table = LogTable()
+        self.removal = LogRemoval(fs, clock, config.log_config, self._directories, self.table)
+        self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
+        self._opener = LogOpener(fs, config, self.open_files)
+        self.checkpoints = LogCheckpoints(self._directories, self.table)
+
+    @classmethod
+    def open(
+        cls, dirs: Sequence[str | os.PathLike[str]], config: LogManagerConfig, fs: FileSystem, clock: Clock
+    ) -> LogManager:
+        """Take the log dirs and open every log in them, with recovery where the last stop was not clean."""
+        paths = [os.path.normpath(os.fspath(path)) for path in dirs]
+        if not paths or len(set(paths)) != len(paths):
+            raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and none twice")
+        manager = cls(fs, config, clock)
+        manager.meta_properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
+        try:
+            for path, error in failed.items():
+                manager.fail_log_dir(path, error)
+            manager._take(manager.meta_properties)
+            manager._load()
+        except BaseException:
+            manager.close(clean=False)
+            raise
+        if not manager._directories:
+            raise next(iter(manager.offline_log_dirs.values()))
+        return manager
+
+    def _take(self, paths: Sequence[str] | Mapping[str, MetaProperties]) -> None:
+        for path in paths:
+            try:
+                self._directories[path] = LogDirectory(self._fs, path)
+            except OSError as error:
+                refuse_without_descriptors("use the log dir", path, error)
+                self.fail_log_dir(path, error)
+
+    def _load(self) -> None:
+        found = find_logs(self._fs, tuple(self._directories.values()), self._opener.topic_id_if_known)
+        for path, error in found.failed.items():
+            self.fail_log_dir(path, error)
+        for topic_partition, directories in found.copies.items():
+            path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
+            why = KafkaStorageError(f"{path}: the same partition stands in {', '.join(copies)}; move all but one away")
+            self._stays_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
+        loader = LogLoader(found.logs, lambda log: self._opener.open(log.directory, log.topic_partition))
+        for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):
+            if isinstance(opened, Log):
+                self.table.add(opened)
+            else:
+                path = self._opener.path(log.directory, log.topic_partition)
+                topic_id = self._opener.topic_id_if_known(log.directory, log.topic_partition) or ""
+                self._stays_offline(log.topic_partition, OfflineLog(path, opened, topic_id=topic_id))
+        self._is_loaded = True
+        self.removal.found(found.set_aside)
+        in_use = tuple(self._directories.values())
+        for log_id, path in find_vanished(self._fs, in_use, self.table, found.set_aside).items():
+            self.table.vanished.put(*log_id, path)
+        for directory in in_use:
+            if not directory.was_clean:
+                self._checkpoint_after_recovery(directory)
+
+    def _stays_offline(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
+        _log.error("%s; the log is offline", offline.error)
+        self.table.offline.put(topic_partition, offline.topic_id, offline)
+
+    def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
+        """So that a crash soon after does not check everything again; the disk may be full and the node starts yet."""
+        try:
+            self.checkpoints.write_recovery_points_of(directory)
+        except OSError as error:
+            refuse_without_descriptors("write a checkpoint", directory.path, error)
+            if not is_disk_full(error):
+                self.fail_log_dir(directory.path, error)
+
+    # Finding and creating
+
+    @property
+    def was_clean_shutdown(self) -> bool:
+        """Every log dir that the node had was closed in order before this start, and is there."""
+        return not self.offline_log_dirs and all(
+            stop is not None and (stop.directory_ids is None or stop.directory_ids <= self._directory_ids())
+            for stop in (directory.clean_stop for directory in self._directories.values())
+        )
+
+    def _directory_ids(self) -> set[str]:
+        return {properties.directory_id for properties in self.meta_properties.values()}
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch of the clean stop before this start; -1 after any other stop (KIP-966)."""
+        stops = {d.clean_stop.broker_epoch for d in self._directories.values() if d.clean_stop is not None}
+        return stops.pop() if len(stops) == 1 and self.was_clean_shutdown else NO_BROKER_EPOCH
+
+    def get(self, topic_partition: TopicPartition, topic_id: str) -> Log | None:
+        return self.table.logs.get(topic_partition, topic_id)
+
+    def logs(self) -> tuple[Log, ...]:
+        return self.table.logs.values()
+
+    def cleaner_checkpoint(self, log: Log) -> CleanerCheckpoint | None:
+        """That of the log's log dir; None when the dir is out of use."""
+        directory = self._directories.get(log.log_dir)
+        return directory.cleaner_checkpoint if directory is not None else None
+
+    def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: str,
+        config: LogConfig,
+        *,
+        is_new: bool = False,
+        log_dir: str | None = None,
+    ) -> Log:
+        """The log of the topic, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
+
+        A log dir that failed before its logs were listed may have the log; only a partition that `is_new` in the
+        cluster is created then, for an empty replica must not take the place of one that has records.
+        """
+        self.removal.finish(topic_partition)
+        table = self.table
+        known = (table.offline, table.left_behind)
+        offline = next(filter(None, (logs.get_as(topic_partition, topic_id) for logs in known)), None)
+        if offline is not None:
+            raise KafkaStorageError(f"{offline.directory}: the log is offline: {offline.error}") from offline.error
+        named = table.logs.named(topic_partition)
+        if named:
+            return self._as_log_of(named.get(topic_id) or next(iter(named.values())), topic_id)
+        if self._unlisted_log_dirs and not is_new:
+            dirs = ", ".join(self._unlisted_log_dirs)
+            raise KafkaStorageError(
+                f"{topic_partition} is in no log dir that works, and may be in one that failed: {dirs}"
+            )
+        log = self._opener.create(self._place_for(topic_partition, log_dir), topic_partition, topic_id, config)
+        table.add(log)
+        return log
+
+    def _as_log_of(self, log: Log, topic_id: str) -> Log:
+        """The log, which may have had no topic id so far; InconsistentTopicIdError when it is another topic's."""
+        before = log.topic_id
+        self._opener.ensure_topic_id(log, topic_id)
+        if before != topic_id:
+            self.table.logs.put(log.topic_partition, topic_id, log)
+            self.table.logs.pop(log.topic_partition, before)
+        return log
+
+    def _place_for(self, topic_partition: TopicPartition, log_dir: str | None) -> LogDirectory:
+        """Not beside an offline log of another topic with that name: the directory has the name."""
+        asked = None if log_dir is None else os.path.normpath(log_dir)
+        directories = [found for path, found in self._directories.items() if asked in (None, path)]
+        if not directories:
+            raise KafkaStorageError(f"{topic_partition} cannot be created: {log_dir or 'every log dir'} is offline")
+        others = self.table.offline.named(topic_partition).values()
+        taken = {os.path.dirname(path): log.error for log in others for path in log.directories}
+        free = [directory for directory in directories if directory.path not in taken]
+        if not free:
+            path = directories[0].path
+            raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
+        return min(free, key=lambda directory: self.table.count_in(directory.path))
+
+    # Failures
+
+    def fail_log(self, log: Log, error: PenstockError) -> None:
+        """Take one log out of use: it was found damaged while it was read.
+
+        How far it was flushed is written down, or the next start would take what has rotted for a torn tail.
+        """
+        if self.table.logs.get(log.topic_partition, log.topic_id) is not log:
+            return
+        self.table.take_offline(log, OfflineLog(log.directory, error, topic_id=log.topic_id))
+        if (directory := self._directories.get(log.log_dir)) is not None:
+            try:
+                directory.checkpoint_recovery_point(LogId.of(log), log.recovery_point)
+            except OSError as failure:
+                _log.error("%s", storage_error("write a checkpoint", log.log_dir, failure))
+
+    def fail_log_dir(self, log_dir: str, error: OSError) -> tuple[TopicPartition, ...]:
+        """Take a log dir and its logs out of use; returns the partitions that are offline by it."""
+        failure = storage_error("use the log dir", log_dir, error)
+        _log.error("%s", failure)
+        self.offline_log_dirs[log_dir] = failure
+        if not self._is_loaded:
+            self._unlisted_log_dirs.append(log_dir)
+        affected = self.table.logs_in(log_dir)
+        for log in affected:  # a disk that is dying fails one call and hangs in another
+            self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id), wait=False)
+        directory = self._directories.pop(log_dir, None)
+        if directory is not None:
+            with contextlib.suppress(OSError):
+                directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
+        return tuple(log.topic_partition for log in affected)
+
+    # Checkpoints; from any thread
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write how far each log is flushed; regularly, so that the next recovery is short."""
+        self.checkpoints.write_recovery_points()
+
+    def checkpoint_log_starts(self) -> None:
+        """Write the log starts that are not the beginning of a segment; regularly."""
+        self.checkpoints.write_log_starts()
+
+    def checkpoint_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
+        """Write the high watermarks that `read` returns; a log that is not in the mapping keeps the one it has."""
+        self.checkpoints.write_high_watermarks(read)
+
+    def high_watermarks(self) -> dict[LogId, int]:
+        """The last checkpointed high watermarks, none above its log's end."""
+        return self.checkpoints.high_watermarks()
+
+    # End
+
+    def close(self, clean: bool = True, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Flush and close everything, then write the markers. Not clean: let go of everything as it is."""
+        for log_dir in tuple(self._directories):
+            self._close_log_dir(log_dir, clean, broker_epoch)
+        self.table.logs.clear()
+        self._directories.clear()
+
+    async def close_within(self, wait: StopWait, clean: bool, broker_epoch: int) -> None:
+        """Like `close`, every log dir in a thread of its own. A dir that is given up, before or now, gets no marker and
+        keeps its lock: somebody may still write into it."""
+        self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
+        await wait.each(
+            tuple(self._directories),
+            lambda log_dir: self._close_log_dir(log_dir, clean, broker_epoch, lambda: log_dir in wait.given_up),
+        )
+        self.table.logs.clear()
+        self._directories.clear()
+
+    def _close_log_dir(
+        self, log_dir: str, clean: bool, broker_epoch: int, is_given_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        directory = self._directories.get(log_dir)
+        if directory is None:  # it has failed meanwhile
+            return
+        closed = clean and self._close_logs(directory)
+        for log in self.table.logs_in(log_dir):
+            log.abandon(wait=False)  # the directory keeps its name
+        if not is_given_up():
+            with contextlib.suppress(OSError):
+                directory.close(clean=closed, broker_epoch=broker_epoch, directory_ids=self._directory_ids())
+
+    def _close_logs(self, directory: LogDirectory) -> bool:
+        """True when everything in the dir is durable and its checkpoints say so."""
+        failures: list[Exception] = []
+        for log in self.table.logs_in(directory.path):
+            try:
+                log.close()
+            except (OSError, PenstockError) as error:
+                failures.append(error)
+        try:
+            self.checkpoints.write_recovery_points_of(directory)
+            self.checkpoints.write_log_starts_of(directory)
+        except OSError as error:
+            failures.append(error)
+        for failure in failures[:1]:
+            _log.error("%s: not closed cleanly (%d failures): %s", directory.path, len(failures), failure)
+        return not failures
+
+    def statistics(self) -> LogManagerStatistics:
+        return LogManagerStatistics(
+            logs=len(self.table.logs),
+            size_bytes=sum(log.size_bytes for log in self.table.logs.values()),
+            offline_logs=len(self.table.offline),
+            log_dirs=len(self._directories),
+            offline_log_dirs=len(self.offline_log_dirs),
+            strays=len(self.removal.strays),
+            rotten=len(self.removal.rotten),
+            deleted=len(self.removal.deleted),
+        )
+
+    def __repr__(self) -> str:
+        return f"LogManager({', '.join(self._directories)}, {self.table!r})"

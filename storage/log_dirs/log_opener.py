@@ -1,0 +1,141 @@
+"""Opens the logs that stand in a log dir, and creates new ones, as one node's configuration wants them.
+
+A creation that fails, on a full disk say, leaves nothing; what it could not take back is a log without records, which
+the next creation (or the next start) takes as it is. Used by the loader's threads too: nothing here changes after it
+was made. Not here: which logs there are, and what an error means for the others (`log_loading.py`, `log_manager.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from functools import partial
+
+from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import storage_error
+from storage.disk.file_names import LOG_SUFFIX, partition_directory
+from storage.disk.file_system import FileSystem, remove_tree
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
+from storage.log.partition_metadata import read_topic_id, remove_topic_id, sync_topic_id, write_topic_id
+from storage.log_config import LogConfig
+from storage.log_dirs.log_directory import LogDirectory
+from storage.log_dirs.log_manager_config import LogManagerConfig
+from storage.recovery.recovery import LastKnown
+from storage.segment.open_files import OpenFiles
+
+
+class LogOpener:
+    """See the module."""
+
+    def __init__(self, fs: FileSystem, config: LogManagerConfig, open_files: OpenFiles) -> None:
+        self._fs, self._config, self._open_files = fs, config, open_files
+
+    def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
+        """The log that is in the dir; CorruptFileError or OSError when it cannot be used."""
+        if config is None:
+            config_for = self._config.config_for
+            config = config_for(topic_partition) if config_for is not None else self._config.log_config
+        path = self.path(directory, topic_partition)
+        last_known = directory.last_known(topic_partition)
+        topic_id = self._topic_id(path, last_known)
+        options = self._options(directory, topic_id, last_known)
+        if self._config.before_doubtful_cut is not None:
+            before_cut = partial(self._config.before_doubtful_cut, topic_partition, path)
+            options = replace(options, before_doubtful_cut=before_cut)
+        return Log(self._fs, path, topic_partition, config, options)
+
+    def path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
+        return f"{directory.path}/{partition_directory(topic_partition)}"
+
+    def topic_id_if_known(self, directory: LogDirectory, topic_partition: TopicPartition) -> str | None:
+        """Whose the log in the dir is, without opening it: "" of one that was never flushed and holds no records; None
+        where nobody can tell."""
+        path = self.path(directory, topic_partition)
+        try:
+            topic_id = self._topic_id_in(path)
+            if topic_id or directory.last_known(topic_partition).recovery_point != 0:
+                return topic_id or None
+            sizes = [self._fs.size(f"{path}/{name}") for name in self._fs.listdir(path) if name.endswith(LOG_SUFFIX)]
+        except OSError:
+            return None
+        return None if any(sizes) else ""
+
+    def _topic_id_in(self, path: str) -> str:
+        try:
+            return read_topic_id(self._fs, path) or ""
+        except CorruptFileError:
+            return ""
+
+    def _topic_id(self, path: str, last_known: LastKnown) -> str:
+        """Empty when a crash came before the first flush of the log: then it holds nothing that was acked.
+
+        What a killed process wrote may be read without being on the disk: it is synced BEFORE the log is used.
+        """
+        try:
+            topic_id = read_topic_id(self._fs, path) or ""
+        except CorruptFileError:
+            if last_known.recovery_point != 0:
+                raise
+            remove_topic_id(self._fs, path)  # BEFORE recovery claims that the log is flushed: then damage would be rot
+            return ""
+        if topic_id and not last_known.clean:
+            sync_topic_id(self._fs, path, topic_id)
+        return topic_id
+
+    def _options(self, directory: LogDirectory, topic_id: str, last_known: LastKnown) -> LogOptions:
+        return LogOptions(
+            topic_id=topic_id,
+            flush_policy=self._config.flush_policy,
+            last_known=last_known,
+            lower_checkpoints=directory.lower_checkpoints,
+            open_files=self._open_files,
+        )
+
+    def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:
+        """A new, empty log in the dir; KafkaStorageError when that cannot be."""
+        path = self.path(directory, topic_partition)
+        try:
+            directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name
+            if self._fs.exists(path):
+                return self._finish(directory, topic_partition, topic_id, config)
+        except OSError as error:
+            raise storage_error("create a log", path, error) from error
+        try:
+            return Log.create(self._fs, path, topic_partition, config, self._options(directory, topic_id, LastKnown()))
+        except KafkaStorageError as error:
+            if isinstance(error.__cause__, FileExistsError):  # somebody else's: never removed
+                raise
+            with contextlib.suppress(OSError):
+                remove_tree(self._fs, path)
+            raise
+
+    def _finish(
+        self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig
+    ) -> Log:
+        """A creation that failed has left this, with nothing of it durable."""
+        log = self.open(directory, topic_partition, config)
+        self.ensure_topic_id(log, topic_id)
+        write_topic_id(self._fs, log.directory, topic_id)
+        self._fs.fsync_dir(log.directory)
+        self._fs.fsync_dir(directory.path)
+        return log
+
+    def ensure_topic_id(self, log: Log, topic_id: str) -> None:
+        """The log is that of the topic; one that never got so far as to have an id gets it."""
+        if log.topic_id == topic_id:
+            return
+        if log.topic_id or log.size_bytes:
+            raise InconsistentTopicIdError(
+                f"{log.directory} holds topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
+            )
+        try:
+            write_topic_id(self._fs, log.directory, topic_id)
+            self._fs.fsync_dir(log.directory)
+        except OSError as error:
+            raise storage_error("write the topic id", log.directory, error) from error
+        log.topic_id = topic_id
+
+    def __repr__(self) -> str:
+        return f"LogOpener({self._config.flush_policy})"

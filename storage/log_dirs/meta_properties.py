@@ -1,0 +1,183 @@
+"""meta.properties: which cluster and node a log dir belongs to, so that no node ever writes into another's.
+
+    version=1
+    cluster.id=ZHvSRhLiTqGYt7CWsTqnaA
+    node.id=1
+    directory.id=7PC9ms0-Q_u3kKqQvVvr8A       its own, random: a copied dir is recognised (KIP-858)
+    crc32c 0a1b2c3d                           checksum of the lines before (sealed_text.py); who edits by hand drops it
+
+Written once, by `penstock node format`; only read afterwards. A dir that is not empty is never formatted. Every refusal
+is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the lock (`log_directory.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError, MetaPropertiesError
+from penstock.types import new_uuid
+from storage.disk.atomic_file import read_text, write_atomically
+from storage.disk.file_names import LOCK, META_PROPERTIES, TMP_SUFFIX
+from storage.disk.file_system import FileSystem
+from storage.disk.sealed_text import SEAL, is_sealed, seal, unseal
+
+VERSION = 1
+_IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
+"""May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
+_DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
+"""Reading the file failed below the file system: the dir is offline, and the node lives on what is left."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MAX_DIGITS = 19
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose a log dir is."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -> MetaProperties:
+    """Make an empty (or missing) directory this node's; refuses any other."""
+    try:
+        existing = read_meta_properties(fs, path) if fs.exists(path) else None
+        if existing is not None:
+            raise MetaPropertiesError(
+                f"{path} is formatted already, for node {existing.node_id} of cluster {existing.cluster_id}; to use it "
+                f"anew, empty it by hand"
+            )
+        _make(fs, path)
+        require_empty(fs, path)
+        properties = MetaProperties(cluster_id, node_id, new_uuid())
+        write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
+    except OSError as error:
+        raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error
+    return properties
+
+
+def require_empty(fs: FileSystem, path: str) -> None:
+    """MetaPropertiesError when the directory, if there is one, holds anything: then it is not ours to format."""
+    if not fs.exists(path):
+        return
+    if not fs.is_directory(path):
+        raise MetaPropertiesError(f"{path} is a file; a log dir is a directory")
+    inside = sorted(set(fs.listdir(path)) - _IGNORED)
+    if inside:
+        raise MetaPropertiesError(
+            f"{path} is not empty (it holds {inside[0]}) and is not a log dir; it was left alone: give an empty "
+            "directory"
+        )
+
+
+def _make(fs: FileSystem, path: str) -> None:
+    """The directory and its parents, each durable."""
+    parent = os.path.dirname(path)
+    if fs.exists(path):
+        with contextlib.suppress(PermissionError):
+            fs.fsync_dir(parent or ".")  # a format that was interrupted may have made it, and not its name durable
+        return
+    if parent and parent != path:
+        _make(fs, parent)
+    try:
+        fs.mkdir(path)
+        fs.fsync_dir(parent or ".")
+    except OSError as error:
+        raise MetaPropertiesError(f"{path} cannot be made: {error.strerror or error}") from error
+
+
+def _content(properties: MetaProperties) -> bytes:
+    return seal(
+        f"version={VERSION}\ncluster.id={properties.cluster_id}\nnode.id={properties.node_id}\n"
+        f"directory.id={properties.directory_id}\n"
+    )
+
+
+def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
+    """What the dir's meta.properties says; None without the file."""
+    file = f"{path}/{META_PROPERTIES}"
+    try:
+        text = read_text(fs, file)
+    except (CorruptFileError, OSError) as error:
+        raise MetaPropertiesError(f"{file} cannot be read: {error}") from error
+    if text is None:
+        return None
+    return _parse(file, text)
+
+
+def _parse(file: str, text: str) -> MetaProperties:
+    pairs = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    version = pairs.get("version", "")
+    if _is_number(version) and int(version) > VERSION:
+        raise MetaPropertiesError(f"{file} has version {version}, this release knows {VERSION}: use a newer release")
+    missing = [key for key in ("version", "cluster.id", "node.id", "directory.id") if not pairs.get(key)]
+    if missing:
+        raise _damaged(file, f"{missing[0]} is missing")
+    if not text.endswith("\n") or not _is_number(version) or not _is_number(pairs["node.id"]):
+        raise _damaged(file, "it is cut short or a number is not one")
+    ids = pairs["cluster.id"], pairs["directory.id"]
+    if not all(map(_ID.fullmatch, ids)):
+        raise _damaged(file, "an id has characters that no id has")
+    if is_sealed(text):
+        try:
+            unseal(file, text)
+        except CorruptFileError as error:
+            raise _damaged(file, f"its checksum is wrong (who edits it by hand drops the line {SEAL})") from error
+    return MetaProperties(ids[0], int(pairs["node.id"]), ids[1])
+
+
+def _is_number(text: str) -> bool:
+    """Of decimal digits, and not more than any number that is written has (Python refuses to read 4,301)."""
+    return len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()
+
+
+def _damaged(file: str, what: str) -> MetaPropertiesError:
+    return MetaPropertiesError(
+        f"{file} is damaged: {what}; restore it from a backup, or write it as docs/data-directory.md says"
+    )
+
+
+def verify_log_dirs(
+    fs: FileSystem, paths: Sequence[str], cluster_id: str | None, node_id: int
+) -> tuple[dict[str, MetaProperties], dict[str, OSError]]:
+    """What each dir says, when all of them are this node's and belong together; and the dirs whose disk failed."""
+    found: dict[str, MetaProperties] = {}
+    failed: dict[str, OSError] = {}
+    seen: dict[str, str] = {}
+    for path in paths:
+        try:
+            properties = read_meta_properties(fs, path)
+        except MetaPropertiesError as error:
+            if not (isinstance(error.__cause__, OSError) and error.__cause__.errno in _DISK_FAILED):
+                raise
+            failed[path] = error.__cause__
+            continue
+        if properties is None:
+            raise MetaPropertiesError(
+                f"{path} is not formatted; format it with: penstock node format --config FILE. If it held data, do not:"
+                " it needs its disk mounted, or its meta.properties back; if that disk is lost, see `A log dir that is"
+                " replaced, moved or gone` in docs/data-directory.md"
+            )
+        cluster_id = cluster_id or properties.cluster_id
+        if properties.cluster_id != cluster_id:
+            raise MetaPropertiesError(
+                f"{path} belongs to cluster {properties.cluster_id}, this node's is {cluster_id}; correct log.dirs"
+            )
+        if properties.node_id != node_id:
+            raise MetaPropertiesError(
+                f"{path} belongs to node {properties.node_id}, but node.id = {node_id}; correct node.id or log.dirs"
+            )
+        if properties.directory_id in seen:
+            raise MetaPropertiesError(
+                f"{path} is a copy of {seen[properties.directory_id]}: both have directory.id"
+                f" {properties.directory_id}; take one of them out of log.dirs"
+            )
+        seen[properties.directory_id] = path
+        found[path] = properties
+    return found, failed

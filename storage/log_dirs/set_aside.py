@@ -1,0 +1,105 @@
+"""Sets a log's directory aside: a durable rename to a name that says why, and that no partition can have.
+
+    orders-3.<uuid>-delete      its topic was deleted; removed later
+    orders-3.<uuid>-stray       nobody asked for it; kept
+    orders-3.<uuid>-rotten      damaged, and built anew from its leader; kept
+
+The sync after a rename may find no descriptor. Then the rename is remembered, and the next call for that directory
+makes it durable instead of renaming what is gone. Any other error is final: a sync that failed is not made again.
+
+Not here: what the names look like (`file_names.py`), who is renamed and when (`log_manager.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import is_shortage, storage_error
+from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, set_aside_directory
+from storage.disk.file_system import FileSystem
+
+_log = logging.getLogger(__name__)
+
+
+class Begun(NamedTuple):
+    """A rename that may not be durable."""
+
+    target: str
+    suffix: str
+
+
+class SetAside:
+    """Used on one thread; blocks."""
+
+    def __init__(self, fs: FileSystem) -> None:
+        self._fs = fs
+        self._begun: dict[str, Begun] = {}
+        """By the old path; only of logs that are offline until all of it is done."""
+        self._unsynced: set[str] | None = None
+        """Log dirs that `one_sync` is to sync; None outside of it."""
+
+    @contextlib.contextmanager
+    def one_sync(self) -> Iterator[None]:
+        """All that is taken within is made durable at the end, by one sync of each log dir: a topic has thousands of
+        logs. Until then a crash may bring them back under their old names; whoever creates a log there syncs as well.
+        KafkaStorageError when a disk refused that."""
+        self._unsynced = set()
+        try:
+            yield
+        finally:
+            log_dirs, self._unsynced = self._unsynced, None
+            self._sync(sorted(log_dirs))
+
+    def _sync(self, log_dirs: Sequence[str]) -> None:
+        """All of them; the first error after each had its turn, because one disk's trouble is not the others'."""
+        failure: tuple[str, OSError] | None = None
+        for log_dir in log_dirs:
+            try:
+                self._fs.fsync_dir(log_dir)
+            except OSError as error:
+                failure = failure or (log_dir, error)
+        if failure is not None:
+            raise storage_error("set logs aside", *failure) from failure[1]
+
+    def take(self, paths: Sequence[str], topic_partition: TopicPartition, suffix: str) -> list[str]:
+        """The new paths, durable when it returns. KafkaStorageError when the disk refused: call it again after a
+        shortage; after anything else an old name may be there yet."""
+        targets = [self._take(path, topic_partition, suffix) for path in paths]
+        for path in paths:
+            del self._begun[path]
+        return targets
+
+    def _take(self, path: str, topic_partition: TopicPartition, suffix: str) -> str:
+        log_dir = os.path.dirname(path)
+        try:
+            if path not in self._begun:
+                target = f"{log_dir}/{set_aside_directory(topic_partition, suffix)}"
+                self._fs.rename(path, target)
+                self._begun[path] = Begun(target, suffix)
+            if self._unsynced is None:
+                self._fs.fsync_dir(log_dir)
+            else:
+                self._unsynced.add(log_dir)
+        except OSError as error:
+            if not is_shortage(error):
+                self._begun.pop(path, None)
+            raise storage_error("set aside", path, error) from error
+        begun = self._begun[path]
+        if begun.suffix != DELETE_DIRECTORY_SUFFIX:
+            _log.warning("%s: set aside as %s", topic_partition, begun.target)
+        return begun.target
+
+    def begun(self, paths: Sequence[str]) -> str | None:
+        """The suffix under which one of them is being set aside."""
+        return next((self._begun[path].suffix for path in paths if path in self._begun), None)
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def __repr__(self) -> str:
+        return f"SetAside({len(self)} renames not durable yet)"

@@ -1,0 +1,103 @@
+"""The leader-epoch-checkpoint as a witness against the batches of a log, while the log is recovered.
+
+A batch's leader epoch is outside its checksum, and the checkpoint has one of its own (`checkpoint_file.py`). So a good
+checkpoint is the truth: it is durable BEFORE any record of a new epoch counts as flushed, hence below the recovery
+point every batch has the epoch that it says, and another one is rot. From there on a batch may begin a later epoch, of
+which the checkpoint does not know yet. A checkpoint that is missing or damaged is made anew from the batches.
+
+Not here: what rot means (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from penstock import epochs
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from penstock.types import NO_EPOCH, EpochEntry
+from storage.disk.checkpoint_file import read_epochs, write_epochs
+from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
+from storage.disk.file_system import FileSystem
+from storage.segment import batch_faults
+from storage.segment.batch_scan import scan_headers
+from storage.segment.segment import Segment
+
+_log = logging.getLogger(__name__)
+_NO_BOUND = 2**63
+
+
+class EpochWitness:
+    """Told of every batch that recovery looks at, in the order of the log."""
+
+    __slots__ = ("_bound", "_epoch", "_from", "_fs", "_on_disk", "_path", "_until", "entries", "is_known")
+
+    def __init__(self, fs: FileSystem, directory: str, recovery_point: int) -> None:
+        self._fs, self._path = fs, f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._bound = recovery_point
+        self._on_disk = self._read()
+        self.is_known = self._on_disk is not None
+        self.entries: tuple[EpochEntry, ...] = self._on_disk or ()
+        self._epoch, self._from, self._until = NO_EPOCH, 0, 0
+
+    def _read(self) -> tuple[EpochEntry, ...] | None:
+        try:
+            return read_epochs(self._fs, self._path)
+        except CorruptFileError as damage:
+            _log.warning("%s; taking the epochs from the log", damage)
+            return None
+
+    def learn(self, segments: list[Segment]) -> None:
+        """Without a checkpoint: take the epochs of segments that are not checked."""
+        for segment in () if self.is_known else segments:
+            expected = segment.base_offset
+            for position, header in scan_headers(segment.file(), 0):
+                why = self.wrong(header, expected)
+                if why is not None:
+                    raise CorruptFileError(segment.log_path, position, why)
+                expected = header.next_offset
+            segment.release()
+
+    def wrong(self, header: BatchHeader, expected_offset: int) -> str | None:
+        """Why the batch cannot have this leader epoch; None when it can. `expected_offset` follows the batch before."""
+        epoch, last_offset = header.leader_epoch, header.last_offset
+        if epoch == self._epoch and self._from <= last_offset < self._until:
+            return None
+        if self._is_below_the_log(last_offset):
+            return None
+        known = epochs.epoch_for_offset(self.entries, last_offset)
+        if epoch != known:
+            latest = self.entries[-1].epoch if self.entries else NO_EPOCH
+            if epoch <= latest or (self.is_known and header.base_offset < self._bound):
+                return batch_faults.wrong_epoch(epoch, last_offset, known)
+            self.entries = epochs.assign(self.entries, epoch, expected_offset)
+        self._remember(epoch, last_offset)
+        return None
+
+    def _is_below_the_log(self, offset: int) -> bool:
+        return offset < self.log_start_offset
+
+    def _remember(self, epoch: int, offset: int) -> None:
+        later = (entry.start_offset for entry in self.entries if entry.start_offset > offset)
+        self._epoch, self._from, self._until = epoch, offset, next(later, _NO_BOUND)
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log starts by the first epoch, which moves with the log start. 0 when that is not known.
+
+        A checkpoint without an epoch is of a log whose every flushed record was deleted: it starts where those end.
+        """
+        if not self.is_known:
+            return 0
+        return self.entries[0].start_offset if self.entries else self._bound
+
+    def settle(self, log_start_offset: int, log_end_offset: int) -> tuple[EpochEntry, ...]:
+        """The epochs of the recovered log, durable: below its end, the file must know every one."""
+        entries = epochs.truncate_from_end(self.entries, log_end_offset)
+        entries = epochs.truncate_from_start(entries, log_start_offset)
+        if entries != (self._on_disk or ()):
+            write_epochs(self._fs, self._path, entries)
+        return entries
+
+    def __repr__(self) -> str:
+        return f"EpochWitness({self._path}, known={self.is_known}, {len(self.entries)} entries)"

@@ -1,0 +1,265 @@
+"""Opens the files of one log: what is left behind is tidied, what a crash tore is cut, what has rotted is refused.
+
+The *recovery point* R is an offset below which everything was flushed, as the last checkpoint of the log dir knew it
+(the truth may be further on). After a clean stop it is the log end, and only the end of the newest segment is looked
+at. Otherwise every batch is checked, from the segment on that holds the record before R: checksum, length, and that
+offsets follow on: densely in every log, for the cleaner leaves no gap either (`offset_tiling.py`); and a segment begins
+where the one before ends.
+At the first bad byte, which stands where offset X should:
+
+  X < R              ROT. It was on the disk once, so no crash explains it. CorruptFileError; nothing is touched. The
+                     replica goes offline; moved away, it is fetched anew (FAST'18: never truncate what was acked).
+  X >= R             A TORN TAIL, as far as anybody can tell: R is the last checkpoint; rot in what was flushed since
+                     looks the same; other replicas have it. The log is cut at X, and segments behind X go too,
+                     newest first. Rolling does not wait for a flush, so the tear may be in an older segment, and all
+                     that follows it was unflushed as well: one flush covers all segments up to its end.
+  R not known        The checkpoint is missing or damaged. A log that has no line in a *good* checkpoint is younger than
+                     it, and R is its start. Without a good checkpoint a bad byte in an older segment is far more likely
+                     rot than a tear, and cutting would drop whole segments: CorruptFileError. In the newest segment it
+                     is taken for a tear.
+
+What survives is synced before it counts: a process that was killed leaves records in the page cache that no disk has.
+A log that ends below R is refused as well. Indexes are rebuilt for each segment that is checked, and each leader epoch
+is compared with the epoch checkpoint (`epoch_witness.py`).
+
+A tail may have been flushed although X >= R, unless it is a torn append (`torn_append.py`). Whoever must not forget
+that, as a voter of the quorum must not, is told BEFORE such a cut and may refuse it.
+
+Not here: where R comes from (`log_directory.py`), what an offline log means (broker).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from storage.disk.file_system import FileSystem
+from storage.log_config import LogConfig
+from storage.recovery.epoch_witness import EpochWitness
+from storage.recovery.torn_append import is_torn_append
+from storage.segment import batch_faults
+from storage.segment.batch_scan import scan_headers, verify
+from storage.segment.epoch_cache import EpochCache
+from storage.segment.segment import Place, Segment
+from storage.segment.segment_files import find_segments, tidy
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LastKnown:
+    """What the log dir knew about a log when it last wrote its checkpoints."""
+
+    clean: bool = False
+    recovery_point: int | None = None
+    """None: there is no good checkpoint."""
+    log_start_offset: int = 0
+
+
+BeforeDoubtfulCut = Callable[[CorruptFileError], None]
+"""Called BEFORE a tail is cut that may have been flushed; what it raises refuses the cut, and the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredLog:
+    """The state of an opened log. Invariant: all of it is durable."""
+
+    segments: list[Segment]
+    epoch_cache: EpochCache
+    log_start_offset: int
+    log_end_offset: int
+    cut_bytes: int
+    """How much of a torn tail was cut."""
+
+
+def open_segments(
+    fs: FileSystem,
+    directory: str,
+    config: LogConfig,
+    last_known: LastKnown,
+    before_doubtful_cut: BeforeDoubtfulCut | None = None,
+) -> RecoveredLog:
+    """Everything needed to go on with a log; creates the first segment of an empty one."""
+    entries = tidy(fs, directory)
+    segments = find_segments(fs, directory, config.index_interval_bytes, entries)
+    recovery = _Recovery(fs, directory, config, last_known, segments, before_doubtful_cut)
+    try:
+        recovery.run()
+        return recovery.result()
+    except BaseException:  # a log that is offline keeps no file open
+        for segment in segments:
+            segment.close()
+        raise
+
+
+class _Recovery:
+    """One opening of one log."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        config: LogConfig,
+        last_known: LastKnown,
+        segments: list[Segment],
+        before_doubtful_cut: BeforeDoubtfulCut | None,
+    ) -> None:
+        self._before_doubtful_cut = before_doubtful_cut
+        self._fs, self._directory, self._config, self._last_known = fs, directory, config, last_known
+        self._segments = segments
+        self._cut_bytes = 0
+        self._bound = last_known.recovery_point or 0
+        self._epochs = EpochWitness(fs, directory, self._bound)
+
+    def run(self) -> None:
+        for segment in self._segments[:-1]:
+            if segment.size_bytes == 0 and segment.next_offset <= self._bound:
+                raise CorruptFileError(segment.log_path, 0, "the file is empty, but its records were flushed")
+        if not self._segments:
+            self._must_end_at_bound(self._directory, 0, 0)
+            self._create_first()
+        elif not (self._last_known.clean and self._ends_at_recovery_point()):
+            self._check_from_recovery_point()
+
+    def _create_first(self) -> None:
+        start = self._last_known.log_start_offset
+        first = Segment(self._fs, self._directory, start, self._config.index_interval_bytes)
+        first.create()
+        self._segments.append(first)
+
+    def _ends_at_recovery_point(self) -> bool:
+        """After a clean stop: walk the headers behind the newest segment's last index entry."""
+        newest = self._segments[-1]
+        try:
+            self._epochs.learn(self._segments)
+            file = newest.file()
+            end = Place(0, newest.base_offset)
+            for position, header in scan_headers(file, newest.indexes.peek_last_position(file)):
+                why = self._epochs.wrong(header, end.offset)
+                if why is not None:
+                    raise CorruptFileError(file.path, position, why)
+                end = Place(position + header.size_bytes, header.next_offset)
+        except CorruptFileError as damage:
+            _log.warning("%s; checking the log, although it was closed cleanly", damage)
+            return False
+        if end.offset != self._bound:
+            return False
+        newest.adopt(newest.size_bytes, end.offset)
+        return True
+
+    def _check_from_recovery_point(self) -> None:
+        first = max((i for i, s in enumerate(self._segments) if s.base_offset < self._bound), default=0)
+        self._epochs.learn(self._segments[:first])
+        at, expected = first, self._segments[first].base_offset
+        while at < len(self._segments):
+            segment = self._segments[at]
+            place, damage = self._check(segment, expected)
+            if damage is not None:
+                self._cut(at, place, damage)
+                if (
+                    place.position == 0 and at > first
+                ):  # nothing of it is good, or it does not follow on: the one before is the newest
+                    self._drop_newest()
+                    break
+            self._fs.fdatasync(segment.fd())
+            segment.adopt(place.position, place.offset, checked=True)
+            expected = place.offset
+            at += 1
+        self._fs.fsync_dir(self._directory)
+        newest = self._segments[-1]
+        self._must_end_at_bound(newest.log_path, newest.size_bytes, newest.next_offset)
+
+    def _check(self, segment: Segment, expected: int) -> tuple[Place, CorruptFileError | None]:
+        """Where the good part of the segment ends, and why there if it is not the end of the file."""
+        segment.indexes.start_empty()
+        place = Place(0, expected)
+        if segment.base_offset != expected:
+            apart = f"the segment begins at offset {segment.base_offset}, but the one before ends at {expected}"
+            return place, CorruptFileError(segment.log_path, 0, apart)
+        place = Place(0, segment.base_offset)
+        try:
+            for position, header in self._verified(segment):
+                why = self._breaks_off(header.base_offset, place.offset) or self._epochs.wrong(header, place.offset)
+                if why:
+                    return place, CorruptFileError(segment.log_path, position, why)
+                segment.indexes.note(position, header)
+                place = Place(position + header.size_bytes, header.next_offset)
+        except CorruptFileError as damage:
+            return place, damage
+        return place, None
+
+    def _verified(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
+        """Every batch; those that were not flushed for sure as the disk has them, not as the page cache does.
+
+        After an fsync that failed, the cache keeps showing what the disk has not got, and no later fsync writes it
+        (ATC'20). The node that met the failure has stopped using the log; its next start would repeat the mistake.
+        """
+        file = segment.file()
+        for position, header in verify(file, 0):
+            if header.next_offset > self._bound:
+                break
+            yield position, header
+        else:
+            return
+        self._fs.fdatasync(file.fd)
+        self._fs.drop_cache(file.fd, position)
+        yield from verify(file, position)
+
+    def _breaks_off(self, offset: int, expected: int) -> str | None:
+        """Offsets are dense; the cleaner leaves no gap either."""
+        if offset == expected:
+            return None
+        return batch_faults.wrong_offset(offset, expected)
+
+    def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
+        """End the log at `place`, which is in segment `at`; refuse when that would drop flushed records."""
+        if place.offset < self._bound:
+            raise damage
+        if self._last_known.recovery_point is None and at < len(self._segments) - 1:
+            raise damage
+        if self._before_doubtful_cut is not None and not self._is_torn_append(at, place):
+            self._before_doubtful_cut(damage)
+        while len(self._segments) > at + 1:
+            self._drop_newest()
+        segment = self._segments[at]
+        self._cut_bytes += segment.size_bytes - place.position
+        segment.size_bytes = place.position
+        self._fs.truncate(segment.fd(), place.position)
+        _log.warning(
+            "%s; no checkpoint says that the tail was flushed (recovery point %d); it is cut", damage, self._bound
+        )
+
+    def _is_torn_append(self, at: int, place: Place) -> bool:
+        """Nothing but the beginning of one batch is behind `place`."""
+        segment = self._segments[at]
+        size = segment.size_bytes - place.position
+        if size > self._config.max_message_bytes or any(later.size_bytes for later in self._segments[at + 1 :]):
+            return False
+        return is_torn_append(self._fs.pread(segment.fd(), size, place.position), place.offset)
+
+    def _drop_newest(self) -> None:
+        """Newest first, each gone for good before the next: a crash in between leaves a log without holes."""
+        segment = self._segments.pop()
+        self._cut_bytes += segment.size_bytes
+        segment.delete()
+        self._fs.fsync_dir(self._directory)
+
+    def _must_end_at_bound(self, path: str, position: int, log_end_offset: int) -> None:
+        bound = self._last_known.recovery_point or 0
+        if log_end_offset < bound:
+            raise CorruptFileError(
+                path, position, f"the log ends at offset {log_end_offset}, but was flushed up to offset {bound}"
+            )
+
+    def result(self) -> RecoveredLog:
+        first, newest = self._segments[0], self._segments[-1]
+        log_end = newest.next_offset
+        log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
+        log_start = min(log_start, log_end)
+        cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
+        for segment in self._segments:  # most logs of a node are idle, and cost nothing then
+            segment.release()
+        return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)

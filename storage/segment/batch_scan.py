@@ -1,0 +1,116 @@
+"""Walks the batches of a .log file by their headers, reading as little as it can.
+
+A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: 61 bytes of a large batch are
+enough. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are
+no whole batch, or a batch that does not follow on, raise `CorruptFileError` with the position, so that a walk that ends
+has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from storage.disk.file_system import FileSystem
+from storage.segment import batch_faults
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+
+SCAN_CHUNK_BYTES = 8 * 1024
+"""A little over one index interval: a look-up is one read."""
+VERIFY_CHUNK_BYTES = 1024 * 1024
+"""The batch that stands across the end of a chunk is read twice: the larger, the rarer. Four times as much is slower:
+the allocator gives such buffers back, and each one is paged in anew."""
+ANY_OFFSET = -1
+"""The walk begins in the middle: nobody knows which batch stands there."""
+MAX_OFFSETS = MAX_RELATIVE_OFFSET + 1
+"""In one segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """An open .log file and how far it is known to be written."""
+
+    fs: FileSystem
+    fd: int
+    path: str
+    size_bytes: int
+    base_offset: int
+    end_offset: int
+    """No batch in it begins at or above this; the base offset and `MAX_OFFSETS` where nothing better is known."""
+
+    @property
+    def is_end_known(self) -> bool:
+        return self.end_offset != self.base_offset + MAX_OFFSETS
+
+    def must_end(self, next_offset: int) -> None:
+        """The last batch in the file ends there, and so the next segment begins there, or a part is missing."""
+        if self.is_end_known and next_offset != self.end_offset:
+            why = f"the batches end at offset {next_offset}, but {self.end_offset} follows"
+            raise CorruptFileError(self.path, self.size_bytes, why)
+
+    def read(self, size: int, at: int) -> bytes:
+        """Exactly `size` bytes; a file that has become shorter is damaged."""
+        data = self.fs.pread(self.fd, size, at)
+        if len(data) != size:
+            raise CorruptFileError(self.path, at + len(data), f"the file ends, {size - len(data)} bytes are missing")
+        return data
+
+
+def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every batch from `position` on."""
+    chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
+    while position < file.size_bytes:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = file.read(min(SCAN_CHUNK_BYTES, file.size_bytes - position), position), position, 0
+        header = _header(file, chunk, at, position, expected_offset)
+        yield position, header
+        position += header.size_bytes
+        expected_offset = header.next_offset
+
+
+def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Like `scan_headers`, after checking each batch's checksum."""
+    chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
+    while position < file.size_bytes:
+        at = position - chunk_at
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_at, at = file.read(min(VERIFY_CHUNK_BYTES, file.size_bytes - position), position), position, 0
+        header = _header(file, chunk, at, position, expected_offset)
+        if at + header.size_bytes > len(chunk):
+            wanted = min(max(VERIFY_CHUNK_BYTES, header.size_bytes), file.size_bytes - position)
+            chunk, chunk_at, at = file.read(wanted, position), position, 0
+        if not verify_crc(chunk, at, header):
+            why = batch_faults.wrong_checksum(header.base_offset)
+            raise CorruptFileError(file.path, position, why)
+        yield position, header
+        position += header.size_bytes
+        expected_offset = header.next_offset
+
+
+def read_header_at(file: LogFile, position: int) -> BatchHeader:
+    """The header of the batch that begins at `position`; CorruptFileError when none does."""
+    if position + HEADER_BYTES > file.size_bytes:
+        raise CorruptFileError(file.path, position, batch_faults.no_batch())
+    return _header(file, file.read(HEADER_BYTES, position), 0, position, ANY_OFFSET)
+
+
+def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset: int) -> BatchHeader:
+    try:
+        header = read_header(chunk, at)
+    except CorruptMessageError as error:
+        raise CorruptFileError(file.path, position, batch_faults.no_batch(error)) from error
+    if position + header.size_bytes > file.size_bytes:
+        missing = position + header.size_bytes - file.size_bytes
+        raise CorruptFileError(file.path, position, batch_faults.cut_off(missing))
+    if not file.base_offset <= header.base_offset < file.end_offset:
+        why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
+        raise CorruptFileError(file.path, position, why)
+    if header.last_offset - file.base_offset > MAX_RELATIVE_OFFSET:
+        why = f"offset {header.last_offset} is too far from {file.base_offset}, where the segment begins, for its index"
+        raise CorruptFileError(file.path, position, why)
+    if expected_offset not in (ANY_OFFSET, header.base_offset):
+        raise CorruptFileError(file.path, position, batch_faults.wrong_offset(header.base_offset, expected_offset))
+    return header

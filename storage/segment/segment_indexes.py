@@ -1,0 +1,304 @@
+"""The two indexes of one segment, as one thing that can be lost: loaded when needed, checked, rebuilt from the log.
+
+An index has no checksum, so nothing in it is believed: a file that cannot be an index is refused when it is loaded, and
+the batch that an entry points to is compared with the entry before it is used. In either case both indexes are built
+anew from the .log. A damaged index therefore costs time and nothing else. Batches are checked before their timestamps
+are believed, for a look-up by time passes over what it says is too old.
+
+Not here: the bytes of either file (`offset_index.py`, `time_index.py`), the .log (`segment.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from itertools import islice
+
+from penstock.errors import CorruptFileError
+from penstock.record.batch import BatchHeader
+from penstock.types import NO_TIMESTAMP
+from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.disk.file_system import FileSystem
+from storage.segment import offset_index, time_index
+from storage.segment.batch_scan import SCAN_CHUNK_BYTES, LogFile, read_header_at, scan_headers, verify
+from storage.segment.offset_index import IndexEntry, OffsetIndex
+from storage.segment.time_index import TimeEntry, TimeIndex
+
+_log = logging.getLogger(__name__)
+_OLDER_THAN_ALL = -(2**63)
+MAX_UNINDEXED = 1000
+"""Batches before the first entry that are looked at; more than fit an interval, by default."""
+_NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
+"""What every segment has whose indexes are not loaded: an idle one costs no memory for them. Never changed."""
+
+
+class SegmentIndexes:
+    """Where offsets and times are in one .log."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_files_are_stale",
+        "_fs",
+        "_max_timestamp_ms",
+        "_offset_of_max_timestamp",
+        "_offsets",
+        "_stem",
+        "_times",
+        "base_offset",
+        "dirty",
+        "interval_bytes",
+        "loaded",
+        "rebuilds",
+    )
+
+    def __init__(self, fs: FileSystem, stem: str, base_offset: int, interval_bytes: int) -> None:
+        self._fs, self._stem = fs, stem
+        self.base_offset, self.interval_bytes = base_offset, interval_bytes
+        self.rebuilds = 0
+        self.dirty = False
+        """True while the files do not hold what memory holds."""
+        self.loaded = False
+        """False: nothing may be noted before `load`."""
+        self._files_are_stale = False
+        self._clear(_NO_OFFSETS, _NO_TIMES)
+
+    def _clear(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        self._offsets, self._times = offsets, times
+        self._bytes_since_entry = 0
+        self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
+
+    # Writing
+
+    def start_empty(self) -> None:
+        """For a segment that was just created."""
+        self._clear(OffsetIndex(), TimeIndex())
+        self.loaded = self.dirty = True
+
+    def note(self, position: int, header: BatchHeader) -> None:
+        """A batch stands at `position`; called once for each batch, in order, when the indexes are loaded."""
+        if header.max_timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
+        if self._bytes_since_entry > self.interval_bytes:
+            self._offsets.append(header.last_offset - self.base_offset, position)
+            self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += header.size_bytes
+        self.dirty = True
+
+    def is_full(self, max_bytes: int) -> bool:
+        """True when another entry would not fit (segment.index.bytes)."""
+        fits_offsets = len(self._offsets) < max_bytes // offset_index.ENTRY_BYTES
+        fits_times = len(self._times) + 1 < max_bytes // time_index.ENTRY_BYTES  # and the closing entry
+        return not (fits_offsets and fits_times)
+
+    def truncate_to(self, position: int, offset: int, file: LogFile) -> None:
+        """The .log ends at `position` from now on, and `offset` comes next; also after a `note` that failed."""
+        self.load(file)
+        self._offsets.truncate_to_position(position)
+        self._times.truncate_to_relative_offset(offset - self.base_offset)
+        self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
+        last_time = self._times.last()
+        if last_time is not None:
+            self._max_timestamp_ms = last_time.timestamp_ms
+            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
+        self._replay_tail(file)
+        self.dirty = True
+
+    def _replay_tail(self, file: LogFile) -> None:
+        """Bring the counters up to date from the batches behind the last entry."""
+        last = self._offsets.last()
+        self._bytes_since_entry, next_offset = 0, self.base_offset
+        for _, header in verify(file, last.position if last else 0):
+            next_offset = header.next_offset
+            if header.max_timestamp_ms > self._max_timestamp_ms:
+                self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
+            self._bytes_since_entry += header.size_bytes
+        file.must_end(next_offset)
+
+    def contents(self) -> tuple[tuple[str, bytes], ...]:
+        """The two files as (path, bytes), closed with the largest timestamp; writing them is the caller's."""
+        if self._max_timestamp_ms != _OLDER_THAN_ALL:
+            self._times.maybe_append(self._max_timestamp_ms, self._offset_of_max_timestamp - self.base_offset)
+        return (
+            (self._stem + INDEX_SUFFIX, self._offsets.to_bytes()),
+            (self._stem + TIME_INDEX_SUFFIX, self._times.to_bytes()),
+        )
+
+    # Reading
+
+    def position_at_or_before(self, offset: int, file: LogFile) -> int:
+        """The position of a batch at or before the one that holds `offset`, near to it."""
+        relative = offset - self.base_offset
+        return self._position(lambda: self._offsets.floor_offset(relative), file)
+
+    def position_near(self, position: int, file: LogFile) -> int:
+        """The last indexed position that is not behind `position`."""
+        return self._position(lambda: self._offsets.floor_position(position), file)
+
+    def _position(self, find: Callable[[], IndexEntry | None], file: LogFile) -> int:
+        self.load(file)
+        entry = find()
+        if entry is not None and not self._is_true(entry, file):
+            self.rebuild(file, f"{entry} does not point to its batch")
+            entry = find()
+        return entry.position if entry is not None else 0
+
+    def offset_at_or_before_time(self, timestamp_ms: int, file: LogFile) -> int:
+        """An offset with nothing before its batch that is as young as the time."""
+        self.load(file)
+        entry = self._times.before(timestamp_ms)
+        if entry is not None and not self._is_true_time(entry, file):
+            self.rebuild(file, f"{entry} does not fit its batch")
+            entry = self._times.before(timestamp_ms)
+        return self.base_offset + (entry.relative_offset if entry is not None else 0)
+
+    def max_timestamp(self, file: LogFile) -> tuple[int, int]:
+        """The largest timestamp in the segment and the last offset of its batch; (-1, -1) when it is empty."""
+        self.load(file)
+        if self._max_timestamp_ms == _OLDER_THAN_ALL:
+            return NO_TIMESTAMP, -1
+        return self._max_timestamp_ms, self._offset_of_max_timestamp
+
+    def max_timestamp_below(self, offset: int, file: LogFile) -> tuple[int, int]:
+        """The same of the batches that end below the offset. Up to an entry of the index the time index knows it, and
+        what lies behind that is one interval."""
+        position = self.position_at_or_before(offset - 1, file)
+        near = self._offsets.floor_offset(offset - 1 - self.base_offset)
+        known = self._times.floor_offset(near.relative_offset) if near is not None else None
+        if known is not None and not self._is_true_time(known, file):
+            self.rebuild(file, f"{known} does not fit its batch")
+            return self.max_timestamp_below(offset, file)
+        best_ms, best = _OLDER_THAN_ALL, -1
+        if known is not None:
+            best_ms, best = known.timestamp_ms, self.base_offset + known.relative_offset
+        for _, header in verify(file, position):
+            if header.last_offset >= offset:
+                break
+            if header.max_timestamp_ms > best_ms:
+                best_ms, best = header.max_timestamp_ms, header.last_offset
+        return (best_ms, best) if best >= 0 else (NO_TIMESTAMP, -1)
+
+    def last_position(self, file: LogFile) -> int:
+        """Where the last indexed batch begins; 0 without an entry."""
+        return self._position(self._offsets_last, file)
+
+    def _offsets_last(self) -> IndexEntry | None:
+        return self._offsets.last()
+
+    def peek_last_position(self, file: LogFile) -> int:
+        """Like `last_position`, but for a log that may stay idle: nothing is loaded when the last entry is enough."""
+        if self.loaded or self._files_are_stale:
+            return self.last_position(file)
+        if file.size_bytes <= SCAN_CHUNK_BYTES:
+            return 0
+        entry = self._last_on_disk()
+        if entry is None or not 0 <= entry.position < file.size_bytes or not self._is_true(entry, file):
+            return self.last_position(file)
+        return entry.position
+
+    def _last_on_disk(self) -> IndexEntry | None:
+        path = self._stem + INDEX_SUFFIX
+        try:
+            size_bytes = self._fs.size(path)
+            fd = self._fs.open(path)
+        except FileNotFoundError:
+            return None
+        try:
+            at = size_bytes - offset_index.ENTRY_BYTES
+            return OffsetIndex.entry_of(self._fs.pread(fd, offset_index.ENTRY_BYTES, at)) if at >= 0 else None
+        finally:
+            self._fs.close(fd)
+
+    # Loading and rebuilding
+
+    def load(self, file: LogFile) -> None:
+        """Make the indexes usable; does nothing when they are."""
+        if self.loaded:
+            return
+        try:
+            why = self._read_files(file)
+        except CorruptFileError:
+            self.loaded = False  # half of what the files say would be believed the next time
+            raise
+        if why is not None:
+            self.rebuild(file, why)
+
+    def distrust_files(self) -> None:
+        """The files that bear this name belong to a segment that is being replaced."""
+        self._files_are_stale = True
+
+    def trust_files(self) -> None:
+        self._files_are_stale = False
+
+    def _read_files(self, file: LogFile) -> str | None:
+        """Take what the files say; the reason when it cannot be true."""
+        self._clear(_NO_OFFSETS, _NO_TIMES)
+        if self._files_are_stale:
+            return "the files are not written yet"
+        try:
+            offsets = OffsetIndex.parse(self._fs.read_file(self._stem + INDEX_SUFFIX), file.size_bytes)
+            times = TimeIndex.parse(self._fs.read_file(self._stem + TIME_INDEX_SUFFIX))
+        except FileNotFoundError:
+            return "an index file is missing"
+        if offsets is None or times is None:
+            return "an index file is not monotonic or of a wrong size"
+        last, last_time = offsets.last(), times.last()
+        if file.size_bytes > 0 and last_time is None:
+            return "the time index is empty"
+        if not len(offsets) and self._wants_entries(file):
+            return "the index is empty"
+        self._offsets, self._times, self.loaded = offsets, times, True
+        if last is not None and not self._is_true(last, file):
+            return f"{last} does not point to its batch"
+        if last_time is not None:
+            if not self._is_true_time(last_time, file):
+                return f"{last_time} does not fit its batch"
+            self._max_timestamp_ms = last_time.timestamp_ms
+            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
+            self._replay_tail(file)
+        return None
+
+    def _wants_entries(self, file: LogFile) -> bool:
+        """Whether a batch begins behind the first interval."""
+        if file.size_bytes <= self.interval_bytes:
+            return False
+        return any(position > self.interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
+
+    def _is_true(self, entry: IndexEntry, file: LogFile) -> bool:
+        try:
+            header = read_header_at(file, entry.position)
+        except CorruptFileError:
+            return False
+        return header.last_offset == self.base_offset + entry.relative_offset
+
+    def _is_true_time(self, entry: TimeEntry, file: LogFile) -> bool:
+        near = self._offsets.floor_offset(entry.relative_offset)
+        if near is not None and not self._is_true(near, file):
+            return False
+        offset = self.base_offset + entry.relative_offset
+        for _, header in verify(file, near.position if near is not None else 0):
+            if header.last_offset >= offset:
+                return header.last_offset == offset and header.max_timestamp_ms == entry.timestamp_ms
+        return False
+
+    def rebuild(self, file: LogFile, why: str) -> None:
+        """Build both indexes from the .log, after checking it: what is noted here is not looked at again."""
+        _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
+        self.rebuilds += 1
+        self._clear(OffsetIndex(), TimeIndex())
+        self.loaded = False  # until all of it is there: half an index would be believed
+        next_offset = self.base_offset
+        for position, header in verify(file, 0):
+            self.note(position, header)
+            next_offset = header.next_offset
+        file.must_end(next_offset)
+        self.loaded = self.dirty = True
+
+    def release(self) -> None:
+        """Forget what the files hold as well."""
+        if self.loaded and not self.dirty:
+            self._clear(_NO_OFFSETS, _NO_TIMES)
+            self.loaded = False
+
+    def __repr__(self) -> str:
+        return f"SegmentIndexes({self._stem}, loaded={self.loaded}, {self._offsets!r}, {self._times!r})"

@@ -1,0 +1,105 @@
+"""Finds records by time: the first at or after a timestamp, and the largest (ListOffsets, KIP-79, KIP-734).
+
+The time indexes lead to a segment and near a batch, headers lead to the batch, and that one batch is decoded for the
+record. Every batch that is looked at is checked: nobody reads it after this. A batch whose records cannot be decoded
+(`undecodable.py`) is passed over when a time is looked for, and believed to have its largest. The segments are given
+oldest first. Not here: where the high watermark stands, below which a consumer is answered; that is the broker's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from penstock.record.batch import BatchHeader
+from penstock.record.reader import RecordColumns, read_columns
+from penstock.types import TimestampAndOffset
+from storage.segment.batch_scan import LogFile, verify
+from storage.segment.segment import Segment
+from storage.segment.undecodable import DECODING_ERRORS
+
+_log = logging.getLogger(__name__)
+
+
+def first_at_or_after(
+    segments: Iterable[Segment], timestamp_ms: int, log_start_offset: int
+) -> TimestampAndOffset | None:
+    """The first record, by offset, whose timestamp is not below the given one."""
+    for segment in segments:
+        if segment.next_offset <= log_start_offset or not segment.size_bytes:
+            continue
+        file = segment.file()
+        if segment.indexes.max_timestamp(file)[0] < timestamp_ms:
+            continue
+        near = max(segment.indexes.offset_at_or_before_time(timestamp_ms, file), log_start_offset)
+        for position, header in verify(file, segment.place_of(near).position):
+            if header.max_timestamp_ms >= timestamp_ms:
+                columns = _columns(file, position, header, log_start_offset)
+                found = _first_in(columns, header, timestamp_ms) if columns is not None else None
+                if found is not None:
+                    return found
+    return None
+
+
+def largest(segments: Iterable[Segment], log_start_offset: int, below: int | None = None) -> TimestampAndOffset | None:
+    """The first record with the largest timestamp, of those from the log start on and below the offset."""
+    best: TimestampAndOffset | None = None
+    for segment in segments:
+        if segment.next_offset <= log_start_offset or not segment.size_bytes:
+            continue
+        if below is not None and segment.base_offset >= below:
+            break
+        bound = segment.next_offset if below is None else min(below, segment.next_offset)
+        found = _largest_in(segment, log_start_offset, bound)
+        if found is not None and (best is None or found.timestamp_ms > best.timestamp_ms):
+            best = found
+    return best
+
+
+def _largest_in(segment: Segment, log_start_offset: int, below: int) -> TimestampAndOffset | None:
+    """The index tells, unless what it tells of is deleted: then the batches from the log start on are looked at."""
+    file = segment.file()
+    _, offset = segment.indexes.max_timestamp_below(below, file)
+    if offset >= log_start_offset:
+        position, header = next(verify(file, segment.place_of(offset).position))
+        if header.base_offset >= log_start_offset:
+            return _largest_in_batch(file, position, header, log_start_offset)
+    best: TimestampAndOffset | None = None
+    for position, header in verify(file, segment.place_of(log_start_offset).position):
+        if header.last_offset >= below:
+            break
+        if header.record_count and (best is None or header.max_timestamp_ms > best.timestamp_ms):
+            found = _largest_in_batch(file, position, header, log_start_offset)
+            if found is not None and (best is None or found.timestamp_ms > best.timestamp_ms):
+                best = found
+    return best
+
+
+def _largest_in_batch(
+    file: LogFile, position: int, header: BatchHeader, log_start_offset: int
+) -> TimestampAndOffset | None:
+    """Part of a batch may be deleted, and with it the record that its header's time is of."""
+    columns = _columns(file, position, header, log_start_offset)
+    if columns is None:
+        return TimestampAndOffset(header.max_timestamp_ms, header.last_offset, header.leader_epoch)
+    if header.base_offset >= log_start_offset:
+        return _first_in(columns, header, header.max_timestamp_ms)
+    largest_ms = max(columns.timestamps_ms, default=None)
+    return _first_in(columns, header, largest_ms) if largest_ms is not None else None
+
+
+def _first_in(columns: RecordColumns, header: BatchHeader, timestamp_ms: int) -> TimestampAndOffset | None:
+    for found_ms, offset in zip(columns.timestamps_ms, columns.offsets, strict=True):
+        if found_ms >= timestamp_ms:
+            return TimestampAndOffset(found_ms, offset, header.leader_epoch)
+    return None
+
+
+def _columns(file: LogFile, position: int, header: BatchHeader, from_offset: int) -> RecordColumns | None:
+    """None where there are bytes and no records."""
+    try:
+        return read_columns(file.read(header.size_bytes, position), from_offset=from_offset)
+    except DECODING_ERRORS as error:
+        what = f"the batch at offset {header.base_offset} (byte {position}) cannot be decoded"
+        _log.warning("%s: a look-up by time goes past it: %s: %s", file.path, what, error)
+        return None

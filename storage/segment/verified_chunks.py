@@ -1,0 +1,90 @@
+"""Reads a full segment from its beginning, many whole batches at a time, and looks at every one of them.
+
+The cleaner writes what it reads to a new file with a place of its own, so rot that it took over would be rot no more:
+the checksum, and the two fields that it leaves out (offsets follow on, the epoch is the one that the log knows), are
+checked for each batch BEFORE it is handed out. Damage raises `CorruptFileError` with the position; nothing is skipped.
+
+Not here: what is done with a log that is damaged (broker), reading for consumers (`segment.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from penstock import epochs
+from penstock.errors import CorruptFileError, CorruptMessageError
+from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from penstock.types import EpochEntry
+from storage.segment import batch_faults
+from storage.segment.batch_scan import LogFile
+
+CHUNK_BYTES = 1024 * 1024
+
+
+class Chunk(NamedTuple):
+    """Whole batches as they stand in the file from `position` on; where each is in `data`, and its header."""
+
+    position: int
+    data: bytes
+    batches: list[tuple[int, BatchHeader]]
+    size_bytes: int
+    """Of the batches; the data may go on with a part of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkReader:
+    """One segment's file, and what the log knows of its batches."""
+
+    file: LogFile
+    epoch_entries: Sequence[EpochEntry]
+
+    def chunks(self, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
+        position, expected, wanted = 0, self.file.base_offset, chunk_bytes
+        while position < self.file.size_bytes:
+            data = self.file.read(min(wanted, self.file.size_bytes - position), position)
+            chunk = self._whole_batches(position, data, expected)
+            if not chunk.batches:  # it is larger than the chunk
+                wanted = self._header(position, data, 0, expected).size_bytes
+                continue
+            yield chunk
+            position, wanted = position + chunk.size_bytes, chunk_bytes
+            expected = chunk.batches[-1][1].next_offset
+        if expected != self.file.end_offset:
+            why = f"the last batch ends at offset {expected}, the next segment begins at {self.file.end_offset}"
+            raise CorruptFileError(self.file.path, position, why)
+
+    def _whole_batches(self, position: int, data: bytes, expected: int) -> Chunk:
+        batches: list[tuple[int, BatchHeader]] = []
+        at = 0
+        while len(data) - at >= HEADER_BYTES or position + len(data) == self.file.size_bytes != position + at:
+            header = self._header(position, data, at, expected)
+            if at + header.size_bytes > len(data):
+                break
+            if not verify_crc(data, at, header):
+                raise self._damage(position + at, batch_faults.wrong_checksum(header.base_offset))
+            batches.append((at, header))
+            at += header.size_bytes
+            expected = header.next_offset
+        return Chunk(position, data, batches, at)
+
+    def _header(self, position: int, data: bytes, at: int, expected: int) -> BatchHeader:
+        try:
+            header = read_header(data, at)
+        except CorruptMessageError as error:
+            raise self._damage(position + at, batch_faults.no_batch(error)) from error
+        missing = position + at + header.size_bytes - self.file.size_bytes
+        if missing > 0:
+            raise self._damage(position + at, batch_faults.cut_off(missing))
+        if header.base_offset != expected:
+            raise self._damage(position + at, batch_faults.wrong_offset(header.base_offset, expected))
+        if self.epoch_entries and header.last_offset >= self.epoch_entries[0].start_offset:
+            epoch = epochs.epoch_for_offset(self.epoch_entries, header.last_offset)
+            if header.leader_epoch != epoch:
+                why = batch_faults.wrong_epoch(header.leader_epoch, header.last_offset, epoch)
+                raise self._damage(position + at, why)
+        return header
+
+    def _damage(self, position: int, why: str) -> CorruptFileError:
+        return CorruptFileError(self.file.path, position, why)

@@ -1,0 +1,269 @@
+"""Promises of the conversion before the queue: off the loop, in the stream's order, and never what decides."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import grpc.aio
+import pytest
+
+from broker.apis import produce_conversion
+from broker.apis.produce import ProduceApi
+from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceConverter
+from broker.grpc.door import BrokerDoor, DoorLimits
+from broker.grpc.limits import RequestDecoders
+from broker.network.busy_time import BusyTimes
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.replication.partition import Partition
+from broker.replication.replica_manager import ReplicaManager
+from broker.replication.replica_statistics import Traffic
+from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
+from penstock.clock import ManualClock
+from penstock.errors import (
+    CorruptMessageError,
+    InvalidRecordError,
+    MessageTooLargeError,
+    NotLeaderOrFollowerError,
+    UnknownServerError,
+)
+from penstock.pb import broker_pb2 as pb
+from penstock.record.batch import pack_batch, read_header
+from penstock.record.builder import build_batch
+from penstock.record.codecs import Codec
+from penstock.record.reader import read_records
+from penstock.types import TopicPartition
+from storage.append.key_validation import KeyedRecords
+from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
+
+PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
+CODECS = {PLAIN: "producer", ZSTD: "zstd", SNAPPY: "snappy"}
+VALUES = [b"a value %d" % (row % 5) for row in range(200)]
+GZIP = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.GZIP)
+ZSTD_BATCH = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.ZSTD)
+BROKEN = pack_batch(read_header(GZIP), b"no gzip")
+LIMIT_BYTES = 1 << 20
+
+
+@pytest.fixture
+def partitions(tmp_path: Path) -> dict[TopicPartition, Partition]:
+    found = {}
+    for key, codec in CODECS.items():
+        found[key] = make_partition(tmp_path / key.topic)
+        found[key].log.update_config(replace(found[key].log.config, compression_type=codec))
+        found[key].become_leader(state(isr=(1,)), 0)
+    return found
+
+
+def produce(*pairs: tuple[TopicPartition, bytes]) -> ProduceRequest:
+    return ProduceRequest(1, 1, 60_000, [PartitionRecords(key, TOPIC_ID, records) for key, records in pairs])
+
+
+def convert(converter: ProduceConverter, body: ProduceRequest) -> None:
+    async def wait() -> None:
+        begun = converter.begin(body)
+        assert begun is not None
+        await begun
+
+    asyncio.run(wait())
+    converter.close()
+
+
+def codec_of(body: ProduceRequest, index: int) -> Codec:
+    return read_header(body.partitions[index].records).codec
+
+
+def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[TopicPartition, Partition]) -> None:
+    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    body = produce((PLAIN, GZIP), (ZSTD, GZIP), (SNAPPY, GZIP), (ZSTD, ZSTD_BATCH), (ELSEWHERE, GZIP))
+
+    convert(converter, body)
+
+    assert [codec_of(body, index) for index in range(5)] == [
+        Codec.GZIP,
+        Codec.ZSTD,
+        Codec.SNAPPY,
+        Codec.ZSTD,
+        Codec.GZIP,
+    ]
+    assert body.partitions[3].records is ZSTD_BATCH and body.partitions[0].records is GZIP
+    assert [part.partition for part in body.partitions] == [PLAIN, ZSTD, SNAPPY, ZSTD, ELSEWHERE]
+    assert [record.value for record in read_records(body.partitions[2].records)] == VALUES
+    after = len(body.partitions[1].records) + len(body.partitions[2].records)
+    assert converter.statistics() == ProduceConversionStatistics(1, 2 * len(GZIP), after, 0)
+
+
+def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartition, Partition]) -> None:
+    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
+
+    for records in (GZIP, b"", b"garbage" * 20):
+        assert converter.begin(produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))) is None
+    assert converter.begin(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage"))) is None
+    converter.close()
+
+
+def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
+    partitions: dict[TopicPartition, Partition],
+) -> None:
+    log = partitions[PLAIN].log
+    log.update_config(replace(log.config, cleanup_policy="compact"))
+    keyed = build_batch(VALUES, timestamps_ms=1_700_000_000_000, keys=VALUES, codec=Codec.GZIP)
+    body = produce((PLAIN, keyed), (PLAIN, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+
+    assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
+    assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
+
+
+def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
+    body = produce((ZSTD, BROKEN), (SNAPPY, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+
+    assert list(body.refused) == [0] and isinstance(body.refused[0], CorruptMessageError)
+    assert codec_of(body, 1) == Codec.SNAPPY
+
+
+def test_a_request_may_not_become_larger_than_it_could_have_come(partitions: dict[TopicPartition, Partition]) -> None:
+    size_bytes = len(build_batch(VALUES, timestamps_ms=0))
+    body = produce((SNAPPY, GZIP), (ZSTD, GZIP), (ZSTD, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), 2 * size_bytes), body)
+
+    assert list(body.refused) == [2] and isinstance(body.refused[2], MessageTooLargeError)
+
+
+def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
+    partitions: dict[TopicPartition, Partition], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(produce_conversion, "prepared", lambda *_: 1 // 0)
+    body = produce((ZSTD, GZIP))
+
+    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+
+    assert isinstance(body.refused[0], UnknownServerError) and "ZeroDivisionError" in str(body.refused[0])
+    assert "converting" in caplog.text
+
+
+def test_the_loop_goes_on_while_a_batch_is_compressed(
+    partitions: dict[TopicPartition, Partition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, may_go_on = produce_conversion.prepared, threading.Event()
+
+    def slow(*arguments: Any) -> Any:
+        assert may_go_on.wait(60), "the loop waits for the compressor"
+        return real(*arguments)
+
+    monkeypatch.setattr(produce_conversion, "prepared", slow)
+    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    body = produce((ZSTD, GZIP))
+
+    async def scenario() -> None:
+        begun = converter.begin(body)
+        assert begun is not None
+        waiting = asyncio.ensure_future(begun)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        may_go_on.set()
+        await waiting
+
+    asyncio.run(scenario())
+    converter.close()
+    assert codec_of(body, 0) == Codec.ZSTD
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -> list[PartitionProduceResult]:
+    fake = SimpleNamespace(
+        get=lambda key, topic_id: partitions[key],
+        clock=ManualClock(),
+        traffic=Traffic(),
+        request_flush=lambda partition: None,
+    )
+    request = Request("Produce", body, Sink(), "test")
+
+    async def scenario() -> None:
+        ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
+        for partition in partitions.values():
+            partition.log.flush()
+            partition.flushed(partition.log.flushed_offset)
+
+    asyncio.run(scenario())
+    assert isinstance(request.response, ProduceResponse)
+    return request.response.partitions
+
+
+def test_a_refusal_is_the_answer_and_nothing_is_written(partitions: dict[TopicPartition, Partition]) -> None:
+    body = produce((ZSTD, GZIP), (SNAPPY, GZIP))
+    body.refused[0] = InvalidRecordError("found before")
+
+    first, second = handled(partitions, body)
+
+    assert first.error is body.refused[0] and second.error is None
+    assert (partitions[ZSTD].log.log_end_offset, partitions[SNAPPY].log.log_end_offset) == (0, len(VALUES))
+
+
+def test_not_leading_any_more_is_the_answer_to_any_records(partitions: dict[TopicPartition, Partition]) -> None:
+    body = produce((ZSTD, GZIP))
+    body.refused[0] = InvalidRecordError("found before")
+    partitions[ZSTD].become_follower(state(leader_id=2), NOBODY)
+
+    (result,) = handled(partitions, body)
+
+    assert isinstance(result.error, NotLeaderOrFollowerError)
+
+
+class Stream:
+    """One produce stream: what its client sends, and how much of it the door has read."""
+
+    def __init__(self, *correlation_ids: int) -> None:
+        self._messages = [pb.ProduceRequest(correlation_id=number).SerializeToString() for number in correlation_ids]
+        self.reads = 0
+
+    async def read(self) -> Any:
+        self.reads += 1
+        return self._messages.pop(0) if self._messages else grpc.aio.EOF
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:1"
+
+
+def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does() -> None:
+    limits = DoorLimits(
+        RequestDecoders(1 << 20), ConnectionQuotas(9, 9), RequestMemory(1 << 30), RequestMemory(1 << 30)
+    )
+
+    async def scenario() -> None:
+        channel, slow = RequestChannel(10, BusyTimes()), asyncio.get_running_loop().create_future()
+
+        def convert(body: ProduceRequest) -> Awaitable[None] | None:
+            return slow if body.correlation_id == 1 else None
+
+        door = BrokerDoor(channel, cast(Any, None), limits, "INTERNAL", convert)
+        door.open()
+        first, second = Stream(1, 2), Stream(3, 4)
+        streams = [asyncio.ensure_future(door.Produce(cast(Any, None), cast(Any, one))) for one in (first, second)]
+
+        arrived = [cast(Any, (await channel.receive()).body).correlation_id for _ in range(2)]
+        assert arrived == [3, 4] and first.reads == 1, "the first stream is read no further"
+        slow.set_result(None)
+        arrived = [cast(Any, (await channel.receive()).body).correlation_id for _ in range(2)]
+        assert arrived == [1, 2]
+        for stream in streams:
+            stream.cancel()
+        await asyncio.gather(*streams, return_exceptions=True)
+
+    asyncio.run(scenario())

@@ -1,0 +1,132 @@
+"""Promises of a stream at the door: its bytes count and are given back, its stalled writes are known, limits end it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+
+from broker.grpc.door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
+from broker.grpc.limits import RequestDecoders
+from broker.network.accepted_sockets import Peer
+from broker.network.busy_time import BusyTimes
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.requests import ProduceResponse
+from penstock.pb import broker_pb2 as pb
+
+
+class Stream:
+    """The far end of one produce stream: its messages, and how fast it reads the answers."""
+
+    def __init__(self, *messages: pb.ProduceRequest) -> None:
+        self.messages = [message.SerializeToString() for message in messages]
+        self.may_read = asyncio.Event()
+        self.answers: list[pb.ProduceResponse] = []
+        self.status: tuple[grpc.StatusCode, str] | None = None
+
+    async def read(self) -> Any:
+        return self.messages.pop(0) if self.messages else grpc.aio.EOF
+
+    async def write(self, raw: bytes) -> None:
+        await self.may_read.wait()
+        self.answers.append(pb.ProduceResponse.FromString(raw))
+
+    async def abort(self, code: grpc.StatusCode, details: str, _metadata: object) -> None:
+        self.status = (code, details)
+        raise grpc.aio.AbortError
+
+    def peer(self) -> str:
+        return "ipv4:10.0.0.1:4711"
+
+
+class Bench:
+    """A door, with a handler that answers everything at once."""
+
+    def __init__(self, queued_max: int = 10) -> None:
+        self.channel = RequestChannel(queued_max, BusyTimes())
+        self.memory = RequestMemory(1 << 30)
+        limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), self.memory, self.memory)
+        self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")
+        self.door.open()
+
+    async def handle_one(self) -> None:
+        request = await self.channel.receive()
+        request.complete(ProduceResponse(cast(Any, request.body).correlation_id, []))
+        request.handled()
+
+    def serve(self, stream: Stream) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self.door.Produce(cast(Any, None), cast(Any, stream)))
+
+
+def run(scenario: Callable[[Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
+        bench = Bench()
+        await scenario(bench)
+        assert bench.memory.statistics().used_bytes == 0, "bytes of a request were not given back"
+        assert not bench.door.writing_since_ms() and not bench.door.peers_with_streams()
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_is_not_read_is_known_with_its_connection() -> None:
+    async def scenario(bench: Bench) -> None:
+        stream = Stream(pb.ProduceRequest(correlation_id=1))
+        served = bench.serve(stream)
+        await bench.handle_one()
+        await asyncio.sleep(0)
+        assert set(bench.door.writing_since_ms()) == {Peer("10.0.0.1", 4711)} == bench.door.peers_with_streams()
+        stream.may_read.set()
+        await served
+        assert [answer.correlation_id for answer in stream.answers] == [1]
+
+    run(scenario)
+
+
+def test_a_request_over_a_limit_ends_its_stream_after_the_answers_to_those_before() -> None:
+    async def scenario(bench: Bench) -> None:
+        over = pb.ProduceRequest(partitions=[pb.PartitionRecords()] * 2_001)
+        stream = Stream(pb.ProduceRequest(correlation_id=1), over)
+        stream.may_read.set()
+        served = bench.serve(stream)
+        await bench.handle_one()
+        await asyncio.gather(served, return_exceptions=True)
+        assert [answer.correlation_id for answer in stream.answers] == [1]
+        assert stream.status is not None and stream.status[0] is grpc.StatusCode.INVALID_ARGUMENT
+        assert "partitions has 2001 elements or more" in stream.status[1]
+
+    run(scenario)
+
+
+def test_a_stream_that_breaks_while_its_request_waits_gives_the_bytes_back_when_it_was_handled() -> None:
+    async def scenario(bench: Bench) -> None:
+        served = bench.serve(Stream(*(pb.ProduceRequest(correlation_id=n, client_id="x" * 100) for n in range(30))))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert bench.channel.statistics().request_queue_size == 10
+        served.cancel()
+        await asyncio.gather(served, return_exceptions=True)
+        await asyncio.sleep(0)
+        assert bench.memory.statistics().used_bytes >= 10 * 100, "what is queued is in memory"
+        for _ in range(10):
+            await bench.handle_one()
+
+    run(scenario)
+
+
+def test_a_stream_with_as_many_open_requests_as_it_may_have_is_not_read_and_holds_no_memory_for_the_next() -> None:
+    async def main() -> None:
+        bench = Bench(queued_max=100)
+        stream = Stream(*(pb.ProduceRequest(correlation_id=n) for n in range(30)))
+        served = bench.serve(stream)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(stream.messages) == 30 - PRODUCES_PIPELINED_MAX
+        served.cancel()
+        await asyncio.gather(served, return_exceptions=True)
+
+    asyncio.run(main())

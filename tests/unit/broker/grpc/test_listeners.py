@@ -1,0 +1,112 @@
+"""Promises of the two listeners of a broker, over real connections: what is served to clients, and what to brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
+
+import grpc
+import grpc.aio
+import pytest
+
+from broker.apis.fetch_session import FetchSession
+from broker.grpc.door import BrokerDoor, DoorLimits
+from broker.grpc.limits import RequestDecoders
+from broker.grpc.servers import ListenerLimits, broker_server, inter_broker_server
+from broker.network.busy_time import BusyTimes
+from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory
+from penstock.errors import InvalidRequestError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc, replication_pb2_grpc
+from penstock.testing.layout import free_ports
+from penstock.types import CONSUMER_REPLICA_ID, Endpoint
+
+REPLICA = 2
+
+
+class NoSession:
+    """Of a stream whose requests nobody handles."""
+
+    def __init__(self, host: str) -> None:
+        """Nothing of it matters."""
+
+    def close(self) -> None:
+        """Nothing was begun."""
+
+
+class Listeners:
+    """Stubs of both, and where accepted requests arrive."""
+
+    def __init__(self, channel: RequestChannel, clients: Any, brokers: Any) -> None:
+        self.requests = channel
+        self.clients = broker_pb2_grpc.BrokerStub(clients)
+        self.brokers = replication_pb2_grpc.ReplicationStub(brokers)
+        self.client_calls_at_brokers = broker_pb2_grpc.BrokerStub(brokers)
+
+
+def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
+    async def run() -> None:
+        requests, decoders = RequestChannel(10, BusyTimes()), RequestDecoders(1 << 20)
+        no_session = cast(Callable[[str], FetchSession], NoSession)
+        limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
+        listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
+        door = BrokerDoor(requests, no_session, limits, "NODES")
+        door.open()
+        ports = free_ports(1)[0]
+        here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
+        servers = (
+            broker_server(here[0], listener, door, limits),
+            inter_broker_server("NODES", here[1], listener, door, limits),
+        )
+        for server in servers:
+            await server.start()
+        async with grpc.aio.insecure_channel(str(here[0])) as clients, grpc.aio.insecure_channel(str(here[1])) as nodes:
+            await story(Listeners(requests, clients, nodes))
+        for server in servers:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+async def one(message: Any) -> AsyncIterator[Any]:
+    yield message
+
+
+async def refusal(call: Any) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await (call.read() if hasattr(call, "read") else call)
+    codes = dict(caught.value.trailing_metadata() or ())
+    assert codes["penstock-error-code"] == str(InvalidRequestError.code)
+    return caught.value.details() or ""
+
+
+def test_clients_cannot_ask_as_a_replica_and_are_told_where_replicas_ask() -> None:
+    async def story(at: Listeners) -> None:
+        calls = (
+            at.clients.Fetch(one(pb.FetchRequest(replica_id=REPLICA))),
+            at.clients.ListOffsets(pb.ListOffsetsRequest(replica_id=REPLICA)),
+            at.clients.OffsetForLeaderEpoch(pb.OffsetForLeaderEpochRequest(replica_id=REPLICA)),
+        )
+        for call in calls:
+            told = await refusal(call)
+            assert "replica id 2" in told and "NODES (inter.broker.listener.name)" in told
+        at.clients.Fetch(one(pb.FetchRequest(replica_id=CONSUMER_REPLICA_ID, correlation_id=7)))
+        assert cast(Any, (await at.requests.receive()).body).correlation_id == 7
+
+    with_listeners(story)
+
+
+def test_brokers_fetch_at_their_own_listener_and_nothing_of_a_client_is_served_there() -> None:
+    async def story(at: Listeners) -> None:
+        streams = [at.brokers.Fetch(one(pb.FetchRequest(replica_id=REPLICA))) for _ in range(3)]
+        arrived = [cast(Any, (await at.requests.receive()).body).replica_id for _ in streams]
+        assert arrived == [REPLICA] * 3, "max.connections is 1, and is for clients"
+        assert "for brokers" in await refusal(at.brokers.Fetch(one(pb.FetchRequest(replica_id=CONSUMER_REPLICA_ID))))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await at.client_calls_at_brokers.Metadata(pb.MetadataRequest())
+        assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+    with_listeners(story)

@@ -1,0 +1,96 @@
+"""Promises of the streams between nodes, over a real connection: what breaks is told, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from broker.grpc.peers import Peers
+from broker.requests import FetchRequest
+from metadata.requests import DeleteTopicsRequest
+from penstock.errors import NetworkError
+from penstock.pb import broker_pb2, replication_pb2_grpc
+from penstock.types import Endpoint
+from raft.messages import VoteRequest
+from tests.support.garbage_server import GARBAGE, speaking
+
+SOURCE = 2
+
+
+class EndsTheStream(replication_pb2_grpc.ReplicationServicer):
+    """Answers one request, then ends the stream by a status of its own."""
+
+    async def Fetch(self, request_iterator: Any, context: grpc.aio.ServicerContext) -> None:
+        message = await context.read()
+        await context.write(broker_pb2.FetchResponse(correlation_id=message.correlation_id))
+        await context.abort(grpc.StatusCode.CANCELLED, "gone")
+
+
+def asking(correlation_id: int) -> FetchRequest:
+    return FetchRequest(correlation_id, 1, 101, 500, 1, 1 << 20, [], [])
+
+
+def with_source(scenario: Callable[[Peers], Awaitable[None]]) -> None:
+    async def main() -> None:
+        server = grpc.aio.server()
+        replication_pb2_grpc.add_ReplicationServicer_to_server(EndsTheStream(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        peers = Peers({}, lambda broker_id: Endpoint("127.0.0.1", port), 1 << 20)
+        await scenario(peers)
+        await peers.close()
+        await server.stop(None)
+
+    asyncio.run(main())
+
+
+def test_a_fetch_stream_that_the_source_ends_is_an_error_and_leaves_no_task() -> None:
+    async def scenario(peers: Peers) -> None:
+        before = asyncio.all_tasks()
+        stream = peers.open_fetch_stream(SOURCE)
+        stream.send(asking(1))
+        assert (await stream.receive()).correlation_id == 1
+        with pytest.raises(NetworkError):
+            await stream.receive()
+        stream.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        left = [repr(task) for task in asyncio.all_tasks() - before]
+        assert not [task for task in left if "grpc_peers" in task or "_consume_request_iterator" in task]
+
+    with_source(scenario)
+
+
+def test_a_request_that_cannot_be_encoded_breaks_the_stream_and_not_the_fetcher() -> None:
+    async def scenario(peers: Peers) -> None:
+        stream = peers.open_fetch_stream(SOURCE)
+        stream.send(asking(1 << 70))
+        with pytest.raises(NetworkError, match="cancelled"):
+            await stream.receive()
+        stream.cancel()
+
+    with_source(scenario)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbage: bytes) -> None:
+    async def main() -> None:
+        async with speaking(garbage) as endpoint:
+            peers = Peers({SOURCE: endpoint}, lambda broker_id: endpoint, 1 << 20)
+            with pytest.raises(NetworkError, match="the answer is not a message"):
+                await peers.send(SOURCE, VoteRequest("cluster", 1, 1, SOURCE, 0, 0, True), 5_000)
+            with pytest.raises(NetworkError, match="the answer is not a message"):
+                await peers.call_controller(SOURCE, DeleteTopicsRequest(()), 5_000)
+            stream = peers.open_fetch_stream(SOURCE)
+            stream.send(asking(1))
+            with pytest.raises(NetworkError, match="not a message"):
+                await stream.receive()
+            stream.cancel()
+            await peers.close()
+
+    asyncio.run(main())

@@ -1,0 +1,180 @@
+"""Promises of retention and of the deletion of files, over real logs: what is gone, and what a disk delays."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import CorruptFileError
+from storage.disk.file_system import OsFileSystem
+from storage.log.retention import Reason
+from storage.log_config import LogConfig
+from tests.support.upkeep_stage import stage
+
+DAY_MS = 86_400_000
+CONFIG = LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, file_delete_delay_ms=60_000, segment_ms=10 * DAY_MS)
+
+
+def test_old_segments_leave_the_log_and_their_files_go_after_the_delay(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(4)
+            made.clock.advance(DAY_MS)
+            made.write(3)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 0  # not older than a day yet
+            made.clock.advance(1)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 4
+            assert (made.files(""), made.files(".deleted")) == ([4, 6], [0, 2])
+            found = made.upkeep.statistics()
+            assert found.segments_deleted == {Reason.TIME: 2} and found.bytes_deleted > 1_500
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == [0, 2]
+            made.clock.advance(60_000)
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == []
+
+    asyncio.run(scenario())
+
+
+def test_when_all_is_old_the_log_goes_on_in_an_empty_segment(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(3)
+            made.clock.advance(DAY_MS + 1)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            log = made.partition.log
+            assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (3, 3, 0)
+            assert (made.files(""), made.files(".deleted")) == ([3], [0, 2])
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.files("") == [3]
+            made.write(1)
+            assert log.log_end_offset == 4
+
+    asyncio.run(scenario())
+
+
+def test_what_is_not_committed_stays_whatever_its_age(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(6)
+            made.partition.high_watermark = 3
+            made.clock.advance(2 * DAY_MS)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 2
+
+    asyncio.run(scenario())
+
+
+def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(4, timestamp_ms=-1)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 0
+            # The files are of today, and the clock of the test stands in 2023.
+            made.clock.advance(20 * 365 * DAY_MS)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 4
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("jump_ms", [-1_600_000_000_000, 2_500_000_000_000])
+def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_path: Path, jump_ms: int) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(6)
+            made.clock.advance(DAY_MS // 2)
+            made.clock.jump_wall(jump_ms)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 0
+            assert not made.upkeep.statistics().clock_is_believed
+            made.configure(LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, retention_bytes=1_800))
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset == 2
+            assert made.upkeep.statistics().segments_deleted == {Reason.SIZE: 1}
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_delays_the_files_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_self: OsFileSystem, source: str, _target: str) -> None:
+        raise OSError(errno.ENOSPC, "full", source)
+
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(5)
+            made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0))
+            with monkeypatch.context() as context:
+                context.setattr(OsFileSystem, "rename", full)
+                await made.upkeep.delete_expired_segments(made.log_dir)
+                await made.upkeep.delete_files(made.log_dir)
+            assert made.partition.offline is None and made.files(".deleted") == []
+            assert made.partition.log.log_start_offset == 5
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == [0, 2, 4]
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_fails_at_the_rename_takes_the_log_dir_out_of_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: OsFileSystem, source: str, _target: str) -> None:
+        raise OSError(errno.EIO, "EIO", source)
+
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            failed: list[str] = []
+            made.replicas.on_storage_failure = lambda directory, error: failed.append(directory)
+            made.write(5)
+            made.clock.advance(2 * DAY_MS)
+            with monkeypatch.context() as context:
+                context.setattr(OsFileSystem, "rename", broken)
+                await made.upkeep.delete_expired_segments(made.log_dir)
+            assert failed == [str(made.directory)] and made.partition.offline is not None
+            await made.upkeep.delete_expired_segments(made.log_dir)  # of what is offline, nothing
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_log_that_changed_while_its_age_was_read_is_left_for_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+
+            def changes(*_args: object) -> int:
+                made.partition.log.remove_oldest(1)  # as delete-records and retention would, on the loop
+                if damaged:
+                    raise CorruptFileError("t-0/00.log", 0, "it is another file now")
+                return 0
+
+            made.write(6)
+            with monkeypatch.context() as context:
+                context.setattr("broker.jobs.log_upkeep.largest_time_ms", changes)
+                await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.log.log_start_offset in (2, 4) and made.partition.offline is None
+            assert made.upkeep.statistics().segments_deleted == {}
+
+    asyncio.run(scenario())
+
+
+def test_damage_that_retention_finds_takes_the_replica_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(*_args: object) -> int:
+        raise CorruptFileError("t-0/00.log", 0, "rot")
+
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(4)
+            monkeypatch.setattr("broker.jobs.log_upkeep.largest_time_ms", damaged)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert made.partition.offline is not None and made.replicas.lost.statistics().damaged == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,254 @@
+"""Promises of a broker's standing with the controller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from broker.node.lifecycle import BrokerLifecycle
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
+from metadata.image import MetadataImage
+from metadata.requests import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    HostedReplicas,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+)
+from penstock.errors import ApiError, InvalidRegistrationError, RequestTimedOutError
+from tests.support.virtual_time import run_virtual
+from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
+
+
+class FakeController:
+    """Answers registrations with epochs from 7 on, and every heartbeat with yes; the first call that is due with the
+    error, if any."""
+
+    def __init__(self, enough: int, error: ApiError | None = None) -> None:
+        self.calls: list[str] = []
+        self.timeouts_ms: set[int] = set()
+        self.asked: list[RegisterBrokerRequest] = []
+        self.registrations: list[RegisterBrokerRequest] = []
+        self.enough = asyncio.Event()
+        self._enough = enough
+        self._error = error
+
+    async def call(self, request: Any, timeout_ms: int = 0) -> Any:
+        await asyncio.sleep(0)
+        self.timeouts_ms.add(timeout_ms)
+        self.calls.append(type(request).__name__.removesuffix("Request"))
+        if len(self.calls) == self._enough:
+            self.enough.set()
+        if isinstance(request, RegisterBrokerRequest):
+            self.asked.append(request)
+        if self.registrations and self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        if isinstance(request, RegisterBrokerRequest):
+            self.registrations.append(request)
+            return RegisterBrokerResponse(6 + len(self.registrations))
+        assert isinstance(request, BrokerHeartbeatRequest)
+        return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
+
+
+class CaughtUp:
+    image = SimpleNamespace(offset=7, brokers={})
+
+    async def wait_for_offset(self, offset: int) -> None:
+        """It is there."""
+
+
+def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeController:
+    """So many calls of a broker, which has found a replica to be lost after some of them."""
+
+    async def main() -> FakeController:
+        controller = FakeController(calls, error)
+        epochs: list[int] = []
+
+        def registered(epoch: int) -> None:
+            epochs.append(epoch)
+            if len(epochs) == 1 and lost_after == 1:
+                lifecycle.leave_isrs()
+
+        lifecycle = BrokerLifecycle(
+            RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
+            cast(ControllerChannel, controller),
+            cast(MetadataLoader, CaughtUp()),
+            1,
+            6,
+            lambda: (),
+            registered,
+            lambda: None,
+        )
+        if lost_after == 0:
+            lifecycle.leave_isrs()
+        lifecycle.start()
+        await controller.enough.wait()
+        await lifecycle.stop()
+        assert epochs == [7 + at for at in range(len(epochs))]
+        controller.calls = controller.calls[:calls]
+        return controller
+
+    return run_virtual(main())
+
+
+def test_a_broker_that_lost_a_replica_registers_once_as_its_own_successor() -> None:
+    controller = life(4, lost_after=1)
+    assert controller.calls == ["RegisterBroker", "RegisterBroker", "BrokerHeartbeat", "BrokerHeartbeat"]
+    first, second = controller.registrations
+    assert first.incarnation_id == "incarnation" != second.incarnation_id
+    assert (first.previous_broker_epoch, second.previous_broker_epoch) == (5, 7)
+
+
+def test_a_replica_that_was_lost_before_the_registration_needs_no_other() -> None:
+    assert life(4, lost_after=0).calls == ["RegisterBroker", "BrokerHeartbeat", "BrokerHeartbeat", "BrokerHeartbeat"]
+
+
+def test_a_registration_without_an_answer_is_asked_for_again_as_the_same() -> None:
+    controller = life(4, lost_after=1, error=RequestTimedOutError("x"))
+    assert controller.calls == ["RegisterBroker", "RegisterBroker", "RegisterBroker", "BrokerHeartbeat"]
+    unanswered, answered = controller.asked[1:]
+    assert unanswered.incarnation_id == answered.incarnation_id
+
+
+class RealController(ControllerChannel):
+    """The controller's own decisions, committed at once; what it commits is at once in the broker's image, too."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.registrations: list[RegisterBrokerRequest] = []
+
+    async def call(self, request: Any, _timeout_ms: int = 0) -> Any:
+        await asyncio.sleep(0)
+        cluster = self.cluster
+        if isinstance(request, RegisterBrokerRequest):
+            self.registrations.append(request)
+            return cluster.commit(cluster.controller.register_broker(request, cluster.now_ms, cluster.next_offset))
+        return cluster.commit(cluster.controller.heartbeat(request, cluster.now_ms))
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.cluster.image
+
+    async def wait_for_offset(self, offset: int) -> None:
+        assert self.image.offset >= offset
+
+
+def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()) -> BrokerLifecycle:
+    """Broker 1 with log dir "d", in which it has partition 0 of every topic."""
+    return BrokerLifecycle(
+        RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",), lost_log_dirs=lost_log_dirs),
+        controller,
+        cast(MetadataLoader, controller),
+        1,
+        6,
+        lambda: tuple(HostedReplicas(topic_id, (0,)) for topic_id in controller.image.topics_by_id),
+        lambda epoch: None,
+        lambda: None,
+    )
+
+
+def outlives(forge: Callable[[Cluster], object], *, stops: bool = False) -> tuple[RealController, BrokerLifecycle]:
+    """A broker in service, in whose name a stranger speaks to the controller; how it stands a second later."""
+
+    async def main() -> tuple[RealController, BrokerLifecycle]:
+        controller = RealController()
+        lifecycle = lifecycle_of(controller)
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        if stops:
+            await lifecycle.controlled_shutdown()
+        forge(controller.cluster)
+        await asyncio.sleep(1)  # of virtual time: a thousand heartbeats
+        await lifecycle.stop()
+        return controller, lifecycle
+
+    return run_virtual(main())
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda cluster: cluster.heartbeat(1, fence=True),
+        lambda cluster: cluster.heartbeat(1, stop=True),
+        lambda cluster: cluster.heartbeat(1, stop=True, fence=True),
+        lambda cluster: cluster.register(1, incarnation_id="incarnation", host="elsewhere", log_dirs=("d",)),
+    ],
+    ids=["want_fence", "want_shut_down", "both", "registration"],
+)
+def test_broker_in_whose_name_others_speak_is_in_service_again(forge: Callable[[Cluster], object]) -> None:
+    controller, lifecycle = outlives(forge)
+    broker = controller.cluster.image.brokers[1]
+    assert broker.is_active and broker.host == "h" and broker.broker_epoch == lifecycle.broker_epoch
+    assert not lifecycle.statistics().is_fenced
+
+
+def test_broker_whose_log_dirs_others_gave_up_says_what_it_has_and_leads_again() -> None:
+    def forge(cluster: Cluster) -> None:
+        cluster.create("t")
+        epoch = cluster.image.brokers[1].broker_epoch
+        cluster.register(1, previous_broker_epoch=epoch, lost_log_dirs=("d",))
+        assert cluster.partition("t").log_lost
+        cluster.now_ms += SESSION_TIMEOUT_MS
+
+    controller, lifecycle = outlives(forge)
+    assert controller.cluster.partition("t").leader_id == 1
+    assert controller.cluster.image.brokers[1].log_dirs == ("d",) and not lifecycle.statistics().is_fenced
+
+
+def test_refused_registration_ends_a_broker_at_its_start_and_no_later() -> None:
+    async def start() -> None:
+        controller = RealController()
+        controller.cluster.register(1, log_dirs=("before",))
+        controller.cluster.now_ms += SESSION_TIMEOUT_MS
+        await lifecycle_of(controller).start()
+
+    with pytest.raises(InvalidRegistrationError, match="without log dir before"):
+        run_virtual(start())
+
+    def forge(cluster: Cluster) -> None:
+        epoch = cluster.image.brokers[1].broker_epoch
+        cluster.register(1, previous_broker_epoch=epoch, log_dirs=("d", "invented"))
+        cluster.now_ms += SESSION_TIMEOUT_MS
+
+    _, lifecycle = outlives(forge)
+    assert lifecycle.statistics().registrations_anew == 1, "it goes on asking"
+
+
+def test_broker_that_others_told_to_stop_says_so_and_counts_it(caplog: pytest.LogCaptureFixture) -> None:
+    controller, lifecycle = outlives(lambda cluster: cluster.heartbeat(1, stop=True, fence=True))
+    assert lifecycle.statistics().registrations_anew == 1
+    assert len({request.incarnation_id for request in controller.registrations}) == 2
+    assert [record.message for record in caplog.records if "nobody asked this process to stop" in record.message]
+
+
+def test_broker_that_gives_up_a_log_dir_that_nobody_knows_says_so_with_those_it_has(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        controller = RealController()
+        controller.cluster.register(1, log_dirs=("d",))
+        controller.cluster.now_ms += SESSION_TIMEOUT_MS
+        lifecycle = lifecycle_of(controller, lost_log_dirs=("typo",))
+        lifecycle.start()
+        await lifecycle.unfenced.wait()
+        await lifecycle.stop()
+
+    run_virtual(main())
+    (said,) = [message for message in caplog.messages if "--lost-log-dirs" in message]
+    assert "--lost-log-dirs typo" in said and "it is registered with d." in said
+
+
+def test_broker_that_stops_of_its_own_will_does_not_register_anew() -> None:
+    controller, lifecycle = outlives(lambda cluster: None, stops=True)
+    assert lifecycle.statistics().registrations_anew == 0
+    assert controller.cluster.image.brokers[1].in_controlled_shutdown
+
+
+def test_a_heartbeat_that_gets_lost_leaves_time_for_another_in_the_same_session() -> None:
+    assert life(4, lost_after=-1).timeouts_ms == {0, 3}, "of a session of 6 ms"

@@ -1,0 +1,50 @@
+"""The look at the ports before a node opens anything."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from broker.config.config import parse_config
+from broker.node.preflight import check_ports
+from penstock.errors import ConfigError
+from penstock.testing.layout import free_ports
+
+
+def config_with(
+    broker: int, controller: int, metrics: int, internal: int, host: str = "127.0.0.1"
+) -> dict[str, object]:
+    return {
+        "node.id": 0,
+        "process.roles": "broker,controller",
+        "listeners": (f"BROKER://{host}:{broker},INTERNAL://127.0.0.1:{internal},CONTROLLER://127.0.0.1:{controller}"),
+        "controller.quorum.voters": f"0@127.0.0.1:{controller}",
+        "log.dirs": "/nowhere/a",
+        "metrics.listener": f"127.0.0.1:{metrics}",
+    }
+
+
+def test_free_ports_pass_and_stay_free() -> None:
+    ports = free_ports(1)[0]
+    check_ports(parse_config(config_with(*ports)))
+    check_ports(parse_config(config_with(*ports)))
+
+
+@pytest.mark.parametrize(
+    ("listener", "key"),
+    [(0, "listeners = BROKER://"), (1, "listeners = C"), (2, "metrics.list"), (3, "listeners = INTERNAL")],
+)
+def test_a_port_that_somebody_has_is_named_with_its_key(listener: int, key: str) -> None:
+    ports = free_ports(1)[0]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", ports[listener]))
+        taken.listen()
+        with pytest.raises(ConfigError, match=rf"^{key}.*127\.0\.0\.1:{ports[listener]}: address already in use"):
+            check_ports(parse_config(config_with(*ports)))
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    ports = free_ports(1)[0]
+    with pytest.raises(ConfigError, match="cannot assign requested address"):
+        check_ports(parse_config(config_with(*ports, host="192.0.2.1")))

@@ -1,0 +1,79 @@
+"""A node that is pointed at another cluster is refused; a single wrong voter, or a late one, ends nobody."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker.quorum.cluster_guard import ClusterGuard
+from penstock.errors import InconsistentClusterIdError, MetaPropertiesError, NetworkError
+from penstock.types import Endpoint
+from raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, Request, Response
+
+OURS, FOREIGN, SILENT = "ours", "foreign", "silent"
+REQUEST = BeginQuorumEpochRequest("cluster-1", 1, 1, 1)
+
+
+class Voters:
+    """Each answers as it was told to."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, str] = {}
+
+    async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
+        answer = self.answers[node_id]
+        if answer == SILENT:
+            raise NetworkError("no answer")
+        code = InconsistentClusterIdError.code if answer == FOREIGN else 0
+        return BeginQuorumEpochResponse(1, 1, code, "this is cluster-2" if code else "")
+
+
+def refusals(node_id: int, voter_count: int, *asked: tuple[int, str]) -> list[BaseException]:
+    """What the guard of a node says while it asks one voter after the other."""
+    voters, said = Voters(), list[BaseException]()
+    endpoints = {voter: Endpoint(f"host-{voter}", 9193) for voter in range(1, voter_count + 1)}
+    guard = ClusterGuard(voters, node_id, "cluster-1", endpoints, said.append)
+
+    async def ask() -> None:
+        for voter, answer in asked:
+            voters.answers[voter] = answer
+            try:
+                await guard.send(voter, REQUEST, 1)
+            except NetworkError:
+                continue
+
+    asyncio.run(ask())
+    return said
+
+
+@pytest.mark.parametrize(
+    ("node_id", "voters", "asked"),
+    [
+        (9, 1, [(1, FOREIGN)]),
+        (1, 2, [(2, FOREIGN)]),
+        (1, 3, [(2, FOREIGN), (3, FOREIGN)]),
+        (9, 3, [(1, SILENT), (2, FOREIGN), (2, FOREIGN), (3, FOREIGN)]),
+    ],
+)
+def test_node_whose_voters_are_of_another_cluster_is_refused_once(
+    node_id: int, voters: int, asked: list[tuple[int, str]]
+) -> None:
+    (refusal,) = refusals(node_id, voters, *asked, *asked)
+    assert isinstance(refusal, MetaPropertiesError)
+    assert "cluster-1" in str(refusal) and "this is cluster-2" in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("node_id", "voters", "asked"),
+    [
+        (1, 3, [(3, FOREIGN), (3, FOREIGN), (2, SILENT)]),
+        (1, 3, [(2, OURS), (3, FOREIGN), (2, FOREIGN)]),
+        (9, 3, [(1, OURS), (2, OURS), (3, FOREIGN), (2, FOREIGN), (1, FOREIGN)]),
+        (1, 1, []),
+    ],
+)
+def test_node_with_a_majority_of_its_own_is_not_refused_whatever_comes_later(
+    node_id: int, voters: int, asked: list[tuple[int, str]]
+) -> None:
+    assert refusals(node_id, voters, *asked) == []

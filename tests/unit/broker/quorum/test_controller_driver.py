@@ -1,0 +1,126 @@
+"""The controller on a full metadata disk: whoever waits is told which disk, and whether something was written."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from broker.quorum.controller_driver import NO_ROOM_ANSWER_MS, ControllerDriver
+from broker.quorum.metadata_loader import MetadataLoader
+from metadata.controller.controller import Controller
+from metadata.controller.result import ControllerResult
+from metadata.records import TopicRecord
+from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
+from penstock.errors import KafkaStorageError, RequestTimedOutError
+from raft.driver.driver import RaftDriver
+from raft.driver.protocols import NoRoomError
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+FULL = NoRoomError("/data/__cluster_metadata-0: cannot append: no space left on device")
+
+
+class FakeQuorum:
+    """Takes proposals and commits them when the test says so."""
+
+    leader_and_epoch = (1, 1)
+    next_offset = 0
+
+    def __init__(self) -> None:
+        self.no_room: NoRoomError | None = None
+        self.refuses: KafkaStorageError | None = None
+        self.proposed: list[asyncio.Future[int]] = []
+
+    def propose(self, values: list[bytes]) -> asyncio.Future[int]:
+        if self.refuses is not None:
+            raise self.refuses
+        self.proposed.append(asyncio.get_running_loop().create_future())
+        return self.proposed[-1]
+
+
+class FakeController:
+    """Decides on one record for every request."""
+
+    def __init__(self) -> None:
+        self.replayed: list[int] = []
+
+    def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
+        return ControllerResult((TopicRecord("t", "id"),), CreateTopicsResponse())
+
+    def tick(self, _now_ms: int) -> ControllerResult[None]:
+        return ControllerResult((), None)
+
+    def next_deadline_ms(self) -> None:
+        return None
+
+    def take_leader_changes(self) -> tuple[()]:
+        return ()
+
+    def is_active(self, _broker_id: int) -> bool:
+        return True
+
+    def replay(self, _record: object, offset: int) -> None:
+        self.replayed.append(offset)
+
+
+class Stage:
+    """An active controller driver on fakes."""
+
+    def __init__(self) -> None:
+        self.quorum = FakeQuorum()
+        self.controller = FakeController()
+        self.fatal: list[BaseException] = []
+
+        def make(*_: Any) -> Controller:
+            return cast("Controller", self.controller)
+
+        raft = cast("RaftDriver", self.quorum)
+        self.driver = ControllerDriver(1, raft, MetadataLoader(), make, virtual_clock(), self.fatal.append)
+        self.driver.on_leader_change(1, 1)
+
+    def create(self) -> asyncio.Task[Any]:
+        return asyncio.ensure_future(self.driver.handle(CreateTopicsRequest()))
+
+
+def test_a_decision_that_a_full_disk_refuses_is_answered_with_the_disk_and_not_replayed() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        stage.quorum.refuses = KafkaStorageError(f"nothing was written: {FULL}")
+        with pytest.raises(KafkaStorageError, match=r"nothing was written: /data/__cluster_metadata-0"):
+            await stage.create()
+        assert stage.controller.replayed == [] and stage.fatal == []
+        stage.driver.resign()
+
+    run_virtual(scenario())
+
+
+def test_a_decision_that_waits_for_room_is_answered_with_the_disk_and_an_unknown_outcome() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        began_ms = virtual_clock().now_ms()
+        asked = stage.create()
+        await asyncio.sleep(1)
+        stage.quorum.no_room = FULL
+        with pytest.raises(RequestTimedOutError, match=r"outcome is unknown: /data/__cluster_metadata-0"):
+            await asked
+        assert NO_ROOM_ANSWER_MS <= virtual_clock().now_ms() - began_ms <= NO_ROOM_ANSWER_MS + 2_500
+        assert not stage.quorum.proposed[0].done()
+        stage.driver.resign()
+
+    run_virtual(scenario())
+
+
+def test_a_short_lack_of_room_is_waited_for() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        asked = stage.create()
+        stage.quorum.no_room = FULL
+        await asyncio.sleep(NO_ROOM_ANSWER_MS / 1000 - 1)
+        stage.quorum.no_room = None
+        await asyncio.sleep(NO_ROOM_ANSWER_MS / 1000)
+        stage.quorum.proposed[0].set_result(0)
+        assert (await asked).metadata_offset == 0
+        stage.driver.resign()
+
+    run_virtual(scenario())

@@ -1,0 +1,114 @@
+"""A partition without a leader says why and what can be done, in the log, in the metadata answer, and by a label."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, cast
+
+from broker.apis.metadata import MetadataApi
+from broker.grpc.codec import metadata_to_pb
+from broker.network.request_channel import Request
+from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
+from broker.replication.lost_replicas import LostReplicas
+from broker.requests import MetadataRequest, MetadataResponse
+from metadata.offline import OfflineReason, offline_reason
+from metadata.requests import HostedReplicas
+from penstock.client.wire.protobuf import decode_metadata
+from penstock.errors import CorruptFileError, LeaderNotAvailableError
+from penstock.types import TopicPartition
+from tests.unit.metadata.harness import Cluster
+
+NOTHING_LOST = LostReplicas(1)
+
+
+class Sink:
+    def response_ready(self, request: Request) -> None:
+        """Nobody waits."""
+
+
+def alone(partitions: int = 1) -> Cluster:
+    """Broker 1 with one log dir leads every partition of a topic with one replica."""
+    cluster = Cluster()
+    cluster.start(1, log_dirs=("a",))
+    cluster.create("t", partitions=partitions)
+    cluster.controller.take_leader_changes()
+    return cluster
+
+
+def said(cluster: Cluster) -> list[Line]:
+    return leader_change_lines(cluster.controller.take_leader_changes(), cluster.controller.is_active)
+
+
+def reason(cluster: Cluster) -> OfflineReason | None:
+    return offline_reason(cluster.partition("t"), cluster.image.is_active)
+
+
+def loses_its_log(cluster: Cluster) -> None:
+    cluster.let_die(1)
+    cluster.start(1, log_dirs=("new",), lost_log_dirs=("a",), replicas=(HostedReplicas("other", (0,)),))
+
+
+def test_partition_whose_broker_is_down_names_the_broker_to_start() -> None:
+    cluster = alone()
+    assert reason(cluster) is None
+    cluster.let_die(1)
+    assert reason(cluster) is OfflineReason.ISR_OUT_OF_SERVICE
+    (line,) = said(cluster)
+    assert "t-0 has no leader: no broker with an in-sync replica (1) is in service. Start one" in line.text
+    cluster.start(1, log_dirs=("a",))
+    assert reason(cluster) is None and said(cluster) == []
+
+
+def test_partition_whose_log_is_lost_says_what_can_be_done() -> None:
+    cluster = alone()
+    loses_its_log(cluster)
+    assert reason(cluster) is OfflineReason.LOG_LOST
+    for remedy in ("Start that broker with that log dir", "unclean.leader.election.enable=true", "delete the topic"):
+        assert remedy in str(metadata_answer(cluster).topics[0].partitions[0].error)
+
+
+def test_unclean_election_is_an_error_in_the_log() -> None:
+    cluster = alone()
+    loses_its_log(cluster)
+    said(cluster)
+    cluster.configure("t", {"unclean.leader.election.enable": "true"})
+    (line,) = said(cluster)
+    assert line.text.startswith("unclean election: t-0 is led by broker 1") and line.level == logging.ERROR
+
+
+def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
+    cluster = alone(partitions=NAMED_MAX + 7)
+    cluster.let_die(1)
+    lines = said(cluster)
+    assert len(lines) == NAMED_MAX + 1 and lines[-1].text == "and 7 more partitions without a leader"
+
+
+def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
+    """As a client reads it."""
+    request = Request("Metadata", body := MetadataRequest(None), Sink(), "test")
+    MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
+    return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response)))
+
+
+def test_metadata_answer_carries_the_reason_to_the_client() -> None:
+    cluster = alone()
+    assert metadata_answer(cluster).topics[0].partitions[0].error is None
+    cluster.let_die(1)
+    error = metadata_answer(cluster).topics[0].partitions[0].error
+    assert isinstance(error, LeaderNotAvailableError) and "Start one of them" in str(error)
+
+
+def test_leader_whose_log_is_rotten_says_in_its_metadata_answer_why_the_partition_is_offline() -> None:
+    cluster = alone()
+    rot = CorruptFileError("/d/t-0/00000000000000000000.log", 17, "the checksum is wrong")
+    for broker_id in (1, 2):
+        lost = LostReplicas(broker_id)
+        lost.found(TopicPartition("t", 0), rot)
+        partition = metadata_answer(cluster, lost).topics[0].partitions[0]
+        if broker_id == 2:
+            assert partition.error is None, "another one's replica"
+            continue
+        assert partition.leader_id == 1, "nobody else may lead"
+        assert isinstance(partition.error, LeaderNotAvailableError)
+        for word in ("offline on its leader, broker 1", "the checksum is wrong", "restore the file"):
+            assert word in str(partition.error)

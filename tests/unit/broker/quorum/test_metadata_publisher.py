@@ -1,0 +1,96 @@
+"""What the publisher does to the log dirs when topics come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from broker.quorum.metadata_publisher import MetadataPublisher
+from broker.replication.replica_manager import ReplicaManager
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from penstock.clock import ManualClock
+from storage.log.group_commit import GroupCommit
+from storage.log_dirs.log_manager import LogManager
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.partitions import TOPIC_ID
+from tests.support.storage import NOW_MS, batch, open_manager
+
+ME, PARTITIONS = 1, 10
+
+
+class Broker:
+    """A publisher over a real replica manager, with the topic `big` flushed; use it on an event loop."""
+
+    def __init__(self, fs: LosingFileSystem) -> None:
+        self.log_manager: LogManager = open_manager(fs)
+        self.group_commit = GroupCommit(lambda log_dir, error: None)
+        replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self._publisher = MetadataPublisher(replicas, self.log_manager, {})
+        self._publisher.caught_up(EMPTY_IMAGE)
+        made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
+        self._image: MetadataImage = EMPTY_IMAGE
+        self.publish(TopicRecord("big", TOPIC_ID), *made)
+        for log in self.log_manager.logs():
+            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.flush()
+
+    def publish(self, *records: Record) -> None:
+        delta = MetadataDelta(self._image)
+        for record in records:
+            delta.replay(record)
+        self._image = delta.apply(self._image.offset + len(records), 1)
+        self._publisher.publish(delta, self._image)
+
+
+def test_a_topic_of_many_partitions_is_deleted_with_one_sync_of_the_log_dir() -> None:
+    """Thousands of syncs would keep the event loop from its heartbeats."""
+
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        broker = Broker(fs)
+        before = len(fs.trace)
+        broker.publish(RemoveTopicRecord(TOPIC_ID))
+        steps = [step.split()[1] for step in fs.trace[before:]]
+        assert (steps.count("rename"), steps.count("fsync_dir"), steps[-1]) == (PARTITIONS, 1, "fsync_dir")
+        assert [open_manager(fs.after_crash()).logs()] == [()], "and it is durable"
+        await broker.group_commit.close()
+
+    asyncio.run(scenario())
+
+
+def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        before = Broker(fs)
+        await before.group_commit.close()
+        fs = fs.after_crash()
+        log_manager = open_manager(fs)
+        group_commit = GroupCommit(lambda log_dir, error: None)
+        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+        at = len(fs.trace)
+        MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
+        steps = [step.split()[1] for step in fs.trace[at:]]
+        assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
+        assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
+        await group_commit.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
+    async def scenario() -> None:
+        fs = LosingFileSystem()
+        broker = Broker(fs)
+        fs.fail_on["fsync_dir"] = errno.EIO
+        broker.publish(RemoveTopicRecord(TOPIC_ID))
+        assert broker.log_manager.logs() == ()
+        fs.fail_on.clear()
+        broker.publish(TopicRecord("big", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
+        assert [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
+        await broker.group_commit.close()
+
+    asyncio.run(scenario())

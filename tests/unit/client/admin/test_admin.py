@@ -1,0 +1,262 @@
+"""Admin against a fake cluster: what it tells, whom it asks, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Admin, TopicPartition
+from penstock.client.admin.admin_types import ConfigEntry
+from penstock.client.admin.configs import config_changes
+from penstock.client.cluster import by_leader
+from penstock.errors import (
+    BrokerIdNotRegisteredError,
+    LeaderNotAvailableError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    RequestTimedOutError,
+    TimedOutError,
+    TopicExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.builder import build_batch
+from tests.support.fake_broker import FakeCluster, encode_error
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(3) as found:
+        yield found
+
+
+def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        made = admin.create_topic("t", partitions=3, replication_factor=1, config={"retention.ms": 5, "flag": True})
+        assert made.partition_count == 3 and made.config == {"retention.ms": "5", "flag": "true"}
+        assert admin.list_topics() == ["t"]
+        assert admin.describe_topic("t") == made
+        with pytest.raises(TopicExistsError):
+            admin.create_topic("t")
+        admin.delete_topic("t")
+        assert admin.list_topics() == []
+        with pytest.raises(UnknownTopicOrPartitionError, match="'t' does not exist; `penstock topics list`"):
+            admin.describe_topic("t")
+
+
+def test_a_partition_is_described_with_the_error_that_only_its_leader_knows(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("t", partitions=3, replication_factor=1)
+        for leader in (1, 2, 3):
+            cluster.freeze_metadata(leader, "t")
+            (topic,) = cluster.frozen_metadata[leader].topics
+            (own,) = (p for p in topic.partitions if p.leader_id == leader)
+            own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
+        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert sorted(told) == ["rotten on 1", "rotten on 2", "rotten on 3"]
+
+
+def test_a_partition_is_not_described_with_the_error_of_another_topic_or_of_an_older_epoch() -> None:
+    with FakeCluster(4) as cluster, Admin(cluster.bootstrap) as admin:
+        admin.create_topic("t", partitions=3, replication_factor=1)
+        for leader in (1, 2, 3):
+            cluster.freeze_metadata(leader, "t")
+            answer = cluster.frozen_metadata[leader]
+            answer.metadata_offset = 0  # it lags: node 4 describes the topic
+            (own,) = (p for p in answer.topics[0].partitions if p.leader_id == leader)
+            own.error.CopyFrom(encode_error(LeaderNotAvailableError(f"rotten on {leader}")))
+            if leader == 1:
+                answer.topics[0].topic_id = "of the topic that had the name before"
+            elif leader == 2:
+                own.leader_epoch -= 1
+        told = [str(partition.error) for partition in admin.describe_topic("t").partitions]
+        assert told == ["None", "None", "rotten on 3"]
+
+
+def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_between(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.on_delete_topics = lambda: cluster.create_topic("t")
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        admin.delete_topic("t")
+        assert admin.describe_topic("t").topic_id == cluster.topics["t"] == "id-2-of-t"
+
+
+def test_a_topic_that_somebody_else_deleted_is_an_error_and_the_new_one_of_its_name_stays(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    for node_id in (1, 2, 3):
+        cluster.freeze_metadata(node_id, "t")
+    cluster.delete_topic("t")
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin, pytest.raises(UnknownTopicIdError, match="id id-1-of-t was deleted by"):
+        admin.delete_topic("t")
+    assert "t" in cluster.topics
+
+
+def test_a_change_follows_the_hint_to_the_controller(cluster: FakeCluster) -> None:
+    cluster.controller_id = 3
+    with Admin(cluster.bootstrap) as admin:
+        for number in range(4):
+            admin.create_topic(f"t{number}")
+        assert {"t0", "t1", "t2", "t3"} <= set(admin.list_topics())
+
+
+def test_the_cluster_and_the_quorum_are_described(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        found = admin.describe_cluster()
+        assert (found.cluster_id, found.controller_id) == ("fake", 1)
+        assert [broker.node_id for broker in found.brokers] == [1, 2, 3]
+        quorum = admin.describe_quorum()
+        assert (quorum.leader_id, quorum.leader_epoch, quorum.voters[0].node_id) == (1, 3, 1)
+
+
+def test_offsets_are_listed_by_spec(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", 2)
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    with Admin(cluster.bootstrap) as admin:
+        assert {tp: info.offset for tp, info in admin.list_offsets([first, second]).items()} == {first: 0, second: 0}
+        assert admin.list_offsets({first: "earliest", second: 5})[second].offset == -1
+        with pytest.raises(ValueError, match="must be 'earliest', 'latest'"):
+            admin.list_offsets({first: "newest"})
+
+
+def test_a_node_that_is_down_is_passed_over(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        assert admin.list_topics() == []
+        cluster.stop_node(2)
+        for _ in range(4):
+            assert admin.describe_cluster().cluster_id == "fake"
+
+
+# Configs
+
+
+def test_a_config_value_is_written_in_kafkas_spelling() -> None:
+    changes = config_changes({"a": 5, "b": True, "c": None, "d": ["x", "y"]}, {"e": "x"}, {"f": ("x", "y")})
+    assert [(change.key, change.operation.name, change.value) for change in changes] == [
+        ("a", "SET", "5"),
+        ("b", "SET", "true"),
+        ("c", "DELETE", ""),
+        ("d", "SET", "x,y"),
+        ("e", "APPEND", "x"),
+        ("f", "SUBTRACT", "x,y"),
+    ]
+
+
+def test_a_topics_config_is_described_with_its_sources(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", config={"retention.ms": "5"})
+    with Admin(cluster.bootstrap) as admin:
+        found = admin.describe_topic_config("t")
+        assert found["retention.ms"] == ConfigEntry(
+            "retention.ms", "5", "DYNAMIC_TOPIC_CONFIG", "string", "says nothing"
+        )
+        assert [entry.is_default for entry in found.values()] == [False, True]
+        with pytest.raises(UnknownTopicOrPartitionError, match="nope"):
+            admin.describe_topic_config("nope")
+
+
+def test_a_brokers_config_is_told_by_that_broker(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        assert [admin.describe_broker_config(node)["node.id"].value for node in (1, 2, 3)] == ["1", "2", "3"]
+        with pytest.raises(BrokerIdNotRegisteredError, match="broker 9"):
+            admin.describe_broker_config(9)
+
+
+def test_altering_waits_until_every_broker_has_heard_of_it(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin:
+        admin.list_topics()
+        cluster.metadata_offset = cluster.heard_offset + 5
+        admin.alter_topic_config("t", {"retention.ms": 5})
+        assert cluster.heard_offset > cluster.metadata_offset
+        assert cluster.configs["t"] == {"retention.ms": "5"}
+        with pytest.raises(UnknownTopicOrPartitionError, match="nope"):
+            admin.alter_topic_config("nope", {"retention.ms": 5})
+
+
+def test_validating_changes_nothing_and_waits_for_nobody(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    with Admin(cluster.bootstrap) as admin:
+        cluster.metadata_offset = 10**9
+        admin.alter_topic_config("t", {"retention.ms": 5}, validate_only=True)
+        assert cluster.configs["t"] == {} and cluster.alterations[-1].validate_only
+
+
+# Deletion
+
+
+def _append(cluster: FakeCluster, partition: int, count: int) -> None:
+    for _ in range(count):
+        cluster.append("t", partition, build_batch([b"v"], timestamps_ms=1))
+
+
+def test_records_are_deleted_by_their_leaders(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", 3)
+    for partition in range(3):
+        _append(cluster, partition, 5)
+    with Admin(cluster.bootstrap) as admin:
+        wanted = {TopicPartition("t", partition): partition + 1 for partition in range(3)}
+        assert admin.delete_records(wanted) == wanted
+    assert sorted((node, request.partitions[0].partition) for node, request in cluster.deletions) == [
+        (1, 0),
+        (2, 1),
+        (3, 2),
+    ]
+
+
+def test_everything_is_what_was_there_when_the_first_attempt_was_made(cluster: FakeCluster) -> None:
+    """An answer that was lost is asked for again; what was written meanwhile is not to be deleted by that."""
+    cluster.create_topic("t")
+    _append(cluster, 0, 5)
+    cluster.fail_delete("t", 0, RequestTimedOutError("a replica is late"), NotLeaderOrFollowerError("moving"))
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        assert admin.delete_records({TopicPartition("t", 0): -1}) == {TopicPartition("t", 0): 5}
+        _append(cluster, 0, 5)
+    assert [request.partitions[0].before_offset for _, request in cluster.deletions] == [5, 5, 5]
+
+
+def test_a_deletion_that_is_asked_for_again_deletes_nothing_of_a_topic_made_anew(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    _append(cluster, 0, 5)
+    cluster.on_delete_records = lambda: (cluster.delete_topic("t"), cluster.create_topic("t"), _append(cluster, 0, 5))
+    cluster.fail_delete("t", 0, RequestTimedOutError("a replica is late"))
+    with (
+        Admin(cluster.bootstrap, retry_backoff_ms=1) as admin,
+        pytest.raises(UnknownTopicIdError, match="topic 't' with id id-1-of-t was deleted"),
+    ):
+        admin.delete_records({TopicPartition("t", 0): -1})
+    assert cluster.logs[TopicPartition("t", 0)].log_start_offset == 0
+
+
+def test_a_deletion_that_is_refused_is_an_error_with_the_bounds(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.fail_delete("t", 0, OffsetOutOfRangeError("no", log_start_offset=3, log_end_offset=8))
+    with Admin(cluster.bootstrap) as admin:
+        with pytest.raises(OffsetOutOfRangeError) as caught:
+            admin.delete_records({TopicPartition("t", 0): 9})
+        assert (caught.value.log_start_offset, caught.value.log_end_offset) == (3, 8)
+        with pytest.raises(UnknownTopicOrPartitionError, match="partitions 0 to 0, not 4"):
+            admin.delete_records({TopicPartition("t", 4): 9})
+        assert admin.delete_records({}) == {}
+
+
+def test_a_deletion_that_some_replica_never_confirms_times_out(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.fail_delete("t", 0, *[RequestTimedOutError("replica 2 is late")] * 1000)
+    with (
+        Admin(cluster.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=200) as admin,
+        pytest.raises(TimedOutError, match="replica 2 is late"),
+    ):
+        admin.delete_records({TopicPartition("t", 0): 0})
+
+
+def test_more_partitions_than_one_call_takes_are_asked_for_in_several(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_leader, "PARTITIONS_PER_CALL_MAX", 2)
+    cluster.create_topic("t", 9)
+    wanted = {TopicPartition("t", partition): 0 for partition in range(9)}
+    with Admin(cluster.bootstrap) as admin:
+        assert admin.delete_records(wanted) == wanted
+        assert len(admin.list_offsets(list(wanted))) == 9
+    assert sorted(len(request.partitions) for _, request in cluster.deletions) == [1, 1, 1, 2, 2, 2]

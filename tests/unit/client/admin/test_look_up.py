@@ -1,0 +1,126 @@
+"""Looking positions up: what cannot be found of one partition holds up no other, spins never, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.config import ConnectionConfig, consumer_config
+from penstock.client.cluster.retry import Backoff
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, Report
+from penstock.client.consumer.reader import Reader
+from penstock.client.wire.messages import FetchAnswer, FetchCall
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
+from tests.support.fake_connections import END_OFFSET, TOPIC, FakeNodes
+from tests.support.scripted_fetch import TP, ScriptedCluster, answer_of, batch_at
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+CONFIG = ConnectionConfig(
+    "test",
+    request_timeout_ms=30_000,
+    bootstrap_timeout_ms=5_000,
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=1_000,
+    metadata_max_age_ms=300_000,
+)
+GOOD, BAD = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
+
+
+class Bench:
+    """A consumer's network half over fake nodes."""
+
+    def __init__(self, leaders: dict[int, int]) -> None:
+        clock = virtual_clock()
+        self.nodes = FakeNodes(leaders, 2)
+        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, clock, self.nodes.connect)
+        self.positions = Positions("latest", self.cluster.backoff)
+        self.buffer = FetchBuffer(1 << 20)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, consumer_config({}))
+
+    def position(self, tp: TopicPartition) -> int:
+        return self.positions.states[tp].position
+
+
+def with_bench(leaders: dict[int, int], story: Callable[[Bench], Awaitable[None]]) -> None:
+    async def run() -> None:
+        bench = Bench(leaders)
+        try:
+            await bench.fetcher.assign([GOOD, BAD])
+            await story(bench)
+        finally:
+            await bench.fetcher.close()
+            await bench.cluster.close()
+
+    run_virtual(run())
+
+
+def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+    async def story(bench: Bench) -> None:
+        await asyncio.sleep(1)
+        assert (bench.position(GOOD), bench.position(BAD)) == (END_OFFSET, NO_OFFSET)
+        bench.nodes.elect(1, 2)
+        await asyncio.sleep(3)
+        assert bench.position(BAD) == END_OFFSET
+
+    with_bench({0: 1, 1: NO_LEADER}, story)
+
+
+def test_a_leader_that_hangs_holds_up_no_other() -> None:
+    async def story(bench: Bench) -> None:
+        bench.nodes.hang(2)
+        await asyncio.sleep(METADATA_ATTEMPT_MS / 1000 + 1)
+        assert (bench.position(GOOD), bench.position(BAD)) == (END_OFFSET, NO_OFFSET)
+        bench.nodes.resume(2)
+        await asyncio.sleep(METADATA_ATTEMPT_MS / 1000 + 2)
+        assert bench.position(BAD) == END_OFFSET
+
+    with_bench({0: 1, 1: 2}, story)
+
+
+def test_a_partition_that_the_topic_made_anew_does_not_have_is_reported_and_not_asked_for_without_pause() -> None:
+    async def story(bench: Bench) -> None:
+        await asyncio.sleep(1)
+        bench.nodes.make_anew({0: 1})
+        bench.nodes.asked.clear()
+        await bench.cluster.refresh()
+        await asyncio.sleep(2 * UNKNOWN_PARTITION_GRACE_MS / 1000)
+        assert bench.position(GOOD) == END_OFFSET
+        report = bench.buffer.take()
+        assert isinstance(report, Report) and report.topic_partition == BAD
+        assert isinstance(report.error, UnknownTopicOrPartitionError)
+        assert len(bench.nodes.asked) <= 20
+
+    with_bench({0: 1, 1: 2}, story)
+
+
+def test_a_reset_that_waits_for_the_user_goes_on_when_the_user_has_read() -> None:
+    def truncated_below_10(call: FetchCall) -> FetchAnswer:
+        offset = call.changed[0].fetch_offset
+        if offset <= 5:
+            return answer_of(call, batch_at(0), offset)
+        diverging = answer_of(call, b"", offset).results[0]._replace(diverging_epoch=EpochEndOffset(0, 5))
+        return FetchAnswer(call.correlation_id, (diverging,), None)
+
+    async def story() -> None:
+        cluster: Any = ScriptedCluster(truncated_below_10)
+        positions, buffer = Positions("earliest", Backoff(100, 100)), FetchBuffer(1 << 20)
+        reader = Reader(positions, buffer)
+        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}))
+        await fetcher.assign([TP])
+        positions.seek(TP, 0)
+        fetcher.touch()
+        await asyncio.sleep(1)
+        with reader.turn():
+            piece = reader.next_piece()
+            assert piece is not None and piece.next_offset == 10
+            reader.give(piece)
+        await asyncio.sleep(1)
+        assert positions.states[TP].start.offset == 5, "it goes on where the log diverges"
+        await fetcher.close()
+
+    run_virtual(story())

@@ -1,0 +1,75 @@
+"""Metadata older than metadata_max_age_ms is asked for again, by every client, though nothing fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import ConsumerConfig, consumer_config
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.positions import Positions
+from penstock.types import TopicPartition
+from tests.support.fake_connections import TOPIC, FakeNodes
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+TP = TopicPartition(TOPIC, 0)
+MAX_AGE_MS = 10_000
+
+
+def reader_config(max_age_ms: int = MAX_AGE_MS) -> ConsumerConfig:
+    """A fetch may wait for longer than metadata is kept, so that nothing else has the metadata asked for."""
+    return consumer_config({"metadata_max_age_ms": max_age_ms, "fetch_max_wait_ms": 100 * MAX_AGE_MS})
+
+
+def connected(nodes: FakeNodes, config: ConsumerConfig) -> Cluster:
+    return Cluster(nodes.bootstrap, config.connection(), virtual_clock(), nodes.connect)
+
+
+def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition() -> None:
+    async def scenario() -> None:
+        nodes, config = FakeNodes({0: 1}, 2), reader_config()
+        cluster = connected(nodes, config)
+        fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1 << 20), config)
+        await fetcher.assign([TP])
+        nodes.elect(0, 2)
+        nodes.add_partition(1, leader=1)
+        await asyncio.sleep(MAX_AGE_MS / 1000 - 1)
+        assert "brokers=[1]" in repr(fetcher)
+        await asyncio.sleep(2)
+        assert "brokers=[2]" in repr(fetcher)
+        assert len((await cluster.topic(TOPIC, 1)).partitions) == 2
+        await fetcher.close()
+        await cluster.close()
+
+    run_virtual(scenario())
+
+
+def test_metadata_is_asked_for_once_in_every_max_age() -> None:
+    async def scenario() -> list[int]:
+        nodes = FakeNodes({0: 1}, 2)
+        cluster = connected(nodes, reader_config())
+        await cluster.topic(TOPIC, 1_000)
+        nodes.asked.clear()
+        await asyncio.sleep(5.5 * MAX_AGE_MS / 1000)
+        asked = list(nodes.asked)
+        await cluster.close()
+        nodes.asked.clear()
+        await asyncio.sleep(5 * MAX_AGE_MS / 1000)
+        assert nodes.asked == [], "a closed client asks nobody"
+        return asked
+
+    assert len(run_virtual(scenario())) == 5
+
+
+def test_an_age_shorter_than_the_back_off_ends_too() -> None:
+    async def scenario() -> int:
+        nodes = FakeNodes({0: 1}, 2)
+        cluster = connected(nodes, reader_config(max_age_ms=1))
+        await cluster.topic(TOPIC, 1_000)
+        nodes.asked.clear()
+        await asyncio.sleep(10)
+        await cluster.close()
+        return len(nodes.asked)
+
+    assert 50 <= run_virtual(scenario()) <= 150, "once in retry_backoff_ms, which is 100"

@@ -1,0 +1,94 @@
+"""Every bad option or address gets one ConfigError that names it and says what to write instead."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from penstock.client.client_reference import reference
+from penstock.client.cluster.config import (
+    AdminConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    admin_config,
+    consumer_config,
+    producer_config,
+)
+from penstock.client.cluster.options import parse_bootstrap
+from penstock.errors import ERRORS, ConfigError
+from penstock.types import Endpoint
+
+
+def test_addresses_are_split_stripped_and_not_repeated() -> None:
+    assert parse_bootstrap(" a:1, b:2,a:1,") == (Endpoint("a", 1), Endpoint("b", 2))
+    assert parse_bootstrap(["a:1", "[::1]:2"]) == (Endpoint("a", 1), Endpoint("::1", 2))
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "says"),
+    [
+        ("", "is empty"),
+        (" , ", "is empty"),
+        ("localhost", "has no port; write localhost:9192"),
+        ("localhost:", "must be a number from 1 to 65535"),
+        ("localhost:http", "'http'"),
+        ("localhost:0", "from 1 to 65535"),
+        ("localhost:70000", "from 1 to 65535"),
+        (":9192", "no valid host"),
+        ("http://localhost:9192", "without a scheme"),
+        ("::1:9192", "in brackets"),
+        ("a b:9192", "no valid host"),
+        (9192, "not int"),
+        ([9192], "must be a string"),
+    ],
+)
+def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_bootstrap(bootstrap)  # type: ignore[arg-type]
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"linger": 5}, "did you mean 'linger_ms'?"),
+        ({"acks": 2}, "acks=2 must be 0, 1 or 'all' (-1)"),
+        ({"acks": "some"}, "acks='some'"),
+        ({"batch_size": "1"}, "must be a whole number, not str"),
+        ({"batch_size": True}, "must be a whole number, not bool"),
+        ({"linger_ms": -1}, "must be from 0"),
+        ({"compression_type": "zst"}, "did you mean 'zstd'?"),
+        ({"partitioner": 3}, "must be callable"),
+        ({"linger_ms": 10_000, "delivery_timeout_ms": 5_000}, "at least linger_ms=10000"),
+    ],
+)
+def test_a_bad_producer_option_is_named(options: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        producer_config(options)
+    assert says in str(caught.value)
+
+
+def test_consumer_and_admin_options_are_checked_too() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'auto_offset_reset'"):
+        consumer_config({"auto_offset_rest": "earliest"})
+    with pytest.raises(ConfigError, match="must be one of earliest, latest, none"):
+        consumer_config({"auto_offset_reset": "first"})
+    with pytest.raises(ConfigError, match="Admin has no option 'acks'"):
+        admin_config({"acks": 1})
+
+
+@pytest.mark.parametrize(("acks", "wire"), [("all", -1), (-1, -1), ("-1", -1), (0, 0), (1, 1), ("1", 1)])
+def test_acks_have_one_meaning_however_written(acks: int | str, wire: int) -> None:
+    assert ProducerConfig(acks=acks).required_acks == wire
+
+
+def test_the_reference_page_has_every_option_and_every_error() -> None:
+    page = Path(__file__).resolve().parents[4] / "docs" / "clients.md"
+    text = page.read_text(encoding="utf-8")
+    assert text == reference(), "run python -m penstock.client.client_reference"
+    options = {f.name for config in (ProducerConfig, ConsumerConfig, AdminConfig) for f in fields(config)}
+    assert all(text.count(f"\n| `{option}` |") == 1 for option in options)
+    assert all(f"`{error.__name__}`" in text for error in ERRORS.values())
+    assert all(len(line) > 0 and not line.endswith("|  |") for line in text.splitlines() if line.startswith("| "))

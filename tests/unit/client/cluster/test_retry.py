@@ -1,0 +1,35 @@
+"""Back-off grows to its ceiling; errors say whether metadata is doubtful and whether a write may have happened."""
+
+from __future__ import annotations
+
+from penstock.client.cluster.retry import Backoff, needs_metadata, outcome_unknown
+from penstock.errors import (
+    KafkaStorageError,
+    NetworkError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+)
+
+
+def test_waits_double_up_to_the_ceiling() -> None:
+    backoff = Backoff(100, 1_000)
+    waits = [backoff.wait_ms(attempt) for attempt in range(1, 12)]
+    assert all(full * 4 // 5 <= wait <= full for wait, full in zip(waits, [100, 200, 400, 800, 1000], strict=False))
+    assert max(waits) <= 1_000
+    assert backoff.wait_ms(10_000) <= 1_000
+
+
+def test_no_back_off_is_no_wait() -> None:
+    assert Backoff(0, 1_000).wait_ms(5) == 0
+
+
+def test_errors_are_told_apart() -> None:
+    assert needs_metadata(NotLeaderOrFollowerError()) and needs_metadata(NetworkError())
+    assert not needs_metadata(NotEnoughReplicasError())
+    assert outcome_unknown(NetworkError()) and outcome_unknown(RequestTimedOutError())
+    assert not outcome_unknown(NotLeaderOrFollowerError())
+
+
+def test_after_a_disk_error_another_may_lead_and_the_write_may_stand() -> None:
+    assert needs_metadata(KafkaStorageError()) and outcome_unknown(KafkaStorageError())

@@ -1,0 +1,92 @@
+"""What a client knows of a topic is never older than what it was told or has seen, whoever answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, Cluster
+from penstock.client.cluster.config import ConnectionConfig, consumer_config
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.positions import Positions, Report
+from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
+from penstock.errors import TopicRecreatedError
+from penstock.types import TopicPartition
+from tests.support.fake_connections import TOPIC, FakeNodes
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+CONFIG = ConnectionConfig(
+    "test",
+    request_timeout_ms=5_000,
+    bootstrap_timeout_ms=5_000,
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=1_000,
+    metadata_max_age_ms=300_000,
+)
+TP = TopicPartition(TOPIC, 0)
+
+
+def with_cluster(story: Callable[[Cluster, FakeNodes], Awaitable[None]]) -> None:
+    async def run() -> None:
+        nodes = FakeNodes({0: 1}, 2)
+        cluster = Cluster(nodes.bootstrap, CONFIG, virtual_clock(), nodes.connect)
+        try:
+            await story(cluster, nodes)
+        finally:
+            await cluster.close()
+
+    run_virtual(run())
+
+
+def test_a_topic_that_no_refresh_asks_for_is_asked_for_before_it_is_used() -> None:
+    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+        await cluster.refresh((TOPIC,))
+        nodes.make_anew({0: 1})
+        assert (await cluster.topic(TOPIC, 1_000)).topic_id == "id'"
+
+    with_cluster(story)
+
+
+@pytest.mark.parametrize("wanted", ["id'", "gone"])
+def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of_one_that_is_gone_is_not(
+    wanted: str,
+) -> None:
+    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+        await cluster.topic(TOPIC, 1_000)
+        nodes.make_anew({0: 1})
+        positions, buffer = Positions("none", cluster.backoff), FetchBuffer(1 << 20)
+        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}))
+        began_ms = cluster.clock.now_ms()
+        await fetcher.assign_range(TP, (0, 5), wanted)
+        report = buffer.take()
+        if wanted == "gone":
+            assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
+            assert cluster.clock.now_ms() - began_ms <= UNKNOWN_TOPIC_GRACE_MS + 1_000
+        else:
+            assert report is None and positions.wanted(1, cluster.cache, 1, cluster.clock.now_ms())
+        await fetcher.close()
+
+    with_cluster(story)
+
+
+def test_a_list_of_topics_is_not_older_than_what_was_seen_before_nor_is_what_comes_after_it() -> None:
+    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+        nodes.forget_news(1)
+        nodes.make_anew({0: 1})
+        await cluster.refresh((TOPIC,), besides=nodes.bootstrap[:1])
+        for _ in range(4):
+            deadline_ms = cluster.clock.now_ms() + 5_000
+            assert [topic.topic_id for topic in await cluster.list_topics(deadline_ms)] == ["id'"]
+
+    with_cluster(story)
+
+
+def test_an_answer_in_several_parts_is_as_old_as_its_oldest() -> None:
+    def part(name: str, offset: int) -> Any:
+        return ClusterSnapshot("c", 1, (), (TopicInfo(name, "id", ()),), offset)
+
+    both = part("a", 5).joined(part("b", 7))
+    assert [topic.name for topic in both.topics] == ["a", "b"] and both.metadata_offset == 5

@@ -1,0 +1,96 @@
+"""A request names only what changed; the buffer asks for more once a quarter is free."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.config import consumer_config
+from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetch_session_view import FetchSession
+from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.positions import Deliver, Positions
+from penstock.client.wire.messages import FetchPart
+from penstock.types import TopicPartition
+from tests.support.scripted_fetch import ScriptedCluster
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def part(tp: TopicPartition, offset: int) -> FetchPart:
+    return FetchPart(*tp, "id", offset, 0, -1, 1_000)
+
+
+def test_the_first_request_names_everything() -> None:
+    delta = FetchSession().advance({A: part(A, 0), B: part(B, 0)})
+    assert delta.changed == (part(A, 0), part(B, 0)) and delta.forgotten == ()
+
+
+def test_only_what_moved_is_named_again_and_what_is_gone_is_forgotten() -> None:
+    session = FetchSession()
+    session.advance({A: part(A, 0), B: part(B, 0)})
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), (), True)
+    assert session.advance({A: part(A, 5)}) == ((), (B,), True)
+    assert session.knows({A: part(A, 5)}) and len(session) == 1
+
+
+def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
+    buffer = FetchBuffer(1_000)
+    signals: list[int] = []
+    buffer.on_room = lambda: signals.append(buffer.used_bytes)
+    for _ in range(4):
+        buffer.put(Deliver(A, 1, b"x" * 250, 0, 1))
+    assert buffer.is_full
+    buffer.take()
+    assert signals == [750] and not buffer.is_full
+    buffer.take()
+    assert signals == [750]
+
+
+def test_an_item_put_back_is_the_next_again() -> None:
+    buffer = FetchBuffer(1_000)
+    buffer.put(Deliver(A, 1, b"1", 0, 1))
+    buffer.put(Deliver(A, 1, b"2", 1, 2))
+    first = buffer.take()
+    assert first is not None
+    buffer.put_back(first)
+    assert buffer.take() is first and buffer.used_bytes == 1
+
+
+def test_a_partition_answered_with_an_error_is_named_again_though_nothing_of_it_changed() -> None:
+    session = FetchSession()
+    session.advance({A: part(A, 5), B: part(B, 0)})
+    session.forget([A])
+    assert not session.knows({A: part(A, 5), B: part(B, 0)})
+    assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), (), True)
+
+
+def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> None:
+    session, wanted = FetchSession(), {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    told = []
+    while delta := session.advance(wanted).changed:
+        told.append(len(delta))
+        assert session.knows(wanted), "a stream that is still being told must not be restarted"
+    assert told == [2_000, 2_000, 1_000] and len(session) == 5_000
+    assert len(session.advance({}).forgotten) == 2_000 and len(session) == 3_000
+
+
+def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -> None:
+    config, session = consumer_config({"fetch_max_wait_ms": 500}), FetchSession()
+    cluster = cast(Cluster, ScriptedCluster())
+    fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1_000), config)
+    wanted = {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    waits = [fetcher.call(session.advance(wanted)).max_wait_ms for _ in range(4)]
+    waits += [fetcher.call(session.advance({})).max_wait_ms for _ in range(3)]
+    assert waits == [0, 0, 500, 500, 0, 0, 500]
+
+
+def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
+    session, wanted = FetchSession(), {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    named: dict[TopicPartition, int] = dict.fromkeys(wanted, 0)
+    for _ in range(10):
+        for told in session.advance(wanted).changed:
+            tp = TopicPartition(told.topic, told.partition)
+            named[tp] += 1
+            wanted[tp] = part(tp, told.fetch_offset + 1)  # the answer brings records of each that was named
+    assert set(named.values()) == {4}

@@ -1,0 +1,245 @@
+"""A consumer's position moves only by answers to its own question; lost positions are reset or reported with both
+bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.retry import Backoff
+from penstock.client.consumer.partition_state import Place
+from penstock.client.consumer.positions import Deliver, FindLeader, LookUpReset, Positions, Report
+from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
+from penstock.errors import (
+    CorruptMessageError,
+    InvalidRequestError,
+    LogTruncationError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    TopicRecreatedError,
+    UndecodableBatchError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.record.builder import build_batch
+from penstock.types import EARLIEST_TIMESTAMP, EpochEndOffset, LeaderHint, TopicPartition
+
+TP = TopicPartition("t", 0)
+
+
+def cache(topic_id: str = "id") -> MetadataCache:
+    found = MetadataCache()
+    partition = PartitionInfo(0, 1, 3, 0, (1,), (1,))
+    found.update(ClusterSnapshot("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("t", topic_id, (partition,)),), 0), 0)
+    return found
+
+
+def positions(reset: str = "none", offset: int = 10) -> Positions:
+    made = Positions(reset, Backoff(100, 1_000))
+    made.assign([TP])
+    made.seek(TP, offset)
+    made.on_metadata(cache(), 0)
+    return made
+
+
+def result(fetch_offset: int = 10, **changes: Any) -> FetchResult:
+    plain = FetchResult("t", 0, "id", None, 20, 0, b"", None, fetch_offset)
+    return plain._replace(**changes)
+
+
+def batch(base_offset: int = 10, count: int = 3, epoch: int = 2) -> bytes:
+    return build_batch([b"v"] * count, timestamps_ms=1, base_offset=base_offset, leader_epoch=epoch)
+
+
+def test_an_answer_moves_the_fetch_offset_and_remembers_the_epoch() -> None:
+    made = positions()
+    (deliver,) = made.on_result(result(records=batch() + batch(13, epoch=3)), 0)
+    assert isinstance(deliver, Deliver) and deliver.next_offset == 16
+    part = made.wanted(1, cache(), 1_000, 0)[TP]
+    assert (part.fetch_offset, part.last_fetched_epoch, part.current_leader_epoch) == (16, 3, 3)
+    assert made.states[TP].position == 10
+
+
+def test_an_answer_to_a_question_no_longer_asked_is_dropped() -> None:
+    made = positions()
+    made.seek(TP, 50)
+    assert made.on_result(result(10, records=batch()), 0) == []
+    assert made.states[TP].fetch_offset == 50
+
+
+def test_out_of_range_without_a_policy_is_reported_with_both_bounds() -> None:
+    made = positions("none", 99)
+    error = OffsetOutOfRangeError("x", log_start_offset=5, log_end_offset=20)
+    (report,) = made.on_result(result(99, error=error), 0)
+    assert isinstance(report, Report) and isinstance(report.error, OffsetOutOfRangeError)
+    assert (report.error.log_start_offset, report.error.log_end_offset) == (5, 20)
+    assert "offset 99" in str(report.error) and "5 to 20" in str(report.error)
+    assert made.wanted(1, cache(), 1_000, 0) == {}
+    made.seek(TP, 5)
+    made.on_metadata(cache(), 0)
+    assert TP in made.wanted(1, cache(), 1_000, 0)
+
+
+def test_out_of_range_with_a_policy_is_looked_up() -> None:
+    made = positions("earliest", 99)
+    (look_up,) = made.on_result(result(99, error=OffsetOutOfRangeError("x")), 0)
+    assert isinstance(look_up, LookUpReset)
+    (state,) = made.unresolved(cache(), 1_000)
+    assert state.reset_timestamp == EARLIEST_TIMESTAMP
+    made.complete_reset(TP, state.generation, 7)
+    assert made.states[TP].position == 7 and made.unresolved(cache(), 0) == []
+
+
+def test_a_look_up_does_not_undo_a_later_seek() -> None:
+    made = positions("earliest")
+    made.seek_to_timestamp(TP, EARLIEST_TIMESTAMP)
+    generation = made.states[TP].generation
+    made.seek(TP, 33)
+    made.complete_reset(TP, generation, 0)
+    assert made.states[TP].position == 33
+
+
+def test_truncation_is_reported_with_the_divergent_offset() -> None:
+    made = positions("none", 30)
+    (report,) = made.on_result(result(30, diverging_epoch=EpochEndOffset(1, 22)), 0)
+    assert isinstance(report, Report) and isinstance(report.error, LogTruncationError)
+    assert (report.error.position, report.error.divergent_offset) == (30, 22)
+
+
+def test_truncation_with_a_policy_goes_on_at_the_divergent_offset() -> None:
+    made = positions("latest", 30)
+    (told,) = made.on_result(result(30, diverging_epoch=EpochEndOffset(1, 22)), 0)
+    assert isinstance(told, LookUpReset)
+    assert made.states[TP].position == 22
+
+
+def test_a_retriable_error_backs_off_and_looks_for_the_leader() -> None:
+    made = positions()
+    (effect,) = made.on_result(result(error=NotLeaderOrFollowerError()), 1_000)
+    assert effect == FindLeader(hinted=False)
+    assert made.wanted(1, cache(), 1_000, 1_000) == {}
+    due_ms = made.next_due_ms(1_000)
+    assert due_ms is not None and TP in made.wanted(1, cache(), 1_000, due_ms)
+
+
+def test_a_hinted_error_is_retried_at_once() -> None:
+    made = positions()
+    error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 4))
+    assert made.on_result(result(error=error), 1_000) == [FindLeader(hinted=True)]
+    assert TP in made.wanted(1, cache(), 1_000, 1_000)
+
+
+def test_an_error_that_is_not_retriable_is_reported() -> None:
+    made = positions()
+    (report,) = made.on_result(result(error=InvalidRequestError("no")), 0)
+    assert isinstance(report, Report) and isinstance(report.error, InvalidRequestError)
+
+
+def test_a_topic_that_stays_unknown_is_reported() -> None:
+    made = positions()
+    error = UnknownTopicOrPartitionError()
+    assert not any(isinstance(e, Report) for e in made.on_result(result(error=error), 0))
+    effects = made.on_result(result(error=error), 60_000)
+    assert any(isinstance(e, Report) and "does not exist any more" in str(e.error) for e in effects)
+
+
+def test_an_answer_without_a_whole_new_batch_is_corrupt_and_asked_again() -> None:
+    made = positions()
+    effects = made.on_result(result(records=batch()[:30]), 0)
+    assert effects == [FindLeader(hinted=False)]
+    assert made.states[TP].fetch_offset == 10 and CorruptMessageError.retriable
+
+
+def test_damage_that_does_not_pass_is_reported() -> None:
+    made = positions()
+    effects = []
+    for now_ms in range(0, 50_000, 10_000):
+        effects = made.on_result(result(records=batch()[:-1]), now_ms)
+    (report,) = effects
+    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
+    assert made.states[TP].halted
+
+
+def test_partitions_that_stay_assigned_keep_their_position() -> None:
+    made = positions()
+    other = TopicPartition("t", 1)
+    made.assign([TP, other])
+    assert made.states[TP].position == 10 and made.states[other].position == -1
+    made.assign([other])
+    assert TP not in made.states
+
+
+def test_a_damaged_header_behind_good_batches_costs_only_itself() -> None:
+    made = positions()
+    broken = bytearray(batch(13))
+    broken[16] = 9  # the magic
+    (deliver,) = made.on_result(result(records=batch() + bytes(broken)), 0)
+    assert deliver == Deliver(TP, made.states[TP].generation, batch(), 10, 13)
+    effects = [made.on_result(result(13, records=bytes(broken)), now_ms) for now_ms in range(0, 50_000, 10_000)]
+    (report,) = effects[-1]
+    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
+    assert (report.error.partition, report.error.offset) == (0, 13) and made.states[TP].position == 10
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"error": OffsetOutOfRangeError("x", log_start_offset=20, log_end_offset=90)},
+        {"diverging_epoch": EpochEndOffset(1, 5)},
+    ],
+)
+def test_a_reset_waits_until_the_user_has_what_was_fetched_before(lost: dict[str, Any]) -> None:
+    made = positions("earliest")
+    made.on_result(result(records=batch()), 0)
+    state = made.states[TP]
+    generation = state.generation
+
+    assert made.on_result(result(13, **lost), 0) == []
+    assert (state.generation, state.position) == (generation, 10)
+    assert made.wanted(1, cache(), 1_000, 0) == {}, "it is not asked at once again"
+
+    state.read = Place(generation, 13)
+    (effect,) = made.on_result(result(13, **lost), 1_000)
+    assert isinstance(effect, LookUpReset) and state.generation != generation
+
+
+def test_what_an_older_generation_has_read_moves_no_position() -> None:
+    made = positions()
+    old = made.states[TP].generation
+    made.seek(TP, 50)
+    made.states[TP].read = Place(old, 13)  # a poll that ends while the loop resets
+    assert made.states[TP].position == 50
+
+
+def test_a_position_is_not_used_for_another_topic_of_the_same_name() -> None:
+    made = positions("none")
+    (report,) = made.on_metadata(cache("other"), 0)
+    assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
+    assert (report.error.expected_id, report.error.found_id) == ("id", "other")
+    assert made.wanted(1, cache("other"), 1_000, 0) == {}
+    made.seek(TP, 0)
+    made.on_metadata(cache("other"), 0)
+    assert made.wanted(1, cache("other"), 1_000, 0)[TP].topic_id == "other"
+
+
+def test_with_a_policy_a_topic_made_anew_is_read_where_the_policy_says() -> None:
+    made = positions("earliest")
+    made.on_result(result(records=batch()), 0)
+    assert made.on_metadata(cache("other"), 0) == [], "what was fetched of the old topic comes first"
+    assert made.wanted(1, cache("other"), 1_000, 5_000) == {}
+    made.states[TP].read = Place(made.states[TP].generation, 13)
+    (effect,) = made.on_metadata(cache("other"), 1_000)
+    assert isinstance(effect, LookUpReset) and "deleted and created again" in effect.why
+    (state,) = made.unresolved(cache(), 1_000)
+    made.complete_reset(TP, state.generation, 0)
+    assert made.wanted(1, cache("other"), 1_000, 1_000)[TP].topic_id == "other"
+
+
+def test_a_topic_id_that_the_leader_does_not_know_is_asked_again_after_a_refresh() -> None:
+    made = positions()
+    assert made.on_result(result(error=UnknownTopicIdError()), 0) == [FindLeader(hinted=False)]
+    assert made.on_metadata(cache(), 0) == []
+    assert TP in made.wanted(1, cache(), 1_000, 10_000)
