@@ -33,10 +33,13 @@ class NamedWrites:
         with self._naming:
             yield not self._ended
 
-    def end(self) -> None:
-        """The log is out of use: its directory may be renamed."""
-        with self._naming:
-            self._ended = True
+    def end(self, *, wait: bool = True) -> None:
+        """The log is out of use: no step begins any more. `wait` for the one that is under way, BEFORE the directory is
+        renamed; its disk may hang."""
+        self._ended = True
+        if wait:
+            with self._naming:
+                return
 
     def __repr__(self) -> str:
         return f"NamedWrites({'ended' if self._ended else 'open'})"

@@ -369,11 +369,11 @@ class Log:
                 self.abandon()
 
     def abandon(self, *, wait: bool = True) -> None:
-        """Close without a flush: the log dir failed, or the log is to be deleted. `wait` for a change of its files that
-        is under way in another thread; needless where the directory keeps its name, and that thread's disk may hang."""
+        """Close without a flush: the log dir failed, or the log is to be deleted. `wait` for what goes by a name in
+        other threads, BEFORE the directory is renamed; elsewhere it is needless, and their disk may hang."""
         self._health.closed = True
         self._changes.cancel(wait=wait)
-        self._epochs.names.end()
+        self._epochs.names.end(wait=wait)
         self._segments.close()
 
     def statistics(self) -> LogStatistics:

@@ -41,3 +41,22 @@ def test_a_log_dir_fails_at_once_while_a_removal_in_it_hangs(tmp_path: Path) -> 
     assert manager.table.offline.get(PARTITION, TOPIC_ID) is not None
     assert fs.calls_of("rename", ".log.deleted") == renames == 1, "the second removal is not begun"
     manager.close(clean=False)
+
+
+def test_a_log_dir_fails_at_once_while_a_flush_in_it_hangs_with_a_small_file(tmp_path: Path) -> None:
+    fs, data = FaultyFileSystem(), str(tmp_path / "data")
+    manager = open_manager(fs, (data,))
+    log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
+    log.append_as_leader(batch(b"value"), 1, NOW_MS)
+    pending = log.prepare_flush()
+    assert pending is not None
+    with fs.standing_still("rename", "leader-epoch-checkpoint") as fault:
+        flush = started(threading.Thread(target=pending.run, daemon=True))
+        assert fault.was_met.wait(WAIT_S)
+        error = OSError(errno.EIO, "dying")
+        failing = started(threading.Thread(target=manager.fail_log_dir, args=(data, error), daemon=True))
+        failing.join(WAIT_S)
+        assert not failing.is_alive(), "the event loop waits for the disk"
+    flush.join(WAIT_S)
+    assert not flush.is_alive()
+    manager.close(clean=False)
