@@ -321,6 +321,16 @@ def test_a_log_begun_behind_its_damage_keeps_its_checkpoints_and_the_marker(data
     assert take_marker(fs, str(data)) is not None
 
 
+def test_a_dry_run_of_a_log_that_is_begun_behind_its_damage_says_the_same_and_touches_nothing(data: Path) -> None:
+    with_log_start(data, 10)
+    flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
+    before = contents(data)
+    (found,) = repairs(data)
+    said = dry(data, start_at={found.directory: found.offset})
+    assert contents(data) == before
+    assert said == begun_behind_damage(data)
+
+
 def test_a_crash_that_left_the_damaged_segment_beside_its_good_rest_is_mended_by_another_run(data: Path) -> None:
     with_log_start(data, 10)
     damaged = data / "orders-0" / SECOND
