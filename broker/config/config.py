@@ -16,6 +16,7 @@ from typing import Any
 from broker.config.config_check import check_config
 from broker.config.config_file import read_config_file
 from broker.config.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
+from broker.config.kafka_keys import hint
 from broker.config.node_config import CLIENT_LISTENER, CONTROLLER_LISTENER, NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -72,6 +73,9 @@ def parse_config(given: Mapping[str, object]) -> NodeConfig:
 
 
 def _unknown_key(name: str) -> str:
+    known = hint(name)
+    if known:
+        return f"unknown key {_shown(name)}; {known}"
     near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6)
     remedy = f"did you mean {near[0]}?" if near else "remove it"
     return f"unknown key {_shown(name)}; {remedy}"

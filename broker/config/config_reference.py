@@ -22,13 +22,14 @@ from broker.config.config_table import (
     ConfigKey,
     Kind,
 )
+from broker.config.kafka_keys import KAFKA_KEYS
 from metadata.config_types import ConfigDefinition, ConfigKind, config_text
 from metadata.topic_config import TOPIC_CONFIGS
 
 INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. The keys of a topic are at the end.
+do not edit by hand. The keys of a topic follow those of a node, and then what becomes of Kafka's other keys.
 
 One TOML file, `penstock node start --config FILE`. Names are Kafka's; the few that Kafka has not say so. Dotted names
 and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`); a list is a TOML list or one
@@ -42,6 +43,15 @@ key; `penstock configs describe TOPIC --all` shows what is in force and where th
 
 | key | type | default | values | the node's key | meaning |
 | --- | --- | --- | --- | --- | --- |
+"""
+
+OF_KAFKA = """
+## Kafka's keys that are not here
+For whoever brings a `server.properties`. `*` stands for all keys that begin so. A key of Kafka's that stands neither
+above nor here is unknown to a node, and its start says so.
+
+| Kafka's key | the node's | why, or how |
+| --- | --- | --- |
 """
 
 GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
@@ -64,6 +74,8 @@ def reference() -> str:
         parts.append(f"\n## {title}\n| key | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}")
     parts.append(OF_A_TOPIC)
     parts += [_topic_row(definition) for definition in TOPIC_CONFIGS.values()]
+    parts.append(OF_KAFKA)
+    parts += [f"| `{key.name}` | {f'`{key.ours}`' if key.ours else 'none'} | {key.why} |\n" for key in KAFKA_KEYS]
     return "".join(parts)
 
 

@@ -11,6 +11,7 @@ import pytest
 from broker.config.config import load_config, parse_config
 from broker.config.config_reference import reference
 from broker.config.config_table import KEYS, REQUIRED
+from broker.config.kafka_keys import KAFKA_KEYS, hint
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_publisher import topic_defaults
 from metadata.topic_config import TOPIC_CONFIGS
@@ -98,6 +99,20 @@ def test_a_broker_on_all_addresses_may_be_advertised_by_name() -> None:
 def test_an_unknown_key_names_the_nearest_known_one(name: str, nearest: str) -> None:
     with pytest.raises(ConfigError, match=f'unknown key "{name}"; did you mean {nearest}\\?'):
         parse_config(GOOD | {name: 1})
+
+
+def test_a_key_of_kafkas_that_is_not_here_is_answered_with_what_does_it_or_why_nothing_does() -> None:
+    with pytest.raises(ConfigError, match=r"log.retention.hours is log.retention.ms here: .* hours × 3600000"):
+        parse_config(GOOD | {"log.retention.hours": 168})
+    with pytest.raises(ConfigError, match="no such key here: there is no authentication yet"):
+        parse_config(GOOD | {"ssl.keystore.location": "/x"})
+
+
+def test_the_table_of_kafkas_keys_points_to_keys_that_are_here_and_repeats_none() -> None:
+    names = [key.name for key in KAFKA_KEYS]
+    assert {key.ours for key in KAFKA_KEYS} - {""} <= KEYS.keys()
+    assert len(names) == len(set(names)) and not set(names) & KEYS.keys()
+    assert [name for name in names if not hint(name.replace("*", "x"))] == []
 
 
 def test_an_unknown_key_like_no_other_is_to_be_removed() -> None:

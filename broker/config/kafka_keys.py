@@ -1,0 +1,120 @@
+"""Kafka's configuration keys that a node does not have: which one of ours does it, or why there is none.
+
+For whoever brings a `server.properties`: the error for such a key says this instead of guessing at a similar name, and
+docs/configuration.md lists all of them. A name that ends in `*` stands for all that begin so. Keys that Kafka and this
+system share are in config_table.py and not here. Source: Kafka 4.1, "Broker Configs"; older names from 3.9.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class KafkaKey(NamedTuple):
+    """`ours` is empty where there is no such key; `why` says what holds instead."""
+
+    name: str
+    ours: str
+    why: str
+
+
+_HOURS = "the same in milliseconds: hours × 3600000"
+_MINUTES = "the same in milliseconds: minutes × 60000"
+_NO_AUTHENTICATION = "there is no authentication yet; a firewall keeps strangers out (ops/README.md)"
+_NO_ZOOKEEPER = "there is no ZooKeeper: the controllers are the quorum"
+_NO_GROUPS = "there are no consumer groups yet"
+_NO_TRANSACTIONS = "there are no transactions yet"
+_NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
+_TRANSPORT = "gRPC sizes its windows and buffers by itself"
+_ONE_FORMAT = "there is one record format, version 2"
+_ALWAYS = "this is always so"
+
+KAFKA_KEYS = (
+    KafkaKey("broker.id", "node.id", "the same"),
+    KafkaKey("broker.id.generation.enable", "node.id", "every node is given its id"),
+    KafkaKey("reserved.broker.max.id", "node.id", "every node is given its id"),
+    KafkaKey("log.dir", "log.dirs", "a list with one directory"),
+    KafkaKey("log.retention.hours", "log.retention.ms", _HOURS),
+    KafkaKey("log.retention.minutes", "log.retention.ms", _MINUTES),
+    KafkaKey("log.roll.hours", "log.roll.ms", _HOURS),
+    KafkaKey("log.roll.jitter.hours", "log.roll.jitter.ms", _HOURS),
+    KafkaKey("host.name", "listeners", "BROKER://host:port"),
+    KafkaKey("port", "listeners", "BROKER://host:port"),
+    KafkaKey("advertised.host.name", "advertised.listeners", "BROKER://host:port"),
+    KafkaKey("advertised.port", "advertised.listeners", "BROKER://host:port"),
+    KafkaKey("controller.listener.names", "listeners", "the controller's is always named CONTROLLER"),
+    KafkaKey("control.plane.listener.name", "listeners", "the controller's is always named CONTROLLER"),
+    KafkaKey("early.start.listeners", "", "the CONTROLLER listener is always the first"),
+    KafkaKey("controller.quorum.bootstrap.servers", "controller.quorum.voters", "id@host:port of every controller"),
+    KafkaKey("zookeeper.*", "controller.quorum.voters", _NO_ZOOKEEPER),
+    KafkaKey("controller.socket.timeout.ms", "", "a controller that is silent is asked around after a second"),
+    KafkaKey("listener.security.protocol.map", "", _NO_AUTHENTICATION),
+    KafkaKey("listener.name.*", "", _NO_AUTHENTICATION),
+    KafkaKey("security.*", "", _NO_AUTHENTICATION),
+    KafkaKey("ssl.*", "", _NO_AUTHENTICATION),
+    KafkaKey("sasl.*", "", _NO_AUTHENTICATION),
+    KafkaKey("authorizer.class.name", "", _NO_AUTHENTICATION),
+    KafkaKey("super.users", "", _NO_AUTHENTICATION),
+    KafkaKey("principal.builder.class", "", _NO_AUTHENTICATION),
+    KafkaKey("connections.max.reauth.ms", "", _NO_AUTHENTICATION),
+    KafkaKey("connection.failed.authentication.delay.ms", "", _NO_AUTHENTICATION),
+    KafkaKey("delegation.token.*", "", _NO_AUTHENTICATION),
+    KafkaKey("password.encoder.*", "", _NO_AUTHENTICATION),
+    KafkaKey("num.network.threads", "", "requests are decoded and answers encoded on the node's event loop"),
+    KafkaKey("background.threads", "", "periodic jobs have threads of their own for each log dir"),
+    KafkaKey("socket.send.buffer.bytes", "", _TRANSPORT),
+    KafkaKey("socket.receive.buffer.bytes", "", _TRANSPORT),
+    KafkaKey("socket.listen.backlog.size", "", "the operating system's net.core.somaxconn"),
+    KafkaKey("max.connections.per.ip.overrides", "max.connections.per.ip", "one limit for every address"),
+    KafkaKey("max.connection.creation.rate", "", "a firewall limits new connections (ops/README.md)"),
+    KafkaKey("request.timeout.ms", "", "each request has the time-out that its client gives"),
+    KafkaKey("replica.socket.timeout.ms", "", "an answer may be 30 s late before a follower gives its stream up"),
+    KafkaKey("replica.socket.receive.buffer.bytes", "", _TRANSPORT),
+    KafkaKey("replica.fetch.min.bytes", "", "a follower is answered with the first byte"),
+    KafkaKey("replica.fetch.backoff.ms", "", "200 ms"),
+    KafkaKey("replica.selector.class", "", "consumers read from the leader"),
+    KafkaKey("controlled.shutdown.max.retries", "controlled.shutdown.enable", "tried until its time is up"),
+    KafkaKey("controlled.shutdown.retry.backoff.ms", "controlled.shutdown.enable", "tried until its time is up"),
+    KafkaKey("auto.leader.rebalance.enable", "", "leaderships are not moved back yet"),
+    KafkaKey("leader.imbalance.*", "", "leaderships are not moved back yet"),
+    KafkaKey("delete.topic.enable", "", _ALWAYS),
+    KafkaKey("log.cleaner.io.buffer.size", "", "the cleaner reads what it needs"),
+    KafkaKey("log.cleaner.io.buffer.load.factor", "log.cleaner.dedupe.buffer.size", "counted in bytes as used"),
+    KafkaKey("log.preallocate", "", "segments grow"),
+    KafkaKey("log.message.format.version", "", _ONE_FORMAT),
+    KafkaKey("log.message.downconversion.enable", "", _ONE_FORMAT),
+    KafkaKey("inter.broker.protocol.version", "", "each record and message has its own version"),
+    KafkaKey("log.dir.failure.timeout.ms", "", "a failed log dir is reported at once"),
+    KafkaKey("metadata.log.*", "metadata.log.dir", "the metadata log has fixed settings"),
+    KafkaKey("metadata.max.*", "", "the metadata log is kept whole; there are no snapshots yet"),
+    KafkaKey("offsets.*", "", _NO_GROUPS),
+    KafkaKey("group.*", "", _NO_GROUPS),
+    KafkaKey("share.*", "", _NO_GROUPS),
+    KafkaKey("transaction.*", "", _NO_TRANSACTIONS),
+    KafkaKey("transactional.*", "", _NO_TRANSACTIONS),
+    KafkaKey("producer.id.*", "", "there are no producer ids yet"),
+    KafkaKey("quota.*", "", _NO_QUOTAS),
+    KafkaKey("replication.quota.*", "", _NO_QUOTAS),
+    KafkaKey("alter.log.dirs.*", "", "replicas are not moved between log dirs yet"),
+    KafkaKey("num.replica.alter.log.dirs.threads", "", "replicas are not moved between log dirs yet"),
+    KafkaKey("client.quota.callback.class", "", _NO_QUOTAS),
+    KafkaKey("create.topic.policy.class.name", "", "no classes are loaded from outside"),
+    KafkaKey("alter.config.policy.class.name", "", "no classes are loaded from outside"),
+    KafkaKey("metric.reporters", "metrics.listener", "Prometheus scrapes it"),
+    KafkaKey("metrics.*", "metrics.listener", "Prometheus scrapes it"),
+    KafkaKey("kafka.metrics.*", "metrics.listener", "Prometheus scrapes it"),
+    KafkaKey("auto.include.jmx.reporter", "metrics.listener", "Prometheus scrapes it"),
+    KafkaKey("remote.*", "", "there is no tiered storage"),
+    KafkaKey("fetch.max.wait.ms", "", "each fetch says how long it waits"),
+    KafkaKey("fetch.purgatory.purge.interval.requests", "", "a request that was answered is gone at once"),
+    KafkaKey("producer.purgatory.purge.interval.requests", "", "a request that was answered is gone at once"),
+    KafkaKey("max.incremental.fetch.session.cache.slots", "fetch.sessions.max.bytes", "counted in bytes"),
+)
+
+
+def hint(name: str) -> str:
+    """What to do about a key of Kafka's that is not ours, and empty for one that is not Kafka's either."""
+    for key in KAFKA_KEYS:
+        if name == key.name or (key.name.endswith("*") and name.startswith(key.name[:-1])):
+            return f"Kafka's {name} is {key.ours} here: {key.why}" if key.ours else f"no such key here: {key.why}"
+    return ""
