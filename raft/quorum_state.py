@@ -11,9 +11,9 @@
 A voter that has forgotten promises (`Forgotten`) is UNATTACHED or FOLLOWER, like an observer, until it knows again what
 it may have promised; raft/rejoining.py says when that is.
 
-`TRANSITIONS` is the table; docs draw their diagram from it. What is persisted is `ElectionState`: epoch, vote, the
-leader once one is known, and what was forgotten. Within an epoch a vote is never changed and a leader is never another;
-the epoch never falls (I1, I2, I3). This file decides nothing about time, logs or messages.
+`TRANSITIONS` is the table; state_diagram.py draws docs/raft-states.md from it. What is persisted is `ElectionState`:
+epoch, vote, the leader once one is known, and what was forgotten. Within an epoch a vote is never changed and a leader
+is never another; the epoch never falls (I1, I2, I3). This file decides nothing about time, logs or messages.
 """
 
 from __future__ import annotations
@@ -58,15 +58,22 @@ class Forgotten(Enum):
 _U, _V, _F, _P = State.UNATTACHED, State.VOTED, State.FOLLOWER, State.PROSPECTIVE
 _C, _L, _R = State.CANDIDATE, State.LEADER, State.RESIGNED
 
-TRANSITIONS: Mapping[State, frozenset[State]] = {
-    _U: frozenset({_U, _V, _F, _P}),  # a newer epoch; vote given; leader heard of; election time-out
-    _V: frozenset({_U, _F, _P}),  # a newer epoch; leader heard of; election time-out
-    _F: frozenset({_U, _F, _P}),  # newer epoch or the leader ended; a leader of a newer epoch; fetch time-out
-    _P: frozenset({_U, _V, _F, _P, _C}),  # …; vote given; …; another round; pre-votes won
-    _C: frozenset({_U, _F, _P, _L}),  # newer epoch; another won; lost or time-out; won
-    _L: frozenset({_U, _F, _R}),  # newer epoch; a leader of a newer epoch; asked to stop, or lost its quorum
-    _R: frozenset({_U, _F, _P}),  # newer epoch; a leader of a newer epoch; election time-out
+_NEWER_EPOCH = "a newer epoch"
+_NEWER_LEADER = "a leader of a newer epoch"
+_HEARD = "heard of the leader"
+_VOTED = "gave its vote away"
+_TIME_OUT = "election time-out"
+
+TRANSITIONS: Mapping[State, Mapping[State, str]] = {
+    _U: {_U: _NEWER_EPOCH, _V: _VOTED, _F: _HEARD, _P: _TIME_OUT},
+    _V: {_U: _NEWER_EPOCH, _F: _HEARD, _P: _TIME_OUT},
+    _F: {_U: f"{_NEWER_EPOCH}, or the leader ended its term", _F: _NEWER_LEADER, _P: "fetch time-out"},
+    _P: {_U: _NEWER_EPOCH, _V: _VOTED, _F: _HEARD, _P: "another round", _C: "a majority would vote for it"},
+    _C: {_U: _NEWER_EPOCH, _F: "another won", _P: "lost, or election time-out", _L: "a majority voted for it"},
+    _L: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _R: "asked to stop, or no majority fetches"},
+    _R: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _P: _TIME_OUT},
 }
+"""From each state, where it may go, and on what."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock.errors import ConfigError, InvariantViolation
 from raft.config import RaftConfig
 from raft.quorum_state import EPOCH_MAX, TRANSITIONS, ElectionState, QuorumState, State
+from raft.state_diagram import page
 
 CONFIG = RaftConfig("c", 1, (1, 2, 3))
 OBSERVER = RaftConfig("c", 9, (1, 2, 3))
@@ -19,6 +22,11 @@ def quorum(epoch: int = 0, leader_id: int = -1, voted_id: int = -1, config: Raft
 def test_table_names_every_state_and_only_states_that_exist() -> None:
     assert set(TRANSITIONS) == set(State)
     assert set().union(*TRANSITIONS.values()) == set(State)
+
+
+def test_the_page_of_states_is_drawn_from_the_table() -> None:
+    drawn = Path(__file__).parents[3] / "docs" / "raft-states.md"
+    assert drawn.read_text(encoding="utf-8") == page(), "python -m raft.state_diagram > docs/raft-states.md"
 
 
 def test_leadership_is_reached_only_by_a_candidate() -> None:
