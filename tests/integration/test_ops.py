@@ -8,12 +8,10 @@ import json
 import re
 import shutil
 import subprocess
-import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -22,48 +20,31 @@ from typing import Any
 import pytest
 
 from broker.config.config import load_config
-from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from penstock.testing.layout import free_ports
+from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
 
 OPS = Path(__file__).resolve().parents[2] / "ops"
 NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
 
 
-def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) -> None:
-    """Asks again and again, a little apart; fails with what is still missing in the end."""
-    deadline, pause = time.monotonic() + timeout_s, threading.Event()
-    while found := missing():
-        assert time.monotonic() < deadline, found
-        pause.wait(0.1)
-
-
-def exported(cluster: Cluster) -> set[str]:
-    """The names of the samples that one node shows."""
-    with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    return {re.split(r"[{ ]", line)[0] for line in lines if line and not line.startswith("#")}
-
-
 @pytest.fixture(scope="module")
-def metrics() -> set[str]:
+def scrape() -> str:
     """What a node shows that has served a topic's life."""
     with Cluster() as cluster:
         use_a_topic(cluster)
-        return exported(cluster)
+        return shown(cluster)
 
 
-def use_a_topic(cluster: Cluster) -> None:
-    """Creates, writes and reads one, so that every kind of request has been answered."""
-    with Admin(cluster.bootstrap) as admin:
-        admin.create_topic("orders", partitions=1)
-    with Producer(cluster.bootstrap) as producer:
-        for _ in range(5):  # the last answer before a stream closes may go uncounted
-            producer.send("orders", value=b"v").result(30)
-    with Consumer(cluster.bootstrap) as consumer:
-        consumer.assign([TopicPartition("orders", 0)])
-        consumer.seek_to_beginning()
-        wait_until_empty(lambda: [] if len(consumer.poll(timeout_ms=200)) else ["the record"])
+@pytest.fixture(scope="module")
+def metrics(scrape: str) -> set[str]:
+    """The names of its samples."""
+    return {re.split(r"[{ ]", line)[0] for line in scrape.splitlines() if line and not line.startswith("#")}
+
+
+def test_the_page_of_metrics_is_what_a_node_shows(scrape: str) -> None:
+    written = (OPS.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert written == page(scrape), "python -m tests.support.metrics_page > docs/metrics.md"
 
 
 def test_every_panel_of_the_dashboard_asks_for_metrics_that_a_node_shows(metrics: set[str]) -> None:

@@ -1,0 +1,84 @@
+"""docs/metrics.md, from what a live node shows: `python -m tests.support.metrics_page > docs/metrics.md`.
+
+A test holds the page against a node, so that no metric can be added, renamed or taken away without its line.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.testing import Cluster
+
+INTRODUCTION = """# Metrics
+
+Made by `python -m tests.support.metrics_page` from what a node shows at `metrics.listener`; do not edit by hand.
+Beside these stand Prometheus' own `process_*`. A histogram has `_bucket`, `_sum` and `_count`. The dashboard and the
+alerts in [`ops/`](../ops/README.md) use them.
+
+**Idle** is capacity that is left. All of a node's work shares one event loop; so the idle share of the request
+handlers, or of decoding and encoding, is the loop's idle time in the last minute, divided by that plus what this kind
+of work took. It is near 1 when there is nothing to do, and 0 when the loop has no time left, whoever took it; waiting
+for a processor counts as busy. Kafka's `RequestHandlerAvgIdlePercent` and `NetworkProcessorAvgIdlePercent` are read
+in the same way.
+
+| metric | type | labels | meaning |
+| --- | --- | --- | --- |
+"""
+OF_HISTOGRAMS = {"le"}
+
+
+def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) -> None:
+    """Asks again and again, a little apart; fails with what is still missing in the end."""
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while found := missing():
+        assert time.monotonic() < deadline, found
+        pause.wait(0.1)
+
+
+def use_a_topic(cluster: Cluster) -> None:
+    """Creates, writes and reads one, so that every kind of request has been answered."""
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("orders", partitions=1)
+    with Producer(cluster.bootstrap) as producer:
+        for _ in range(5):  # the last answer before a stream closes may go uncounted
+            producer.send("orders", value=b"v").result(30)
+    with Consumer(cluster.bootstrap) as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.seek_to_beginning()
+        wait_until_empty(lambda: [] if len(consumer.poll(timeout_ms=200)) else ["the record"])
+
+
+def shown(cluster: Cluster) -> str:
+    """What the first node answers to a scrape."""
+    with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def page(text: str) -> str:
+    """The page, of one scrape."""
+    rows = []
+    for family in text_string_to_metric_families(text):
+        if family.name.startswith("penstock_"):
+            name = family.name + "_total" * (family.type == "counter")
+            labels = sorted({label for sample in family.samples for label in sample.labels} - OF_HISTOGRAMS)
+            cells = (f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation)
+            rows.append(f"| {' | '.join(cells)} |\n")
+    return INTRODUCTION + "".join(sorted(rows))
+
+
+def main() -> None:
+    with Cluster() as cluster:
+        use_a_topic(cluster)
+        sys.stdout.write(page(shown(cluster)))
+
+
+if __name__ == "__main__":
+    main()
