@@ -259,6 +259,8 @@ class Node:
         if self.controller is not None:
             self.controller.resign()
         await self._stop_raft()
+        if self.broker is not None:
+            await self.broker.replicas.deletions.close(self.stop_wait)
         if self._controller_server is not None:
             await self._controller_server.stop()
         await self._peers.close()

@@ -18,6 +18,7 @@ from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting_slices import HostingSlices
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.log_start_commit import LogStartCommit, Waiter
+from broker.replication.log_deletions import LogDeletions
 from broker.replication.lost_replicas import LostReplicas, Verdict, why_no_empty_log
 from broker.replication.partition import Partition
 from broker.replication.refused_appends import RefusedAppends
@@ -61,6 +62,9 @@ class ReplicaManager:
         self._high_watermarks = log_manager.high_watermarks()
         self.lost = LostReplicas(broker_id)
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
+        self.deletions = LogDeletions(
+            log_manager.removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new)
+        )
         self.refused = RefusedAppends(clock.now_ms)
         self.failures = DiskFailures(log_manager, self.lost, self.refused, self)
         self.isrs = IsrUpkeep(lambda: self.broker_epoch, lag_time_ms_max)
@@ -124,6 +128,8 @@ class ReplicaManager:
 
     def _create(self, key: TopicPartition, is_new: bool) -> None:
         """Host a partition that was not, in the role that the newest word of the metadata says."""
+        if self.deletions.postpones(key, is_new=is_new):
+            return
         assignment = self._assignments[key]
         state = assignment.state
         if gone := self._log_gone(key, assignment):
@@ -253,6 +259,7 @@ class ReplicaManager:
             return
         self._assignments.pop(key, None)
         self.to_create.forget(key)
+        self.deletions.forget(key)
         if partition is None and self._log_manager.table.is_of_others(key, topic_id):
             return  # the log of another topic that had this name: no record says that it goes
         self.lost.forget(key)
@@ -260,7 +267,7 @@ class ReplicaManager:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
             self._dismiss(partition)
         try:
-            self._log_manager.removal.set_aside_for_deletion(key, topic_id)
+            self.deletions.delete(key, topic_id)
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
             log.error("%s was deleted, but not from its disk: %s", key, error)
 
@@ -273,7 +280,7 @@ class ReplicaManager:
 
     def hosts(self, key: TopicPartition) -> bool:
         """Whether this broker serves the partition, or would if it could."""
-        return key in self._partitions or key in self.lost or key in self.to_create
+        return key in self._partitions or key in self.lost or key in self.to_create or key in self.deletions
 
     # -- replicas that are lost --------------------------------------------------------------------------------------
 
@@ -364,7 +371,7 @@ class ReplicaManager:
     def statistics(self) -> ReplicaManagerStatistics:
         return ReplicaManagerStatistics(
             **count_roles(tuple(self._partitions.values()), self._retired_shrinks, self._retired_expands),
-            to_create=len(self.to_create),
+            to_create=len(self.to_create) + len(self.deletions),
             offline=len(self.lost),
             **asdict(self.traffic),
             replication_bytes_in=self.fetchers.bytes_in() if self.fetchers else 0,

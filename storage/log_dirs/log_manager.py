@@ -170,6 +170,8 @@ class LogManager:
         A log dir that failed before its logs were listed may have the log; only a partition that `is_new` in the
         cluster is created then, for an empty replica must not take the place of one that has records.
         """
+        if self.removal.is_deleting(topic_partition):
+            raise KafkaStorageError(f"{topic_partition} is being deleted; create it after that")
         self.removal.finish(topic_partition)
         table = self.table
         known = (table.offline, table.left_behind)

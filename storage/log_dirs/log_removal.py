@@ -3,8 +3,11 @@
 A deletion renames first, durably (a crash then finishes the job), and removes later. What is set aside otherwise is
 never deleted here: absence never deletes, and what can be saved of a damaged log is for a person to say.
 
-Called from one thread, except `delete_due` and `remove_deleted`, which may run in another. Not here: the rename
-(`set_aside.py`), the removal of files (`deleted_logs.py`), failures (`log_manager.py`).
+A log that is in use is deleted in three steps, because its disk may hang: `begin_deletion` takes it out of use,
+`delete_begun` renames in another thread, `end_deletion` says what came of it.
+
+Called from one thread, except `delete_begun`, `delete_due` and `remove_deleted`, which may run in another. Not here:
+the rename (`set_aside.py`), the removal of files (`deleted_logs.py`), failures (`log_manager.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.clock import Clock
 from penstock.errors import KafkaStorageError
@@ -20,11 +23,12 @@ from penstock.types import TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
 from storage.disk.file_system import FileSystem
+from storage.log.log import Log
 from storage.log.log_types import OfflineLog
 from storage.log_config import LogConfig
 from storage.log_dirs.deleted_logs import DeletedLogs
 from storage.log_dirs.log_directory import LogDirectory
-from storage.log_dirs.log_table import LogTable
+from storage.log_dirs.log_table import ByLogId, LogTable
 from storage.log_dirs.set_aside import SetAside
 
 _log = logging.getLogger(__name__)
@@ -50,6 +54,8 @@ class LogRemoval:
         """Directories set aside because they are damaged, now or by an earlier run."""
         self.deleted = DeletedLogs(fs)
         self.aside = SetAside(fs)
+        self._deleting: ByLogId[Log] = ByLogId()
+        """Out of use, in no table, and their directories may have the old names yet."""
 
     def found(self, set_aside: Mapping[str, str]) -> None:
         """An earlier run set these directories aside: path to suffix."""
@@ -64,6 +70,51 @@ class LogRemoval:
         """Delete the log and its files, now; blocks; does nothing when there is none."""
         for path in self._delete_later(topic_partition, topic_id):
             self.deleted.remove(path)
+
+    def begin_deletion(self, topic_partition: TopicPartition, topic_id: str) -> Log | None:
+        """Take the log out of use without waiting for its disk; `delete_begun` and `end_deletion` must follow. None
+        where there is no more to do: a log that was out of use already is deleted here, like `set_aside_for_deletion`.
+        """
+        log = self._table.logs.get(topic_partition, self._table.id_here(topic_partition, topic_id))
+        if log is None:
+            self.set_aside_for_deletion(topic_partition, topic_id)
+            return None
+        self._table.forget_vanished(topic_partition, topic_id)
+        self._deleting.put(topic_partition, log.topic_id, log)
+        self._table.drop(log, wait=False)
+        return log
+
+    def is_deleting(self, topic_partition: TopicPartition) -> bool:
+        """Whether a deletion of a log of that name has begun and not ended."""
+        return bool(self._deleting.named(topic_partition))
+
+    def delete_begun(self, logs: Sequence[Log]) -> dict[Log, str | KafkaStorageError]:
+        """Set them aside for deletion, durably; all are in one log dir. Blocks, in any thread; the new path of each, or
+        why it has none."""
+        log_dir = logs[0].log_dir
+        for log in logs:
+            log.abandon()  # BEFORE its directory gets another name
+        directory = self._directories.get(log_dir)
+        if directory is None:
+            return {log: KafkaStorageError(f"{log.directory}: its log dir has failed") for log in logs}
+        outcomes = self.aside.take_all(
+            {log.directory: log.topic_partition for log in logs}, DELETE_DIRECTORY_SUFFIX, log_dir
+        )
+        for log in logs:
+            if isinstance(outcomes[log.directory], str):
+                with contextlib.suppress(OSError):  # a line too many harms nobody: whoever gets the name is told 0
+                    directory.cleaner_checkpoint.remove(log.topic_partition)
+        return {log: outcomes[log.directory] for log in logs}
+
+    def end_deletion(self, log: Log, outcome: str | KafkaStorageError) -> None:
+        """It has a new path, or it stays where it is, out of use, and the next start sets it aside as stray."""
+        self._deleting.pop(log.topic_partition, log.topic_id)
+        if isinstance(outcome, str):
+            self.deleted.add(outcome, self._clock.now_ms() + log.config.file_delete_delay_ms)
+            return
+        _log.error("%s was deleted, but not from its disk: %s", log.topic_partition, outcome)
+        stays = self._table.offline if self._in_use(log.directory) else self._table.left_behind
+        stays.put(log.topic_partition, log.topic_id, OfflineLog(log.directory, outcome, topic_id=log.topic_id))
 
     def set_aside_for_deletion(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
         """Delete the log, durably; its files go after `file.delete.delay.ms`, by `delete_due`. Its new path."""

@@ -15,9 +15,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, set_aside_directory
@@ -34,7 +35,7 @@ class Begun(NamedTuple):
 
 
 class SetAside:
-    """Used on one thread; blocks."""
+    """Used on one thread, except `take_all`; blocks."""
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
@@ -77,10 +78,7 @@ class SetAside:
     def _take(self, path: str, topic_partition: TopicPartition, suffix: str) -> str:
         log_dir = os.path.dirname(path)
         try:
-            if path not in self._begun:
-                target = f"{log_dir}/{set_aside_directory(topic_partition, suffix)}"
-                self._fs.rename(path, target)
-                self._begun[path] = Begun(target, suffix)
+            self._rename(path, topic_partition, suffix)
             if self._unsynced is None:
                 self._fs.fsync_dir(log_dir)
             else:
@@ -93,6 +91,31 @@ class SetAside:
         if begun.suffix != DELETE_DIRECTORY_SUFFIX:
             _log.warning("%s: set aside as %s", topic_partition, begun.target)
         return begun.target
+
+    def _rename(self, path: str, topic_partition: TopicPartition, suffix: str) -> None:
+        if path not in self._begun:
+            target = f"{os.path.dirname(path)}/{set_aside_directory(topic_partition, suffix)}"
+            self._fs.rename(path, target)
+            self._begun[path] = Begun(target, suffix)
+
+    def take_all(
+        self, paths: Mapping[str, TopicPartition], suffix: str, log_dir: str
+    ) -> dict[str, str | KafkaStorageError]:
+        """Those of one log dir, with one sync; in any thread, for paths that nobody else takes meanwhile. The new path
+        of each, or why it could not be renamed. When the disk refuses the sync, a crash may bring them back; whoever
+        creates a log there syncs as well."""
+        outcomes: dict[str, str | KafkaStorageError] = {}
+        for path, topic_partition in paths.items():
+            try:
+                self._rename(path, topic_partition, suffix)
+                outcomes[path] = self._begun.pop(path).target
+            except OSError as error:
+                outcomes[path] = storage_error("set aside", path, error)
+        try:
+            self._fs.fsync_dir(log_dir)
+        except OSError as error:
+            _log.error("%s: logs that were set aside may be back after a crash: %s", log_dir, error)
+        return outcomes
 
     def begun(self, paths: Sequence[str]) -> str | None:
         """The suffix under which one of them is being set aside."""

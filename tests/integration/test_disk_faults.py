@@ -234,6 +234,20 @@ def test_many_slow_fsyncs_of_one_disk_hold_up_no_other_disk(tmp_path: Path) -> N
             future.result(10)
 
 
+def test_a_topic_whose_disk_hangs_is_deleted_without_holding_up_any_other_disk(tmp_path: Path) -> None:
+    with one_node(tmp_path, broker_session_timeout_ms=1000) as (nodes, admin, _):
+        with nodes.fs[0].standing_still("rename", "-delete") as fault:
+            admin.delete_topic("orders")
+            assert fault.was_met.wait(10)
+            began = time.monotonic()
+            wait_until(lambda: time.monotonic() - began > 1.5)
+            assert nodes.ask(broker_of(nodes).lifecycle.unfenced.is_set)
+            assert goes_on(nodes)
+            admin.create_topic("orders", 1)
+        with Producer(nodes.bootstrap, acks="all", delivery_timeout_ms=10_000) as anew:
+            assert anew.send("orders", value=b"new").result(10).offset == 0
+
+
 # --- the clock -------------------------------------------------------------------------------------------------------
 
 BEFORE, AFTER = 86_400_000, 4_294_967_296_000 + 86_400_000

@@ -28,8 +28,8 @@ class Broker:
     def __init__(self, fs: LosingFileSystem) -> None:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None)
-        replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
-        self._publisher = MetadataPublisher(replicas, self.log_manager, {})
+        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self._publisher = MetadataPublisher(self.replicas, self.log_manager, {})
         self._publisher.caught_up(EMPTY_IMAGE)
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
         self._image: MetadataImage = EMPTY_IMAGE
@@ -54,6 +54,7 @@ def test_a_topic_of_many_partitions_is_deleted_with_one_sync_of_the_log_dir() ->
         broker = Broker(fs)
         before = len(fs.trace)
         broker.publish(RemoveTopicRecord(TOPIC_ID))
+        await broker.replicas.deletions.close()
         steps = [step.split()[1] for step in fs.trace[before:]]
         assert (steps.count("rename"), steps.count("fsync_dir"), steps[-1]) == (PARTITIONS, 1, "fsync_dir")
         assert [open_manager(fs.after_crash()).logs()] == [()], "and it is durable"
@@ -88,6 +89,7 @@ def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
         fs.fail_on["fsync_dir"] = errno.EIO
         broker.publish(RemoveTopicRecord(TOPIC_ID))
         assert broker.log_manager.logs() == ()
+        await broker.replicas.deletions.close()
         fs.fail_on.clear()
         broker.publish(TopicRecord("big", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
         assert [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]

@@ -23,6 +23,7 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition, new_uuid
 from storage.disk.file_system import OsFileSystem
 from storage.log.group_commit import GroupCommit
+from storage.log.log import Log
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_removal import LogRemoval
@@ -149,13 +150,14 @@ def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp
 def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_self: LogRemoval, _key: TopicPartition, _topic_id: str) -> str:
-        raise KafkaStorageError("EROFS")
+    def refused(_self: LogRemoval, logs: list[Log]) -> dict[Log, KafkaStorageError]:
+        return {log: KafkaStorageError("EROFS") for log in logs}
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            monkeypatch.setattr(LogRemoval, "set_aside_for_deletion", refused)
+            monkeypatch.setattr(LogRemoval, "delete_begun", refused)
             manager.remove(PARTITION, TOPIC_ID)
+            await manager.deletions.close()
             assert manager.find(PARTITION) is None and partition.offline is not None
 
     asyncio.run(scenario())

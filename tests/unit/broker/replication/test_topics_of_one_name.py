@@ -243,6 +243,7 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
             broker.append(OLD, b"old")
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
+            await broker.replicas.deletions.close()
             broker.append(NEW, b"acked")
             broker.log_manager.checkpoint_recovery_points()
             image, gone, fs = broker.image, broker.log(NEW).directory, broker.fs.after_crash()

@@ -1,0 +1,203 @@
+"""A topic is deleted without waiting for its disk: other log dirs go on, and its name is free when its directory is."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.quorum.metadata_publisher import MetadataPublisher
+from broker.replication.replica_manager import ReplicaManager
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE
+from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from penstock.clock import ManualClock
+from penstock.types import TopicPartition
+from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
+from storage.log.group_commit import GroupCommit
+from tests.support.faulty_fs import Fault, FaultyFileSystem
+from tests.support.storage import NOW_MS, batch, open_manager
+
+ME = 1
+ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
+OLD, NEW, OTHERS = "A" * 22, "B" * 22, "C" * 22
+WAIT_S = 10.0
+
+
+def made(partition: TopicPartition, topic_id: str) -> tuple[Record, ...]:
+    return TopicRecord(partition.topic, topic_id), PartitionRecord(topic_id, 0, (ME,), (ME,), ME)
+
+
+class Broker:
+    """A publisher over a real replica manager with two log dirs: orders-0 is in `a`, other-0 in `b`."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.fs = FaultyFileSystem()
+        self.dirs = str(tmp_path / "a"), str(tmp_path / "b")
+        self.log_manager = open_manager(self.fs, self.dirs)
+        self.group_commit = GroupCommit(lambda log_dir, error: None)
+        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
+        self.image = EMPTY_IMAGE
+        self.publisher.caught_up(self.image)
+        self.publish(*made(ORDERS, OLD))
+        self.publish(*made(OTHER, OTHERS))
+        assert [log.log_dir for log in self.log_manager.logs()] == list(self.dirs)
+
+    def publish(self, *records: Record) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(self.image.offset + len(records), 1)
+        self.publisher.publish(delta, self.image)
+
+    async def produce(self, partition: TopicPartition, topic_id: str) -> None:
+        """A record, and its flush."""
+        log, flushed = self.replicas.get(partition, topic_id).log, asyncio.Event()
+        end = log.append_as_leader(batch(b"value"), 0, NOW_MS).last_offset + 1
+        self.group_commit.subscribe(log, lambda offset: flushed.set() if offset >= end else None)
+        self.group_commit.request(log)
+        await asyncio.wait_for(flushed.wait(), WAIT_S)
+
+    def set_aside(self) -> list[str]:
+        return [name for name in self.fs.listdir(self.dirs[0]) if name.endswith("-delete")]
+
+
+@asynccontextmanager
+async def started(tmp_path: Path) -> AsyncIterator[Broker]:
+    broker = Broker(tmp_path)
+    yield broker
+    await broker.replicas.deletions.close()
+    await broker.group_commit.close()
+    broker.log_manager.close()
+
+
+@contextmanager
+def hangs(fs: FaultyFileSystem, operation: str, part: str) -> Iterator[Fault]:
+    """For the block, and no longer than WAIT_S: an event loop that waits for it is not there to end it."""
+    with fs.standing_still(operation, part) as fault:
+        assert fault.gate is not None
+        too_late = threading.Timer(WAIT_S, fault.gate.set)
+        too_late.start()
+        try:
+            yield fault
+            assert not fault.gate.is_set(), "the event loop waited for the disk"
+        finally:
+            too_late.cancel()
+
+
+async def meets(fault: Fault) -> None:
+    assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("operation", "part"), [("rename", "-delete"), ("fsync_dir", "/a")])
+def test_a_partition_in_another_dir_goes_on_while_the_disk_of_a_deleted_one_hangs(
+    tmp_path: Path, operation: str, part: str
+) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            await broker.produce(ORDERS, OLD)
+            with hangs(broker.fs, operation, part) as fault:
+                broker.publish(RemoveTopicRecord(OLD))
+                await meets(fault)
+                assert broker.replicas.find(ORDERS) is None
+                await broker.produce(OTHER, OTHERS)
+                assert broker.replicas.get(OTHER, OTHERS).log.read(0, 1000).records
+            await broker.replicas.deletions.close()
+            assert len(broker.set_aside()) == 1 and broker.log_manager.removal.deleted.paths()
+
+    run(scenario)
+
+
+def test_a_deletion_does_not_wait_for_a_removal_of_segments_that_hangs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            log = broker.replicas.get(ORDERS, OLD).log
+            for _ in range(3):
+                log.append_as_leader(batch(b"value"), 0, NOW_MS)
+                log.roll()
+            log.flush()
+            log.remove_oldest(2)
+            with hangs(broker.fs, "rename", ".log.deleted") as fault:
+                removal = asyncio.create_task(asyncio.to_thread(log.run_file_changes))
+                await meets(fault)
+                broker.publish(RemoveTopicRecord(OLD))
+                await broker.produce(OTHER, OTHERS)
+                assert broker.set_aside() == [], "the directory keeps its name while somebody works in it"
+            await removal
+            await broker.replicas.deletions.close()
+            assert len(broker.set_aside()) == 1
+
+    run(scenario)
+
+
+def test_a_topic_of_the_same_name_is_created_when_the_name_is_free(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            await broker.produce(ORDERS, OLD)
+            with hangs(broker.fs, "rename", "-delete") as fault:
+                broker.publish(RemoveTopicRecord(OLD))
+                await meets(fault)
+                broker.publish(*made(ORDERS, NEW))
+                assert broker.replicas.find(ORDERS) is None and broker.replicas.hosts(ORDERS)
+                assert ORDERS not in broker.replicas.lost, "it is late, not lost"
+            await broker.replicas.deletions.close()
+            await broker.produce(ORDERS, NEW)
+            assert broker.replicas.get(ORDERS, NEW).log.log_end_offset == 1
+            assert len(broker.set_aside()) == 1
+
+    run(scenario)
+
+
+def test_what_was_deleted_again_meanwhile_is_not_created(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            with hangs(broker.fs, "rename", "-delete") as fault:
+                broker.publish(RemoveTopicRecord(OLD))
+                await meets(fault)
+                broker.publish(*made(ORDERS, NEW))
+                broker.publish(RemoveTopicRecord(NEW))
+            await broker.replicas.deletions.close()
+            assert broker.replicas.find(ORDERS) is None and not broker.replicas.hosts(ORDERS)
+            assert [log.topic_partition for log in broker.log_manager.logs()] == [OTHER]
+
+    run(scenario)
+
+
+def test_a_log_dir_that_fails_meanwhile_keeps_the_log_out_of_the_new_ones_way(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            with broker.fs.failing("rename", "-delete", errno.EIO):
+                broker.publish(RemoveTopicRecord(OLD))
+                broker.log_manager.fail_log_dir(broker.dirs[0], OSError(errno.EIO, "dying"))
+                broker.publish(*made(ORDERS, NEW))
+                await broker.replicas.deletions.close()
+            assert broker.replicas.get(ORDERS, NEW).log.log_dir == broker.dirs[1]
+            assert broker.log_manager.table.left_behind.get(ORDERS, OLD) is not None
+
+    run(scenario)
+
+
+def test_a_stop_gives_up_a_deletion_that_hangs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            clock = ManualClock()
+            wait = StopWait(clock)
+            with hangs(broker.fs, "rename", "-delete") as fault:
+                broker.publish(RemoveTopicRecord(OLD))
+                stop = asyncio.create_task(broker.replicas.deletions.close(wait))
+                await meets(fault)
+                clock.advance(STOP_WAIT_MS)
+                await asyncio.wait_for(stop, WAIT_S)
+                assert wait.given_up == {broker.dirs[0]}
+
+    run(scenario)
