@@ -31,9 +31,10 @@ def stop_when_it_hangs(fault):
     fault.was_met.wait()
     os.kill(os.getpid(), signal.SIGTERM)
 
-with fs.standing_still("rename", "/hung/recovery-point") as fault:
-    threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
-    sys.exit(uvloop.run(run_node(config, log_manager, clock, int(sys.argv[2]))))
+hanging = fs.standing_still("rename", "/hung/recovery-point")
+fault = hanging.__enter__()  # and never left: the disk hangs for longer than the process lives
+threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
+sys.exit(uvloop.run(run_node(config, log_manager, clock, int(sys.argv[2]))))
 """
 
 
