@@ -115,7 +115,9 @@ def _replication(node: NodeView) -> Iterator[Reading]:
     replicas = broker.replicas.statistics()
     standing = broker.lifecycle.statistics()
     yield Reading(
-        "penstock_broker_fenced", "1 while the controller keeps this broker fenced, else 0.", standing.is_fenced
+        "penstock_broker_fenced",
+        "1 while the controller keeps this broker fenced or none answers it, else 0.",
+        standing.is_fenced,
     )
     yield Reading(
         "penstock_broker_registrations_anew",

@@ -132,7 +132,9 @@ class BrokerParts:
             self._hosted_replicas,
             self._registered,
             self._caught_up,
+            self._standing_changed,
         )
+        self._announcements: set[asyncio.Task[None]] = set()
         self.replicas.on_replica_lost = self.lifecycle.leave_isrs
         self.scheduler = Scheduler(clock, on_fatal)
         self._schedule_jobs(clock)
@@ -244,6 +246,12 @@ class BrokerParts:
             await server.start()
         self.scheduler.start()
         self.lifecycle.start().add_done_callback(self._task_done)
+
+    def _standing_changed(self, may_serve: bool) -> None:
+        """Whoever asks the health service does not go on sending clients to a broker that leads nothing."""
+        task = asyncio.create_task(self.serving(may_serve))
+        self._announcements.add(task)
+        task.add_done_callback(self._announcements.discard)
 
     async def serving(self, is_serving: bool) -> None:
         """What the health service of both listeners answers."""

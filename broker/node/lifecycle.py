@@ -67,18 +67,23 @@ class BrokerLifecycle:
         hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
+        on_standing: Callable[[bool], None] = lambda may_serve: None,
     ) -> None:
+        """`on_standing` is told whether the controller lets this broker serve, whenever that changes."""
         self.unfenced = asyncio.Event()
         self.broker_epoch = NO_EPOCH
         self._registration = registration
         self._channel = channel
         self._loader = loader
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._session_timeout_ms = session_timeout_ms
+        self._answered_s = 0.0  # by the loop's clock
         # A heartbeat that got lost must leave time for another one in the same session.
         self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
         self._hosted_replicas = hosted_replicas
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
+        self._on_standing = on_standing
         self._may_unfence = False
         self._replica_is_lost = False
         self._is_stopping = False
@@ -108,6 +113,7 @@ class BrokerLifecycle:
                 continue
             except ApiError as error:
                 log.warning("heartbeat: %s", error)
+                self._note_silence()
             await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
 
     def _reason_to_succeed_itself(self) -> str:
@@ -120,15 +126,26 @@ class BrokerLifecycle:
             return "the controller takes this broker for one that shuts down, and nobody asked this process to stop"
         return ""
 
+    def _note_silence(self) -> None:
+        """After a session without an answer the controller has fenced this broker, or there is no controller."""
+        silent_ms = (asyncio.get_running_loop().time() - self._answered_s) * 1000
+        if self.unfenced.is_set() and silent_ms >= self._session_timeout_ms:
+            self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
+
+    def _fenced(self, told: str) -> None:
+        self.unfenced.clear()
+        self._on_standing(False)
+        if not self._is_stopping:
+            log.warning(told, self._registration.broker_id)
+
     def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
         broker_id = self._registration.broker_id
         if answer.is_fenced and self.unfenced.is_set():
-            self.unfenced.clear()
-            if not self._is_stopping:
-                log.warning("broker %d is fenced by the controller: it leads nothing until it is unfenced", broker_id)
+            self._fenced("broker %d is fenced by the controller: it leads nothing until it is unfenced")
         elif not answer.is_fenced and not self.unfenced.is_set():
             log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
             self.unfenced.set()
+            self._on_standing(True)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -196,6 +213,7 @@ class BrokerLifecycle:
             ),
             self._heartbeat_timeout_ms,
         )
+        self._answered_s = asyncio.get_running_loop().time()
         if not isinstance(answer, BrokerHeartbeatResponse):
             raise TypeError(f"heartbeat was answered with {answer!r}")
         return answer

@@ -244,6 +244,22 @@ class Node:
         else:
             await self.loader.wait_for_offset(0)
 
+    def status(self) -> str:
+        """How the node fares, in a line for people."""
+        said = []
+        if self.broker is not None:
+            replicas = self.broker.replicas.statistics()
+            standing = "in service" if self.broker.lifecycle.unfenced.is_set() else "fenced"
+            said.append(f"{standing}, leads {replicas.leaders} of {replicas.partitions} partitions")
+            if replicas.under_replicated:
+                said.append(f"{replicas.under_replicated} under-replicated")
+        if self.controller is not None:
+            leads = self.controller.is_active
+            said.append("the active controller" if leads else f"follows controller {self.leader_id}")
+        if self.failed_log_dirs:
+            said.append(f"failed log dirs: {', '.join(sorted(self.failed_log_dirs))}")
+        return "; ".join(said)
+
     async def stop(self) -> None:
         """The reverse of start; clean only if nothing was fatal, and only where no log dir hangs.
 

@@ -43,6 +43,8 @@ SPARE_DESCRIPTORS_SECONDS = 0.25
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 """As the launcher's."""
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
+STATUS_SECONDS = 5
+"""How old the line in `systemctl status` may be."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -100,6 +102,7 @@ async def run_node(
     try:
         await node.start()
         jobs.append(asyncio.create_task(_announce(node, notifier)))
+        jobs.append(asyncio.create_task(_tell_status(node, notifier)))
         if notifier.watchdog_interval_ms:
             jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
         node.fatal.add_done_callback(lambda _: asked_to_stop.set())
@@ -140,6 +143,12 @@ async def _keep_spare_descriptors() -> None:
     while True:
         SPARE.refill()
         await asyncio.sleep(SPARE_DESCRIPTORS_SECONDS)
+
+
+async def _tell_status(node: Node, notifier: Notifier) -> None:
+    while notifier.has_listener:
+        notifier.status(node.status())
+        await asyncio.sleep(STATUS_SECONDS)
 
 
 async def _feed_watchdog(notifier: Notifier) -> None:

@@ -31,6 +31,11 @@ class Notifier:
     def __repr__(self) -> str:
         return f"Notifier({self._address.lstrip(chr(0)) or 'nobody'}, every {self.watchdog_interval_ms} ms)"
 
+    @property
+    def has_listener(self) -> bool:
+        """Whether anybody is told."""
+        return self._socket is not None
+
     def ready(self) -> None:
         """The node serves."""
         self._send(f"READY=1\nMAINPID={os.getpid()}")

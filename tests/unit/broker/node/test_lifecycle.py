@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -252,3 +253,55 @@ def test_broker_that_stops_of_its_own_will_does_not_register_anew() -> None:
 
 def test_a_heartbeat_that_gets_lost_leaves_time_for_another_in_the_same_session() -> None:
     assert life(4, lost_after=-1).timeouts_ms == {0, 3}, "of a session of 6 ms"
+
+
+class Changing(FakeController):
+    """Answers heartbeats in turn: fenced, in service, or with an error."""
+
+    def __init__(self, answers: list[bool | ApiError]) -> None:
+        super().__init__(len(answers) + 2)
+        self._answers = answers
+
+    async def call(self, request: Any, timeout_ms: int = 0) -> Any:
+        answer = await super().call(request, timeout_ms)
+        if not isinstance(answer, BrokerHeartbeatResponse):
+            return answer
+        due = self._answers[min(len(self.calls) - 2, len(self._answers) - 1)]
+        if isinstance(due, ApiError):
+            raise due
+        return replace(answer, is_fenced=due)
+
+
+def standings(answers: list[bool | ApiError]) -> list[bool]:
+    """What is told, with a heartbeat every millisecond and a session of six."""
+
+    async def main() -> list[bool]:
+        controller, told = Changing(answers), list[bool]()
+        lifecycle = BrokerLifecycle(
+            RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
+            cast(ControllerChannel, controller),
+            cast(MetadataLoader, CaughtUp()),
+            1,
+            6,
+            lambda: (),
+            lambda epoch: None,
+            lambda: None,
+            told.append,
+        )
+        lifecycle.start()
+        await controller.enough.wait()
+        await lifecycle.stop()
+        return told
+
+    return run_virtual(main())
+
+
+def test_every_change_of_the_standing_is_told_once() -> None:
+    """The health service answers by it: not serving while the controller keeps the broker fenced."""
+    assert standings([True, True, False, False, True, False, False]) == [True, False, True]
+
+
+def test_a_broker_that_no_controller_answers_for_a_session_takes_itself_for_fenced() -> None:
+    silence: list[bool | ApiError] = [RequestTimedOutError("x")] * 7
+    assert standings([False, *silence[:4], False]) == [True], "a session has not passed"
+    assert standings([False, *silence, False]) == [True, False, True]
