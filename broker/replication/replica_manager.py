@@ -336,6 +336,9 @@ class ReplicaManager:
     def request_flush(self, partition: Partition) -> None:
         self._group_commit.request(partition.log)
 
+    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
+        self._group_commit.when_disk_answers(partition.log, then)
+
     def flush_due(self) -> None:
         """flush.messages and flush.ms: only with flush.policy=os is there ever something due; called on schedule."""
         now_ms = self.clock.now_ms()

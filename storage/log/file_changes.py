@@ -113,14 +113,17 @@ class FileChanges:
             write_atomically(self._fs, path, content, sync_directory=False)
         new.settled()
 
-    def run(self) -> None:
-        """Carry out what is queued; blocks. OSError when the disk failed, with the failed change still at the head."""
+    def run(self, *, sync: bool = False) -> None:
+        """Carry out what is queued, and `sync` the directory; blocks. OSError when the disk failed, with the failed
+        change still at the head."""
         with self._running:
             while (step := self._next_step()) is not None:
                 step()
                 if self._next_step() is step:  # else it was cancelled meanwhile
                     with contextlib.suppress(IndexError):  # now
                         self._steps.pop(0)
+        if sync:
+            self._fs.fsync_dir(self._directory)
 
     def _next_step(self) -> Step | None:
         """None where there is none: `cancel` may come at any moment."""

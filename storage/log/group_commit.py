@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -38,6 +39,7 @@ DEFERRED_MS = 1_000
 """Pause before a flush that found no room is tried again."""
 
 OnFlushed = Callable[[int], None]
+OnAnswer = Callable[[BaseException | None], None]
 OnFailure = Callable[[str, OSError], None]
 
 
@@ -64,6 +66,8 @@ class _LogDir:
     idle: dict[Log, None] = field(default_factory=dict)
     """Nobody waits for these: they are flushed when the queue is empty."""
     busy: int = 0
+    probes: int = 0
+    """Syncs under way that only ask whether the disk answers."""
 
 
 class GroupCommit:
@@ -126,6 +130,26 @@ class GroupCommit:
         if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
             self._log_dir(log).idle[log] = None
             self._schedule_turn()
+
+    def when_disk_answers(self, log: Log, then: OnAnswer) -> None:
+        """`then` on the loop, once a sync of the log's directory has come back, with what that raised. For work that
+        waits for the disk on the loop: a disk that hangs then holds up nobody but those who ask here."""
+        loop = asyncio.get_running_loop()
+        if log.log_dir in self._failed:
+            loop.call_soon(then, OSError(errno.EIO, f"{log.log_dir} has failed"))
+            return
+        log_dir = self._log_dir(log)
+
+        def answered(error: BaseException | None) -> None:
+            log_dir.probes -= 1
+            then(error)
+
+        try:
+            log_dir.threads.run(functools.partial(log.run_file_changes, sync=True), answered)
+        except (OSError, MemoryError) as error:
+            loop.call_soon(then, error)
+        else:
+            log_dir.probes += 1
 
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
@@ -261,7 +285,8 @@ class GroupCommit:
     def _log_dirs_under_way(self) -> set[str]:
         if self._queued:
             self._schedule_turn()
-        return {log.log_dir for log in self._queued | self._in_flight}
+        asked = {path for path, log_dir in self._log_dirs.items() if log_dir.probes}
+        return asked | {log.log_dir for log in self._queued | self._in_flight}
 
     def statistics(self) -> GroupCommitStatistics:
         return GroupCommitStatistics(

@@ -340,12 +340,12 @@ class Log:
     def has_file_changes(self) -> bool:
         return len(self._changes) > 0
 
-    def run_file_changes(self) -> None:
-        """Carry out what removals and replacements left to do; blocks, in any thread.
+    def run_file_changes(self, *, sync: bool = False) -> None:
+        """Carry out what removals and replacements left to do, and `sync` the directory; blocks, in any thread.
 
         OSError when the disk failed. After a shortage (`is_shortage`) it may be called again.
         """
-        self._changes.run()
+        self._changes.run(sync=sync)
 
     def delete_expired_files(self, now_ms: int) -> int:
         """Unlink what was removed `file.delete.delay.ms` ago; blocks, in any thread. How many files went."""

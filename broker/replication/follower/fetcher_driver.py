@@ -11,6 +11,7 @@ of the next request, and joins a later one when its flush is done.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,11 +92,15 @@ class Fetcher:
         self._flush_done = asyncio.Event()
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
+        self._cuts: dict[TopicPartition, Truncate | StartOver] = {}
+        """Truncations that wait for their disk to answer."""
+        self._report: Callable[[BaseException], None] = lambda error: None
         self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Follow `partition` from its durable end in `leader_epoch`."""
         partition_log = partition.log
+        self._cuts.pop(partition.topic_partition, None)
         self.core.add(
             partition.topic_partition,
             FetchState(
@@ -113,6 +118,8 @@ class Fetcher:
     def remove(self, partitions: list[TopicPartition]) -> None:
         self.core.remove(partitions)
         self._refusals.forget(partitions)
+        for key in partitions:
+            self._cuts.pop(key, None)
         asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
 
     def _leave_if_idle(self) -> None:
@@ -129,11 +136,13 @@ class Fetcher:
 
     def on_fatal(self, report: Callable[[BaseException], None]) -> None:
         """Tell `report` when the fetcher ended by an error that must not be retried."""
+        self._report = report
         self._task.add_done_callback(
             lambda task: None if task.cancelled() or (error := task.exception()) is None else report(error)
         )
 
     async def stop(self) -> None:
+        self._cuts.clear()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -217,13 +226,46 @@ class Fetcher:
         partition = self._node.find(effect.partition)
         if partition is None or partition.leading is not None:
             self.core.remove([effect.partition])
-            return
+        elif isinstance(effect, Truncate | StartOver):
+            self._cut_later(effect, partition, leader_epoch)
+        else:
+            work = functools.partial(self._perform, effect, partition, leader_epoch, grown)
+            self._try(work, partition, leader_epoch, now_ms)
+
+    def _cut_later(self, effect: Truncate | StartOver, partition: Partition, leader_epoch: int) -> None:
+        """A truncation waits for its disk on the event loop, so it is done only when the disk has just answered: one
+        that hangs would stop the partitions of every other log dir. Until then nothing is fetched for the partition."""
+        key = effect.partition
+        self._cuts[key] = effect
+
+        def cut(error: BaseException | None) -> None:
+            if error is not None:
+                raise error
+            self._perform(effect, partition, leader_epoch, [])
+
+        def answered(error: BaseException | None) -> None:
+            if self._cuts.get(key) is not effect:
+                return  # it is not followed any more, or from another position
+            del self._cuts[key]
+            if self._node.find(key) is not partition or partition.leading is not None:
+                self.core.remove([key])
+                return
+            try:
+                self._try(functools.partial(cut, error), partition, leader_epoch, self._clock.now_ms())
+            except Exception as fatal:
+                self._report(fatal)
+            self.kick()
+
+        self._node.when_disk_answers(partition, answered)
+
+    def _try(self, work: Callable[[], None], partition: Partition, leader_epoch: int, now_ms: int) -> None:
+        """What an error means for the partition; only an invariant that does not hold passes."""
         try:
-            self._perform(effect, partition, leader_epoch, grown)
+            work()
         except InvariantViolation:
             raise
         except CorruptMessageError as error:
-            self._refuse(effect.partition, error)
+            self._refuse(partition.topic_partition, error)
             # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it is asked
             # again (FetchSession), goes offline, and another leads.
             self._ask_again(partition, leader_epoch, now_ms)
