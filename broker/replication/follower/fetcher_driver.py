@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.replication.follower.fetcher_core import (
-    AdvanceHighWatermark,
     AdvanceLogStart,
     Append,
     Effect,
@@ -28,12 +27,12 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
+from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, FetchStream, Timed
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import Clock
-from penstock.epochs import truncation_offset
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage
@@ -391,26 +390,3 @@ class Fetcher:
 def _surely_durable_start(partition: Partition) -> int:
     """The log start that no crash takes back: the memory may be ahead of its checkpoint."""
     return min(partition.log.log_start_offset, partition.log.segments[0].base_offset)
-
-
-def perform(effect: Effect, partition: Partition) -> bool:
-    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
-    to begin anew (`Partition.append_as_follower`)."""
-    partition_log = partition.log
-    rebased = False
-    match effect:
-        case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
-            rebased = partition.append_as_follower(records, start)
-            partition.follower_high_watermark(high_watermark)
-        case Truncate(answer=answer):
-            offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
-            log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
-            partition.truncate_to(offset)  # below its own start, the log starts over there
-        case StartOver(log_start_offset=start):
-            log.warning("%s: starting over at the leader's log start %d", partition, start)
-            partition.truncate_fully_and_start_at(start)
-        case AdvanceHighWatermark(leader_high_watermark=high_watermark):
-            partition.follower_high_watermark(high_watermark)
-        case AdvanceLogStart(leader_log_start_offset=start):
-            partition.follower_log_start(start)
-    return rebased

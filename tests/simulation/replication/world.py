@@ -23,7 +23,7 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
-from broker.replication.follower.fetcher_driver import perform
+from broker.replication.follower.fetcher_effects import perform
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
 from broker.replication.partition import Partition

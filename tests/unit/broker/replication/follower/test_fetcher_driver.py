@@ -18,7 +18,8 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig, perform
+from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult

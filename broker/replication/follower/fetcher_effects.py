@@ -1,0 +1,41 @@
+"""Does to a follower's log what its fetcher's core has decided. Not here: when (fetcher_driver.py)."""
+
+from __future__ import annotations
+
+import logging
+
+from broker.replication.follower.fetcher_core import (
+    AdvanceHighWatermark,
+    AdvanceLogStart,
+    Append,
+    Effect,
+    StartOver,
+    Truncate,
+)
+from broker.replication.partition import Partition
+from penstock.epochs import truncation_offset
+
+log = logging.getLogger(__name__)
+
+
+def perform(effect: Effect, partition: Partition) -> bool:
+    """Do to a follower's log what the core decided; nothing is durable yet, but for a truncation. True when the log had
+    to begin anew (`Partition.append_as_follower`)."""
+    partition_log = partition.log
+    rebased = False
+    match effect:
+        case Append(records=records, leader_high_watermark=high_watermark, leader_log_start_offset=start):
+            rebased = partition.append_as_follower(records, start)
+            partition.follower_high_watermark(high_watermark)
+        case Truncate(answer=answer):
+            offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
+            log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
+            partition.truncate_to(offset)  # below its own start, the log starts over there
+        case StartOver(log_start_offset=start):
+            log.warning("%s: starting over at the leader's log start %d", partition, start)
+            partition.truncate_fully_and_start_at(start)
+        case AdvanceHighWatermark(leader_high_watermark=high_watermark):
+            partition.follower_high_watermark(high_watermark)
+        case AdvanceLogStart(leader_log_start_offset=start):
+            partition.follower_log_start(start)
+    return rebased
