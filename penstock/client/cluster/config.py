@@ -105,7 +105,9 @@ class ConsumerConfig(_Common):
     fetch_max_wait_ms: int = limited(500, 0, doc="how long the broker waits for fetch_min_bytes")
     fetch_max_bytes: int = limited(16 * MIB, 1, doc="bytes that may be fetched ahead, all partitions together")
     max_partition_fetch_bytes: int = limited(MIB, 1, doc="bytes of one partition per answer; one batch always fits")
-    max_poll_records: int = limited(50_000, 1, doc="records that one poll returns at most")
+    max_poll_records: int = limited(
+        50_000, 1, doc="records that one poll returns at most; it also ends after about 8 MiB"
+    )
     check_crcs: bool = described(True, doc="whether the checksum of every batch is verified")
 
 

@@ -22,6 +22,7 @@ from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.consumer.raw_fetch import RawFetch, RawRange
 from penstock.client.consumer.reader import Reader
+from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     ClientClosedError,
@@ -31,6 +32,10 @@ from penstock.errors import (
 )
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TimestampAndOffset, TopicPartition
+
+POLL_BYTES = 8 * 1024 * 1024
+"""One poll gives no more pieces after so many bytes: what it gave is kept until its end, in case it fails, and with
+large records memory that could be used again would be asked for anew instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class ConsumerCore:
 
     def start(self, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], object]) -> None:
         """From now on the network half works on `loop`; `on_ready` is called there when there is something to take."""
+        reuse_large_buffers()
         self.fetcher.on_ready = on_ready
         self.buffer.on_room = lambda: loop.call_soon_threadsafe(self.fetcher.touch)
 
@@ -92,8 +98,13 @@ class ConsumerCore:
         limit = self.config.max_poll_records if max_records is None else max_records
         self._polls += 1
         taken: list[ConsumerRecord] = []
+        size_bytes = 0
         with self.reader.turn():
-            while len(taken) < limit and (piece := self.reader.next_piece()) is not None:
+            while len(taken) < limit and size_bytes < POLL_BYTES:
+                piece = self.reader.next_piece()
+                if piece is None:
+                    break
+                size_bytes += len(piece.records)
                 part = self._take_rows(piece, limit - len(taken))
                 if taken:
                     taken += part
