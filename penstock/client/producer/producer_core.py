@@ -21,6 +21,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.sender import ProducerStatistics, Sender
+from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.client.wire.messages import TopicInfo
 from penstock.clock import Clock, SystemClock
 from penstock.errors import (
@@ -70,6 +71,7 @@ class ProducerCore:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on the network half works on `loop`."""
+        reuse_large_buffers()
         self.sender.start(loop)
 
     # Records

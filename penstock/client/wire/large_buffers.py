@@ -1,4 +1,5 @@
-"""Lets the memory of large answers be used again, where the C library is glibc; elsewhere it changes nothing.
+"""Lets the memory of large requests and answers be used again, where the C library is glibc; elsewhere it changes
+nothing.
 
 glibc maps a buffer above a threshold anew, page by page, and gives the end of its heap back when more than another one
 is free there. Both thresholds follow the largest mapped buffer that was ever freed: its size, and twice that. With
