@@ -8,7 +8,7 @@ system is warmed by the same work before anything counts. Each client is a proce
 on every in-sync replica; plain Kafka acks from the page cache, `kafka-fsync` does what ours does. What was set on each
 system and its clients is the row `settings`. Without Kafka's tools our rows stand alone, and a line says what is
 missing. `--before` names a checkout with its own environment (.venv). Its cluster lives beside ours and the two take
-turns row by row: an idle one takes 2 % of a core, while from minute to minute the same work varies by a third.
+turns row by row: an idle one takes 4 % of a core, while from minute to minute the same work varies by a third.
 Absolute figures do not hold from machine to machine; ratios of one run do.
 """
 

@@ -1,4 +1,4 @@
-"""What one node was told, checked and complete: the value that the parts of a node are made from.
+"""The configuration of one node, checked and complete: the value that the parts of a node are made from.
 
 Made by config.py from a file; the rules between its keys are in config_check.py.
 """
@@ -17,7 +17,7 @@ CONTROLLER_LISTENER = "CONTROLLER"
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What one node was told. Attributes are Kafka's names with underscores; see config_table.py for each."""
+    """The configuration of one node. Attributes are Kafka's names with underscores; see config_table.py for each."""
 
     node_id: int
     process_roles: frozenset[str]
@@ -91,7 +91,7 @@ class NodeConfig:
     log_cleaner_min_compaction_lag_ms: int
     log_cleaner_max_compaction_lag_ms: int
     given: Mapping[str, object] = field(compare=False)
-    """What the file says, by Kafka's names; every other key has its default."""
+    """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()
     """Not in the file, but said at one start: directory ids that the operator has given up."""
 
@@ -120,10 +120,10 @@ class NodeConfig:
 
     @property
     def advertised(self) -> Endpoint:
-        """What clients connect to: the broker listener, or on a controller-only node that of the controller."""
+        """Where clients connect: the broker listener, or on a controller-only node that of the controller."""
         return self.advertised_listeners[CLIENT_LISTENER if self.is_broker else CONTROLLER_LISTENER]
 
     @property
     def inter_broker_advertised(self) -> Endpoint:
-        """What the other brokers connect to."""
+        """The endpoint that the other brokers connect to."""
         return self.advertised_listeners[self.inter_broker_listener_name]

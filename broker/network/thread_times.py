@@ -1,8 +1,9 @@
 """What each thread of this process has had of the processor, and how long it waited for one: Linux' schedstat.
 
 gRPC makes threads of its own, which Python does not know; the kernel does. A thread is told apart by its kernel id.
-Elsewhere than on Linux only the thread that asks is known, and its waiting is not. Source: sched-stats.rst of Linux'
-documentation: time on the processor and time in the run queue, both in nanoseconds.
+Elsewhere than on Linux only the thread that asks is known, and its waiting is not. Not here: which kind of work a
+thread does (node_load.py). Source: sched-stats.rst of Linux' documentation: time on the processor and time in the run
+queue, both in nanoseconds.
 """
 
 from __future__ import annotations

@@ -144,8 +144,8 @@ class BrokerLifecycle:
             self._fenced("broker %d is fenced by the controller: it leads nothing until it is unfenced")
         elif not answer.is_fenced and not self.unfenced.is_set():
             log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
-            self.unfenced.set()
             self._on_standing(True)
+            self.unfenced.set()
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

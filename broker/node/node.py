@@ -240,7 +240,6 @@ class Node:
         """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
         if self.broker is not None:
             await self.broker.lifecycle.unfenced.wait()
-            await self.broker.serving(True)
         else:
             await self.loader.wait_for_offset(0)
 

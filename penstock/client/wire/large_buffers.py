@@ -6,6 +6,8 @@ is free there. Both thresholds follow the largest mapped buffer that was ever fr
 answers of 2 MB they are so low that a consumer of large records gets its memory anew for every answer: twice the page
 faults, a tenth of its processor time. One larger buffer, freed, moves both up. Nothing is set: thresholds that the user
 has set stay. Source: mallopt(3), M_MMAP_THRESHOLD and M_TRIM_THRESHOLD.
+
+Not here: how large a request or an answer may be (the client's options).
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ def test_the_error_of_the_disk_is_the_answer(tmp_path: Path) -> None:
         with fs.failing("fsync_dir", "t-0", errno.EIO):
             error = await answer()
         assert isinstance(error, OSError) and error.errno == errno.EIO
+        assert failed == [], "what it means for the log dir is for the one who asked to say"
         await group_commit.close()
 
     asyncio.run(run())
