@@ -60,7 +60,7 @@ def filled_log(directory: str, batch: bytes, total_bytes: int, *, segment_bytes:
     return log
 
 
-# --- append ----------------------------------------------------------------------------------------------------------
+# -- append ------------------------------------------------------------------------------------------------------------
 
 
 def append_rows(root: str, scale: Scale) -> Iterator[Row]:
@@ -109,7 +109,7 @@ def bare_append(directory: str, batch: bytes, count: int) -> Callable[[], None]:
     return lambda: os.close(fd)
 
 
-# --- read ------------------------------------------------------------------------------------------------------------
+# -- read --------------------------------------------------------------------------------------------------------------
 
 
 def read_rows(root: str, scale: Scale) -> Iterator[Row]:
@@ -177,7 +177,7 @@ def _read_reopened(log: Log) -> Callable[[], None]:
     return opened.abandon
 
 
-# --- recovery --------------------------------------------------------------------------------------------------------
+# -- recovery ----------------------------------------------------------------------------------------------------------
 
 
 def recovery_rows(root: str, scale: Scale) -> Iterator[Row]:

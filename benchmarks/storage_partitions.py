@@ -90,7 +90,7 @@ def _child(role: str, directory: str, partitions: int = 0) -> dict[str, float]:
     return found
 
 
-# --- the processes ---------------------------------------------------------------------------------------------------
+# -- the processes -----------------------------------------------------------------------------------------------------
 
 
 def _open(directory: str, fs: OsFileSystem | None = None) -> LogManager:

@@ -43,7 +43,7 @@ class MetadataDelta:
         self._deleted: dict[str, str] = {}  # topic id to name; only topics that the image below has
         self._configs: dict[ConfigResource, dict[str, str]] = {}
 
-    # --- what publishers read -----------------------------------------------------------------------------------
+    # -- what publishers read ------------------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
@@ -73,7 +73,7 @@ class MetadataDelta:
         """Resources with a changed configuration; those of a deleted topic too."""
         return self._configs.keys()
 
-    # --- use ----------------------------------------------------------------------------------------------------
+    # -- use -----------------------------------------------------------------------------------------------------------
 
     def replay(self, record: Record) -> None:
         """Adds one record. Records must come in the order of the log."""
@@ -120,7 +120,7 @@ class MetadataDelta:
         configs = {**self.image.configs, **self._configs}
         return {resource: config for resource, config in configs.items() if config}
 
-    # --- Tables -------------------------------------------------------------------------------------------------
+    # -- tables --------------------------------------------------------------------------------------------------------
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None:
         return (self.image.brokers if self._brokers is None else self._brokers).get(broker_id)

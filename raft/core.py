@@ -66,7 +66,7 @@ class RaftCore:
         self._start(now_ms)
 
     def __repr__(self) -> str:
-        return f"<RaftCore {self._quorum!r} {self._log!r}>"
+        return f"RaftCore({self._quorum!r}, {self._log!r})"
 
     @property
     def state(self) -> State:
@@ -112,7 +112,7 @@ class RaftCore:
     def statistics(self) -> RaftStatistics:
         return RaftStatistics.of(self._shared, self._leadership.uncommitted_bytes if self._leadership else 0)
 
-    # -- what happens --
+    # -- what happens --------------------------------------------------------------------------------------------------
 
     def step(self, inbound: Inbound, now_ms: int) -> None:
         """One thing has happened: a request, an answer, or that none will come."""
@@ -200,7 +200,7 @@ class RaftCore:
         if self._leadership is not None:
             self._leadership.on_flushed()
 
-    # -- requests of others --
+    # -- requests of others --------------------------------------------------------------------------------------------
 
     def _on_request(self, request_id: int, request: Request, now_ms: int) -> None:
         wrong = objection(request, self.config, self.epoch)
@@ -254,7 +254,7 @@ class RaftCore:
         else:
             self._election.arm_after(position * self.config.election_timeout_ms // 2, now_ms)
 
-    # -- answers of others --
+    # -- answers of others ---------------------------------------------------------------------------------------------
 
     def _on_answer(self, question: Question, response: object, now_ms: int) -> None:
         match question.request, response:
@@ -310,7 +310,7 @@ class RaftCore:
             case BeginQuorumEpochRequest() if self._leadership is not None:
                 self._leadership.on_begin_failed(question.to, now_ms)
 
-    # -- changes of state --
+    # -- changes of state ----------------------------------------------------------------------------------------------
 
     def _start(self, now_ms: int) -> None:
         """Go on from what was persisted. A leader that comes back tells the voters that its epoch has ended."""

@@ -40,8 +40,8 @@ class DecidedLog:
 
     def __repr__(self) -> str:
         return (
-            f"<DecidedLog [{self._log_start_offset}, {self._log_end_offset}) epoch {self.last_epoch} "
-            f"flushed {self._flushed_offset} high watermark {self._high_watermark}>"
+            f"DecidedLog({self._log_start_offset}..{self._log_end_offset}, epoch {self.last_epoch}, "
+            f"flushed {self._flushed_offset}, high watermark {self._high_watermark})"
         )
 
     @property

@@ -52,7 +52,7 @@ class Election:
         self._pre_vote = False
 
     def __repr__(self) -> str:
-        return f"<Election granted {sorted(self._granted)} rejected {sorted(self._rejected)} until {self.deadline_ms}>"
+        return f"Election(granted {sorted(self._granted)}, rejected {sorted(self._rejected)}, until {self.deadline_ms})"
 
     def arm(self, now_ms: int) -> None:
         """Wait for a leader or a request, 1 to 2 election time-outs."""

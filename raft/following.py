@@ -27,7 +27,7 @@ class Following:
         self.last_fetch_ms: int | None = None
 
     def __repr__(self) -> str:
-        return f"<Following next fetch {self._fetch_at_ms} deadline {self.deadline_ms} failures {self._failures}>"
+        return f"Following(next fetch {self._fetch_at_ms}, deadline {self.deadline_ms}, {self._failures} failures)"
 
     def attach(self, now_ms: int) -> None:
         """A new leader: nothing has been heard from it yet, and the fetch time-out runs."""

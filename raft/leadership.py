@@ -61,8 +61,8 @@ class Leadership:
 
     def __repr__(self) -> str:
         return (
-            f"<Leadership epoch {self.epoch} from {self.epoch_start_offset} parked {len(self._parked)} "
-            f"uncommitted {self._uncommitted_bytes} bytes>"
+            f"Leadership(epoch {self.epoch} from {self.epoch_start_offset}, {len(self._parked)} parked, "
+            f"{self._uncommitted_bytes} bytes uncommitted)"
         )
 
     @property

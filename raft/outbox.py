@@ -36,7 +36,7 @@ class Outbox:
         self._replies: list[Reply] = []
 
     def __repr__(self) -> str:
-        return f"<Outbox {len(self._messages)} messages, {len(self._replies)} replies, {len(self._open)} questions>"
+        return f"Outbox({len(self._messages)} messages, {len(self._replies)} replies, {len(self._open)} questions)"
 
     def ask(self, to: int, request: Request) -> None:
         correlation_id = self._next_correlation_id

@@ -113,7 +113,7 @@ class QuorumState:
         return State.UNATTACHED
 
     def __repr__(self) -> str:
-        return f"<QuorumState {self._node_id} {self._state.value} {self._election}>"
+        return f"QuorumState(node {self._node_id}, {self._state.value}, {self._election})"
 
     @property
     def state(self) -> State:

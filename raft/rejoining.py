@@ -39,7 +39,7 @@ class Rejoining:
         self._target: tuple[int, int] | None = None  # (epoch, log end offset) of the leader's first answer
 
     def __repr__(self) -> str:
-        return f"<Rejoining waits for the epochs of {sorted(self.unheard)}, to reach {self._target}>"
+        return f"Rejoining(waits for the epochs of {sorted(self.unheard)}, to reach {self._target})"
 
     @property
     def unheard(self) -> frozenset[int]:

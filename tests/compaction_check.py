@@ -47,7 +47,7 @@ class Findings:
             self.examples.append(what)
 
 
-# --- what must be there -----------------------------------------------------------------------------------------------
+# -- what must be there ------------------------------------------------------------------------------------------------
 
 
 def fold_git(git_directory: str, table: Table) -> None:
@@ -69,7 +69,7 @@ def fold_file(path: str, table: Table) -> None:
             table[bytes.fromhex(key)] = bytes.fromhex(value) if value else None
 
 
-# --- what is there ----------------------------------------------------------------------------------------------------
+# -- what is there -----------------------------------------------------------------------------------------------------
 
 
 def check_node(data: Path, topic: str, expected: Table) -> Findings:

@@ -1,4 +1,4 @@
-"""The house is in order: sizes, references, and the modules that call themselves pure.
+"""The house is in order: sizes, references, one form of what recurs, and the modules that call themselves pure.
 
 Limits are of what people read: a file of 400 lines, a function of 70, a folder of 20 modules. Generated code has none,
 tests and benchmarks have longer files.
@@ -34,6 +34,7 @@ IMPURE = {
     "time",
 }
 PYTHONS_OWN = {"json/decoder.py"}
+HEADER_COLUMNS = 120
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 
@@ -113,3 +114,44 @@ def test_every_invariant_that_is_cited_is_defined_once() -> None:
     cited = {number for page in pages for number in re.findall(r"\bI\d{1,2}\b", page)}
     assert len(defined) == len(set(defined))
     assert cited <= set(defined)
+
+
+def test_headers_of_sections_have_one_form() -> None:
+    """`# -- what follows ----…`, up to the last column: in a class with its indentation."""
+    wrong: list[str] = []
+    for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+            is_header = re.match(r" *# ?([-=~*#])\1.*\1\1$", line)
+            if is_header and not (re.fullmatch(r" *# -- \S.*\S -{3,}", line) and len(line) == HEADER_COLUMNS):
+                wrong.append(f"{name(path)}:{number}: {line.strip()}")
+    assert not wrong
+
+
+def test_every_logger_is_named_for_its_module_and_called_log() -> None:
+    wrong: list[str] = []
+    for path in modules(*SOURCES):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Assign) or "getLogger" not in ast.unparse(node.value):
+                continue
+            if ast.unparse(node) != "_log = logging.getLogger(__name__)":
+                wrong.append(f"{name(path)}:{node.lineno}: {ast.unparse(node)}")
+    assert not wrong
+
+
+def test_every_repr_is_the_name_of_the_class_with_facts_in_brackets() -> None:
+    """`Segment(…)`, as a dataclass shows itself."""
+    wrong: list[str] = []
+    for path in modules(*SOURCES, "tests"):
+        for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            methods = owner.body if isinstance(owner, ast.ClassDef) else []
+            for method in methods:
+                if not isinstance(method, ast.FunctionDef) or method.name != "__repr__":
+                    continue
+                for node in ast.walk(method):
+                    if not isinstance(node, ast.Return) or node.value is None:
+                        continue
+                    shown = ast.unparse(node.value).removeprefix("f")[1:-1]
+                    starts = (f"{owner.name}(", "{type(self).__name__}(", "({type(self).__name__}")
+                    if not (shown.startswith(starts) and shown.endswith(")")):
+                        wrong.append(f"{name(path)}:{node.lineno}: {shown}")
+    assert not wrong

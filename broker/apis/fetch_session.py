@@ -108,7 +108,7 @@ class FetchSession:
         self._closed = False
         self.is_replica = False
 
-    # -- a request comes ---------------------------------------------------------------------------------------------
+    # -- a request comes -----------------------------------------------------------------------------------------------
 
     def handle(self, request: Request, body: FetchRequest) -> None:
         """Answer now, or wait until enough is new or `max_wait_ms` passed."""
@@ -187,7 +187,7 @@ class FetchSession:
         if watched is not None and watched.source is not None:
             watched.source.watchers.discard(self)
 
-    # -- something changes -------------------------------------------------------------------------------------------
+    # -- something changes ---------------------------------------------------------------------------------------------
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
         self._new[partition] = None
@@ -217,7 +217,7 @@ class FetchSession:
             self._wait_no_more()
         self._fail(request, error)
 
-    # -- the answer --------------------------------------------------------------------------------------------------
+    # -- the answer ----------------------------------------------------------------------------------------------------
 
     def _answer(self, request: Request, *, is_due: bool) -> None:
         """Answer if that `is_due` or enough is new, and there is room for it; otherwise wait for that."""

@@ -22,7 +22,7 @@ from metadata.requests import (
 )
 from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 FORWARDED_MAX = 1_000
 """Administrative requests that wait for the controller at a time; each holds a task and its request."""
@@ -57,7 +57,7 @@ class ForwardedRequests:
         except ApiError as error:
             request.fail(error)
         except Exception as error:
-            log.exception("%s failed", request)
+            _log.exception("%s failed", request)
             request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
 
     async def stop(self) -> None:

@@ -30,7 +30,7 @@ from storage.append.key_validation import KeyedRecords
 from storage.append.recompression import is_due, prepared
 from storage.log_config import LogConfig
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 THREADS_MAX = 8
 """Each may hold a few times MAX_UNPACKED_BYTES."""
@@ -110,7 +110,7 @@ class ProduceConverter:
             except ApiError as error:
                 outcomes.append(without_frames(error))
             except Exception as error:
-                log.exception("converting %d bytes to %s", len(one.records), one.config.compression_type)
+                _log.exception("converting %d bytes to %s", len(one.records), one.config.compression_type)
                 outcomes.append(UnknownServerError(f"Produce: {type(error).__name__}: {error}"))
         return outcomes
 

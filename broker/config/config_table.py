@@ -34,7 +34,7 @@ class _Required:
     """The type of the default of a key that has none."""
 
     def __repr__(self) -> str:
-        return "(required)"
+        return "_Required()"
 
 
 REQUIRED = _Required()

@@ -28,7 +28,7 @@ from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
 from penstock.types import TopicPartition
 
-# -- configs ---------------------------------------------------------------------------------------------------------
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def alter_configs_from_pb(message: configs_pb2.AlterConfigsRequest) -> AlterConfigsRequest:
@@ -112,7 +112,7 @@ def _described(result: DescribeConfigsResult) -> configs_pb2.DescribeConfigsResu
     return message
 
 
-# -- records to delete -----------------------------------------------------------------------------------------------
+# -- records to delete -------------------------------------------------------------------------------------------------
 
 
 def delete_records_from_pb(message: pb.DeleteRecordsRequest) -> DeleteRecordsRequest:
@@ -139,7 +139,7 @@ def delete_records_to_pb(results: list[DeleteRecordsResult]) -> pb.DeleteRecords
     )
 
 
-# -- the quorum ------------------------------------------------------------------------------------------------------
+# -- the quorum --------------------------------------------------------------------------------------------------------
 
 
 def quorum_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:

@@ -78,7 +78,7 @@ def error_from_pb(message: common_pb2.Error) -> ApiError | None:
     )
 
 
-# -- produce ---------------------------------------------------------------------------------------------------------
+# -- produce -----------------------------------------------------------------------------------------------------------
 
 
 PRODUCED = RecordsField(pb.ProduceRequest)
@@ -113,7 +113,7 @@ def produce_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
     return message
 
 
-# -- fetch -----------------------------------------------------------------------------------------------------------
+# -- fetch -------------------------------------------------------------------------------------------------------------
 
 
 def fetch_from_pb(message: pb.FetchRequest) -> FetchRequest:
@@ -214,7 +214,7 @@ def fetch_response_from_bytes(raw: bytes) -> FetchResponse:
     return FetchResponse(message.correlation_id, results)
 
 
-# -- offsets ---------------------------------------------------------------------------------------------------------
+# -- offsets -----------------------------------------------------------------------------------------------------------
 
 
 def list_offsets_from_pb(message: pb.ListOffsetsRequest) -> ListOffsetsRequest:
@@ -270,7 +270,7 @@ def epochs_to_pb(results: list[EpochPartitionResult]) -> pb.OffsetForLeaderEpoch
     )
 
 
-# -- administration --------------------------------------------------------------------------------------------------
+# -- administration ----------------------------------------------------------------------------------------------------
 
 
 def create_topics_from_pb(message: pb.CreateTopicsRequest) -> CreateTopicsRequest:
@@ -350,7 +350,7 @@ def delete_topics_response_from_pb(message: pb.DeleteTopicsResponse) -> DeleteTo
     return DeleteTopicsResponse(tuple(_topic_result_from_pb(r) for r in message.topics), message.metadata_offset)
 
 
-# -- views -----------------------------------------------------------------------------------------------------------
+# -- views -------------------------------------------------------------------------------------------------------------
 
 
 def _node_to_pb(node: NodeView) -> common_pb2.Node:

@@ -18,7 +18,7 @@ from broker.grpc import quorum_codec as quorum
 from broker.grpc.errors import abort
 from penstock.errors import ApiError, UnknownServerError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 Handle = Callable[[Any], Awaitable[Any]]
 
@@ -29,7 +29,7 @@ async def _answer(handle: Handle, request: Any, encode: Callable[[Any], Any], co
     except ApiError as error:
         await abort(context, error)
     except Exception as error:
-        log.exception("%s failed", type(request).__name__)
+        _log.exception("%s failed", type(request).__name__)
         await abort(context, UnknownServerError(f"penstock: {type(error).__name__}: {error}"))
 
 

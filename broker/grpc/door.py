@@ -39,7 +39,7 @@ from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
 from penstock.types import CONSUMER_REPLICA_ID
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 FETCHES_PIPELINED_MAX = 2
 """Open fetches of one stream: each may hold a whole response in memory."""
@@ -111,7 +111,7 @@ class _OneShot:
 def _note_failure(reader: asyncio.Task[None]) -> None:
     """A read fails when its stream has ended meanwhile, and then nobody asks how it went."""
     if not reader.cancelled() and (error := reader.exception()) is not None:
-        log.debug("a stream ended while it was read: %r", error)
+        _log.debug("a stream ended while it was read: %r", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class BrokerDoor:
         if not self._is_open:
             raise NetworkError(NOT_OPEN)
 
-    # -- streams -----------------------------------------------------------------------------------------------------
+    # -- streams -------------------------------------------------------------------------------------------------------
 
     async def Produce(self, request_iterator: AsyncIterator[Any], context: grpc.aio.ServicerContext) -> None:
         await self._stream(_PRODUCE, context, None)
@@ -277,7 +277,7 @@ class BrokerDoor:
             request.dropped()
         self._channel.request_sent(request)
 
-    # -- calls -------------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------------------
 
     async def _call(
         self, api: str, body: object, context: grpc.aio.ServicerContext, encode: Callable[[Any], Any]

@@ -91,7 +91,7 @@ class Peers:
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
         self._channels.clear()
 
-    # -- quorum: raft's Transport ------------------------------------------------------------------------------------
+    # -- quorum: raft's Transport --------------------------------------------------------------------------------------
 
     async def send(self, node_id: int, request: raft.Request, timeout_ms: int) -> raft.Response:
         """One quorum call; NetworkError or another typed error when there is no answer."""
@@ -107,7 +107,7 @@ class Peers:
             await _answer(call(quorum.request_to_pb(request), timeout=timeout_ms / 1000), name)
         )
 
-    # -- controller --------------------------------------------------------------------------------------------------
+    # -- controller ----------------------------------------------------------------------------------------------------
 
     async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
         """One call of the controller on `node_id`; its answer, or its typed error."""
@@ -138,7 +138,7 @@ class Peers:
                 raise InvalidRequestError(f"no controller call for {type(request).__name__}")
         return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
 
-    # -- fetch -------------------------------------------------------------------------------------------------------
+    # -- fetch ---------------------------------------------------------------------------------------------------------
 
     def open_fetch_stream(self, broker_id: int) -> GrpcFetchStream:
         """A fetch stream to another broker; breaks at once when its address is not known."""

@@ -24,7 +24,7 @@ from penstock.pb import common_pb2, controller_pb2, quorum_pb2
 from penstock.types import EpochEndOffset
 from raft import messages as raft
 
-# -- quorum ----------------------------------------------------------------------------------------------------------
+# -- quorum ------------------------------------------------------------------------------------------------------------
 
 
 def _raft_error(code: int, message: str) -> common_pb2.Error | None:
@@ -164,7 +164,7 @@ def _epoch_end(message: Any, field: str) -> EpochEndOffset | None:
     return EpochEndOffset(found.epoch, found.end_offset)
 
 
-# -- controller ------------------------------------------------------------------------------------------------------
+# -- controller --------------------------------------------------------------------------------------------------------
 
 
 def register_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRequest:

@@ -25,7 +25,7 @@ from storage.cleaner.log_to_clean import Candidate, LogToClean
 from storage.disk.file_system import FileSystem
 from storage.log_dirs.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class CleanerJob:
@@ -83,7 +83,7 @@ class CleanerJob:
             if partition is not None and partition.log is chosen.log and partition.offline is None:
                 self._replicas.failures.disk_error(partition, error)
             else:
-                log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
+                _log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
 
     def stop(self) -> None:
         """Passes under way end soon, and with them the run; call before the scheduler is stopped."""

@@ -37,7 +37,7 @@ from storage.log.retention import LogBounds, Reason, SegmentFacts, expired
 from storage.log_dirs.log_manager import LogManager
 from storage.segment.segment_time import SegmentFile, largest_time_ms
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 """How often files are looked for whose time has come: some topic's delay may be shorter than the node's."""
@@ -108,7 +108,7 @@ class LogUpkeep:
         """The calendar, or None while it cannot be believed."""
         return self._guard.believed(self._clock.wall_ms(), self._clock.boot_ms())
 
-    # -- retention ---------------------------------------------------------------------------------------------------
+    # -- retention -----------------------------------------------------------------------------------------------------
 
     async def delete_expired_segments(self, log_dir: str) -> None:
         """The segments that retention lets go leave their logs; their files are renamed."""
@@ -183,9 +183,9 @@ class LogUpkeep:
             self._segments_deleted.update(reasons)
             self._bytes_deleted += sum(file.size_bytes for file in files[: len(reasons)])
             why = ", ".join(f"{count} by {reason.value}" for reason, count in Counter(reasons).items())
-            log.info("%s: %d segments deleted (%s)", partition, len(reasons), why)
+            _log.info("%s: %d segments deleted (%s)", partition, len(reasons), why)
 
-    # -- files -------------------------------------------------------------------------------------------------------
+    # -- files ---------------------------------------------------------------------------------------------------------
 
     async def run_file_changes(self, partition: Partition) -> None:
         """Bring the partition's directory up to date with its log."""
@@ -207,7 +207,7 @@ class LogUpkeep:
         finally:
             await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
 
-    # -- the rest ----------------------------------------------------------------------------------------------------
+    # -- the rest ------------------------------------------------------------------------------------------------------
 
     async def flush_due(self) -> None:
         self._replicas.flush_due()

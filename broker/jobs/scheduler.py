@@ -23,7 +23,7 @@ from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from storage.disk.stop_wait import StopWait
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 THREADS = 2
 """For each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same disk."""
@@ -137,7 +137,7 @@ class Scheduler:
             await job.run()
         except (OSError, KafkaStorageError, CorruptFileError) as error:
             job.failures += 1
-            log.error("%s failed: %s; it comes again in %d ms", job.name, error, job.interval_ms)
+            _log.error("%s failed: %s; it comes again in %d ms", job.name, error, job.interval_ms)
         finally:
             job.running = False
             job.runs += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 JUMP_MS_MAX = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets."""
@@ -29,13 +29,13 @@ class WallClockGuard:
         jump_ms = wall_ms - boot_ms - self._offset_ms
         if abs(jump_ms) <= JUMP_MS_MAX:
             if not self.is_believed:
-                log.warning("the clock is back: records are deleted by age again")
+                _log.warning("the clock is back: records are deleted by age again")
             self.is_believed = True
             self._offset_ms += jump_ms
             return wall_ms
         self.jumps += self.is_believed
         self.is_believed = False
-        log.error(
+        _log.error(
             "the clock has jumped by %d s, to %d: nothing is deleted by age until it is back, or until this node is "
             "started again. Look at the machine's time",
             jump_ms // 1000,

@@ -6,7 +6,6 @@ request times and the flush times are observed as they happen. Names follow Kafk
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,8 +18,6 @@ from prometheus_client.process_collector import ProcessCollector
 from broker.network.request_channel import Request
 from penstock.errors import ConfigError, UnknownServerError
 from penstock.types import Endpoint
-
-log = logging.getLogger(__name__)
 
 PHASES = ("queue", "local", "remote", "response", "total")
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -18,7 +18,7 @@ from typing import Protocol
 from broker.network.accepted_sockets import AcceptedSockets, Peer
 from broker.network.connection_guard import ConnectionGuard, ConnectionGuardStatistics
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 GLANCE_SECONDS = 0.25
 """How often descriptors are counted, which costs little."""
@@ -78,7 +78,7 @@ class ConnectionWatch:
                     await self.look()
                     glances, expected = 0, self._sockets.descriptors() + NEWCOMERS
             except OSError as error:  # no descriptor to look with: the next look may find one
-                log.warning("%s: connections could not be counted: %s", self._listener, error)
+                _log.warning("%s: connections could not be counted: %s", self._listener, error)
             await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (time.monotonic() - began_s)))
 
     async def look(self) -> None:
@@ -93,9 +93,9 @@ class ConnectionWatch:
         await asyncio.to_thread(self._sockets.cut, over | stalled)
         if over:
             hosts = sorted({peer.host for peer in over})
-            log.warning("%s: cut %d connections over the limit, of %s", self._listener, len(over), _shown(hosts))
+            _log.warning("%s: cut %d connections over the limit, of %s", self._listener, len(over), _shown(hosts))
         for peer in stalled:
-            log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
+            _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
 
     def statistics(self) -> ConnectionGuardStatistics:
         return self._guard.statistics()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvariantViolation, UnknownServerError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 FailRequest = Callable[[Request, Exception], None]
 
@@ -32,5 +32,5 @@ class FailedRequests:
             request.fail(UnknownServerError(f"{request.api}: {error}"))
             self._on_fatal(error)
         else:
-            log.error("%s failed", request, exc_info=error)
+            _log.error("%s failed", request, exc_info=error)
             request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))

@@ -145,7 +145,7 @@ class MemoryBudget:
             and (account.used + size <= self._stream_max or not account.used)
         )
 
-    # -- changes -----------------------------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------------------------------
 
     def change(self, account: Account, by: int) -> None:
         """`by` bytes more, or fewer, are in use."""

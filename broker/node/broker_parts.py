@@ -64,7 +64,7 @@ from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 FETCH_BACKOFF_MS = 200
 ANSWERS_STREAM_SHARE = 16
@@ -236,7 +236,7 @@ class BrokerParts:
     def _directory_failed(self, directory: str, error: Exception) -> None:
         self.replicas.failures.directory_failed(directory, error)
 
-    # -- start and stop, in order ------------------------------------------------------------------------------------
+    # -- start and stop, in order --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take requests, then ask the controller to be unfenced."""
@@ -285,7 +285,7 @@ class BrokerParts:
     def _write_high_watermarks(self, log_dir: str) -> None:
         failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
-            log.error("the high watermarks were not written: %s", failure)
+            _log.error("the high watermarks were not written: %s", failure)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -39,7 +39,7 @@ from penstock.errors import (
 )
 from penstock.types import NO_EPOCH, NO_OFFSET, new_uuid
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 RETRY_MS = 200
 SHUTDOWN_POLL_MS = 50
@@ -112,7 +112,7 @@ class BrokerLifecycle:
                 await self._register_again(error)
                 continue
             except ApiError as error:
-                log.warning("heartbeat: %s", error)
+                _log.warning("heartbeat: %s", error)
                 self._note_silence()
             await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
 
@@ -136,14 +136,14 @@ class BrokerLifecycle:
         self.unfenced.clear()
         self._on_standing(False)
         if not self._is_stopping:
-            log.warning(told, self._registration.broker_id)
+            _log.warning(told, self._registration.broker_id)
 
     def _note_standing(self, answer: BrokerHeartbeatResponse) -> None:
         broker_id = self._registration.broker_id
         if answer.is_fenced and self.unfenced.is_set():
             self._fenced("broker %d is fenced by the controller: it leads nothing until it is unfenced")
         elif not answer.is_fenced and not self.unfenced.is_set():
-            log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
+            _log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
             self._on_standing(True)
             self.unfenced.set()
 
@@ -155,7 +155,7 @@ class BrokerLifecycle:
 
     async def _register_as_successor(self, why: str) -> None:
         """With the epoch of the registration before, as after a clean stop: the process that it is of is this one."""
-        log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
+        _log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(
             self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
         )
@@ -164,7 +164,7 @@ class BrokerLifecycle:
 
     async def _register_again(self, why: ApiError) -> None:
         """As the same process. The stored epoch is not vouched for any more, as after an unclean stop."""
-        log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
+        _log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
         self._registrations_anew += 1
         await self._register()
@@ -177,17 +177,17 @@ class BrokerLifecycle:
             except (InconsistentClusterIdError, InvalidRegistrationError) as error:
                 if self.broker_epoch == NO_EPOCH:
                     raise  # this node, as it was started, is refused
-                log.error(
+                _log.error(
                     "registration: %s; this process was registered before: somebody else spoke in its name", error
                 )
             except DuplicateBrokerRegistrationError as error:
-                log.warning("registration: %s; waiting for that session to end", error)
+                _log.warning("registration: %s; waiting for that session to end", error)
             except ApiError as error:
-                log.warning("registration: %s; retrying", error)
+                _log.warning("registration: %s; retrying", error)
             await asyncio.sleep(RETRY_MS / 1000)
         self.broker_epoch = answer.broker_epoch
         if answer.unknown_lost_log_dirs:
-            log.warning(
+            _log.warning(
                 "--lost-log-dirs %s: broker %d was not registered with that, so nothing was given up; it is registered"
                 " with %s. Correct the id, or leave the option out if the dir was given up before",
                 ",".join(answer.unknown_lost_log_dirs),
@@ -229,7 +229,7 @@ class BrokerLifecycle:
                         return True
                     await asyncio.sleep(SHUTDOWN_POLL_MS / 1000)
         except (ApiError, TimeoutError) as error:
-            log.warning("controlled shutdown was not granted: %s", error)
+            _log.warning("controlled shutdown was not granted: %s", error)
             return False
 
     async def stop(self) -> None:

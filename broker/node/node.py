@@ -52,7 +52,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Node:
@@ -89,7 +89,7 @@ class Node:
             self.broker.group_commit.on_timed = self.metrics.flush_timed
             self.broker.replicas.on_storage_failure = self._directory_failed
 
-    # -- parts -------------------------------------------------------------------------------------------------------
+    # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _make_raft(self) -> RaftDriver:
         config = self.config
@@ -165,7 +165,7 @@ class Node:
             self._on_fatal,
         )
 
-    # -- what the parts ask ------------------------------------------------------------------------------------------
+    # -- what the parts ask --------------------------------------------------------------------------------------------
 
     @property
     def leader_id(self) -> int:
@@ -207,7 +207,7 @@ class Node:
     def _on_fatal(self, error: BaseException) -> None:
         if not self.fatal.done():
             if not isinstance(error, MetaPropertiesError):
-                log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
+                _log.critical("fatal: %s: %s", type(error).__name__, error, exc_info=error)
             self.fatal.set_result(error)
 
     @property
@@ -222,7 +222,7 @@ class Node:
         if len(self.failed_log_dirs) == len(self.config.log_dirs) or directory == self.config.metadata_log_dir:
             self._on_fatal(error)
 
-    # -- start and stop, in order ------------------------------------------------------------------------------------
+    # -- start and stop, in order --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""

@@ -36,7 +36,7 @@ from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 SPARE_DESCRIPTORS_SECONDS = 0.25
 """Pause between two looks at whether the logs have used some of their reserve."""
@@ -57,7 +57,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     raise_open_files_limit()
     descriptors = plan_descriptors(open_files_limit())
     if descriptors.warning:
-        log.warning("%s", descriptors.warning)
+        _log.warning("%s", descriptors.warning)
     log_manager = open_log_dirs(config, clock)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
@@ -118,15 +118,15 @@ async def run_node(
             _end_process(sys.exception() or node.refusal)
     if node.refusal is not None:
         raise node.refusal
-    log.info("stopped")
+    _log.info("stopped")
     return 1 if node.fatal.done() else 0
 
 
 def _end_process(error: BaseException | None) -> NoReturn:
     """At once: threads stand in a log dir that hangs, and the interpreter's own end would wait for them."""
     if error is not None:
-        log.error("%s", error, exc_info=None if isinstance(error, PenstockError) else error)
-    log.error("stopped without every log dir")
+        _log.error("%s", error, exc_info=None if isinstance(error, PenstockError) else error)
+    _log.error("stopped without every log dir")
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -135,7 +135,7 @@ def _end_process(error: BaseException | None) -> NoReturn:
 
 async def _announce(node: Node, notifier: Notifier) -> None:
     await node.wait_ready()
-    log.info("node %d is ready", node.config.node_id)
+    _log.info("node %d is ready", node.config.node_id)
     notifier.ready()
 
 

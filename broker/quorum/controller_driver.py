@@ -35,7 +35,7 @@ from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, N
 from penstock.types import LeaderHint
 from raft.driver.driver import RaftDriver
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 TICK_MS_MAX = 500
 NO_ROOM_ANSWER_MS = 5_000
@@ -80,12 +80,12 @@ class ControllerDriver:
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
         """Activated with our own id AFTER the first commit in our epoch; everything else resigns."""
         if leader_id == self._node_id and self._controller is None:
-            log.info("active controller in epoch %d, metadata offset %d", epoch, self._loader.image.offset)
+            _log.info("active controller in epoch %d, metadata offset %d", epoch, self._loader.image.offset)
             self._controller = self._make_controller(self._loader.image, self._random, self._clock.now_ms())
             self._ticker = asyncio.create_task(self._tick(self._controller), name="controller-tick")
             self._ticker.add_done_callback(self._ticker_done)
         elif leader_id != self._node_id and self._controller is not None:
-            log.info("no longer the active controller; epoch %d is led by %d", epoch, leader_id)
+            _log.info("no longer the active controller; epoch %d is led by %d", epoch, leader_id)
             self.resign()
 
     def resign(self) -> None:
@@ -98,7 +98,7 @@ class ControllerDriver:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_fatal(error)
 
-    # -- requests ----------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     async def handle(self, request: Any) -> Any:
         """Decide on one request; the answer comes after its records are committed."""
@@ -154,7 +154,7 @@ class ControllerDriver:
             raise violation
         self.unclean_elections += sum(change.is_unclean for change in changes)
         for line in lines:
-            log.log(line.level, line.text)
+            _log.log(line.level, line.text)
         return last_offset
 
     async def _wait_committed(self, committed: asyncio.Future[int]) -> int:
@@ -168,7 +168,7 @@ class ControllerDriver:
                 raise RequestTimedOutError(f"the metadata log waits for room, the outcome is unknown: {no_room}")
         return committed.result()
 
-    # -- time --------------------------------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------------------------------
 
     async def _tick(self, controller: Controller) -> None:
         """Lets the controller notice the passing of time: brokers whose session ran out are fenced."""
@@ -177,10 +177,10 @@ class ControllerDriver:
             try:
                 result = controller.tick(now_ms)
                 if result.records:
-                    log.warning("fencing brokers %s", list(result.response.fenced_broker_ids))
+                    _log.warning("fencing brokers %s", list(result.response.fenced_broker_ids))
                 await self._commit(controller, result)
             except ApiError as error:
-                log.warning("a decision was not committed: %s", error)
+                _log.warning("a decision was not committed: %s", error)
             deadline_ms = controller.next_deadline_ms()
             wait_ms = TICK_MS_MAX if deadline_ms is None else min(TICK_MS_MAX, deadline_ms - self._clock.now_ms())
             await asyncio.sleep(max(10, wait_ms) / 1000)

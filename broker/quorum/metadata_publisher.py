@@ -24,7 +24,7 @@ from penstock.types import METADATA_TOPIC, LeaderHint, TopicPartition
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class MetadataPublisher:
@@ -45,7 +45,7 @@ class MetadataPublisher:
             with self._log_manager.removal.aside.one_sync():
                 self._set_strays_aside(image)
         except KafkaStorageError as error:  # after a crash they are found once more
-            log.error("the logs that were set aside may be back after a crash: %s", error)
+            _log.error("the logs that were set aside may be back after a crash: %s", error)
         self._forget_vanished(image)
         for topic in image.topics_by_id.values():
             self._apply_topic(image, topic, topic.partitions)
@@ -88,7 +88,7 @@ class MetadataPublisher:
                 for number in topic.partitions:
                     self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
         except KafkaStorageError as error:  # after a crash they may be strays
-            log.error("%s was deleted, but its logs may be back after a crash: %s", topic.name, error)
+            _log.error("%s was deleted, but its logs may be back after a crash: %s", topic.name, error)
 
     def _brokers_changed(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()
@@ -110,11 +110,11 @@ class MetadataPublisher:
             state = topic.partitions.get(key.partition) if topic is not None else None
             known = topic is not None and topic.topic_id == found.topic_id and state is not None
             if not known or (state is not None and self._replicas.broker_id not in state.replicas):
-                log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
+                _log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
                 try:
                     self._log_manager.removal.stray(key, found.topic_id)
                 except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
-                    log.error("%s could not be set aside: %s", key, error)
+                    _log.error("%s could not be set aside: %s", key, error)
 
     def _forget_vanished(self, image: MetadataImage) -> None:
         """Nobody waits for a log whose topic was deleted."""

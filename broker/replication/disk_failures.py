@@ -22,7 +22,7 @@ from penstock.errors import CorruptFileError
 from storage.disk.disk_errors import is_shortage, offline_error
 from storage.log_dirs.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Hosted(Protocol):
@@ -59,7 +59,7 @@ class DiskFailures:
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
         replica to the ISR, and may even have it lead, until this broker has left the ISRs."""
-        log.error("%s goes offline: %s", partition, error)
+        _log.error("%s goes offline: %s", partition, error)
         self._hosted.stop_fetching(partition)
         partition.stop(offline_error(partition.log.directory, error))
         self._lost.found(partition.topic_partition, error)

@@ -35,7 +35,7 @@ from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Partition:
@@ -62,7 +62,7 @@ class Partition:
         self.acks_one = OffsetWaiters()
         self.deletions = LowWatermarkWaiters()
 
-    # -- roles -------------------------------------------------------------------------------------------------------
+    # -- roles ---------------------------------------------------------------------------------------------------------
 
     def become_leader(self, state: PartitionRegistration, now_ms: int) -> bool:
         """Lead in `state.leader_epoch`; True when that epoch is new here. The epoch is recorded BEFORE any append."""
@@ -120,7 +120,7 @@ class Partition:
             raise self.not_leader()
         return self.leading
 
-    # -- produce -----------------------------------------------------------------------------------------------------
+    # -- produce -------------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
         """Append to the page cache. With acks=all, refused BEFORE a byte is written while the ISR is too small."""
@@ -168,7 +168,7 @@ class Partition:
             watcher.partition_changed(self.topic_partition, not watcher.is_replica)
         return True
 
-    # -- fetch -------------------------------------------------------------------------------------------------------
+    # -- fetch ---------------------------------------------------------------------------------------------------------
 
     def note_follower_fetch(
         self, replica_id: int, broker_epoch: int, position: ReplicaPosition, leader_epoch: int, now_ms: int
@@ -227,7 +227,7 @@ class Partition:
         for segment in self.log.segments:
             segment.distrust()
 
-    # -- deletion ----------------------------------------------------------------------------------------------------
+    # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
         """Every record below is gone from here at once; the offset that the low watermark is to reach (KIP-107).
@@ -275,7 +275,7 @@ class Partition:
         """See LeaderState; -1 where this broker does not lead."""
         return self.leading.low_watermark(self.log.log_start_offset) if self.leading is not None else NO_OFFSET
 
-    # -- as a follower -----------------------------------------------------------------------------------------------
+    # -- as a follower -------------------------------------------------------------------------------------------------
 
     def append_as_follower(self, records: bytes, leader_log_start_offset: int = NO_OFFSET) -> bool:
         """Append what the leader sent; True when the log had to begin anew for it, at the start of a batch.
@@ -317,7 +317,7 @@ class Partition:
     def truncate_to(self, offset: int) -> None:
         """Cut the log where the leader's history leaves it; below the high watermark only after an unclean election."""
         if offset < self.high_watermark:
-            log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
+            _log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
         self.high_watermark = min(self.high_watermark, offset)  # BEFORE: a checkpoint in another thread may be written
         try:
             self.log.truncate_to(offset)
@@ -334,7 +334,7 @@ class Partition:
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
 
-    # -- ISR ---------------------------------------------------------------------------------------------------------
+    # -- ISR -----------------------------------------------------------------------------------------------------------
 
     def isr_committed(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
         """The controller's answer to a proposal, before the metadata log brings the same."""
@@ -362,7 +362,7 @@ class Partition:
                 )
             )
 
-    # -- views -------------------------------------------------------------------------------------------------------
+    # -- views ---------------------------------------------------------------------------------------------------------
 
     @property
     def is_under_replicated(self) -> bool:

@@ -14,7 +14,7 @@ from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RefusedAppends:
         """An append or a read was refused; the log gets a line unless it had one lately."""
         unsaid = self._lines.due(partition.topic_partition)
         if unsaid is not None:
-            log.error("%s: refused for now (%d more times since the last such line): %s", partition, unsaid, error)
+            _log.error("%s: refused for now (%d more times since the last such line): %s", partition, unsaid, error)
 
     def forget(self, key: TopicPartition) -> None:
         """The partition is served here no longer."""

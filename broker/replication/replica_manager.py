@@ -32,7 +32,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class ReplicaManager:
@@ -102,7 +102,7 @@ class ReplicaManager:
     def partitions(self) -> Iterable[Partition]:
         return tuple(self._partitions.values())
 
-    # -- roles -------------------------------------------------------------------------------------------------------
+    # -- roles ---------------------------------------------------------------------------------------------------------
 
     def apply(
         self,
@@ -149,7 +149,7 @@ class ReplicaManager:
         if key in self.lost:
             self._say(key, f"it cannot be hosted yet: {error}")
             return
-        log.error("%s cannot be hosted: %s", key, error)
+        _log.error("%s cannot be hosted: %s", key, error)
         self.lost.not_created(key, error, is_new=is_new)
         if self.broker_id in state.isr:
             self.leave_isrs(state)
@@ -172,9 +172,9 @@ class ReplicaManager:
         for found in others:
             try:
                 path = self._log_manager.removal.stray(key, found)
-                log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
+                _log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
             except KafkaStorageError as error:
-                log.error("%s: a log of topic id %s, which was deleted, cannot be set aside: %s", key, found, error)
+                _log.error("%s: a log of topic id %s, which was deleted, cannot be set aside: %s", key, found, error)
             self._high_watermarks.pop(LogId(key, found), None)
         if partition is not None:
             self._dismiss(partition)
@@ -216,7 +216,7 @@ class ReplicaManager:
     def _lead(self, partition: Partition, state: PartitionRegistration) -> None:
         self.stop_fetching(partition)
         if partition.become_leader(state, self.clock.now_ms()):
-            log.info("%s: leading", partition)
+            _log.info("%s: leading", partition)
         if partition.log.flushed_offset < partition.log.log_end_offset:
             self.request_flush(partition)
         else:
@@ -269,7 +269,7 @@ class ReplicaManager:
         try:
             self.deletions.delete(key, topic_id)
         except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
-            log.error("%s was deleted, but not from its disk: %s", key, error)
+            _log.error("%s was deleted, but not from its disk: %s", key, error)
 
     def _dismiss(self, partition: Partition) -> None:
         self._partitions.pop(partition.topic_partition, None)
@@ -282,7 +282,7 @@ class ReplicaManager:
         """Whether this broker serves the partition, or would if it could."""
         return key in self._partitions or key in self.lost or key in self.to_create or key in self.deletions
 
-    # -- replicas that are lost --------------------------------------------------------------------------------------
+    # -- replicas that are lost ----------------------------------------------------------------------------------------
 
     def revive_lost(self) -> None:
         """Take every lost replica into service that may be by now; called on schedule and after a registration."""
@@ -317,21 +317,21 @@ class ReplicaManager:
         self._high_watermarks.pop(LogId(key, assignment.topic_id), None)
         self.lost.set_aside(key)
         leader_id = assignment.state.leader_id
-        log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
+        _log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
 
     def _say(self, key: TopicPartition, what: str) -> None:
         """Once, until it is something else."""
         lost = self.lost.get(key)
         if lost is not None and lost.said != what:
             lost.said = what
-            log.error("%s is offline here, %s", key, what)
+            _log.error("%s is offline here, %s", key, what)
 
     def leave_isrs(self, state: PartitionRegistration) -> None:
         """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
         if len(state.replicas) > 1:
             self.on_replica_lost()
 
-    # -- upkeep ------------------------------------------------------------------------------------------------------
+    # -- upkeep --------------------------------------------------------------------------------------------------------
 
     def request_flush(self, partition: Partition) -> None:
         self._group_commit.request(partition.log)

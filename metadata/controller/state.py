@@ -86,7 +86,7 @@ class ControllerState:
             configs={resource: dict(config) for resource, config in self.configs.items()},
         )
 
-    # --- what decisions ask ---------------------------------------------------------------------------------------
+    # -- what decisions ask --------------------------------------------------------------------------------------------
 
     def is_active(self, broker_id: int) -> bool:
         """Whether replicas of this broker may join an ISR or be elected."""
@@ -132,7 +132,7 @@ class ControllerState:
             f" partitions={self.partition_count}, leaderless={self.leaderless_count})"
         )
 
-    # --- Tables -----------------------------------------------------------------------------------------------------
+    # -- tables --------------------------------------------------------------------------------------------------------
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None:
         return self.brokers.get(broker_id)

@@ -31,7 +31,7 @@ from penstock.record.batch import iter_headers
 from penstock.spark.log_client import LogClient
 from penstock.spark.planning import OffsetRange, report_loss
 
-logger = logging.getLogger("penstock.spark")
+_log = logging.getLogger(__name__)
 
 GATHER_BYTES = 1024 * 1024
 """Fetched pieces are joined up to this size before they are decoded."""
@@ -90,7 +90,7 @@ def _pass_over(span: OffsetRange, settings: ReadSettings, bounds: tuple[int, int
     if offset not in settings.skipped:
         remedy = f'name it in the option skipUndecodable={{"{tp.topic}": {{"{tp.partition}": [{offset}]}}}}'
         raise UndecodableBatchError(tp, bounds, why, remedy)
-    logger.warning("%s: offsets [%d, %d) are skipped (skipUndecodable): %s", tp, offset, next_offset, why)
+    _log.warning("%s: offsets [%d, %d) are skipped (skipUndecodable): %s", tp, offset, next_offset, why)
 
 
 def _fetch(client: LogClient, span: OffsetRange, settings: ReadSettings) -> Iterator[RawBuffer]:

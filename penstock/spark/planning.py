@@ -15,7 +15,7 @@ from itertools import pairwise
 from penstock.errors import PenstockError
 from penstock.types import TopicPartition
 
-logger = logging.getLogger("penstock.spark")
+_log = logging.getLogger(__name__)
 
 
 class DataLossError(PenstockError):
@@ -51,7 +51,7 @@ def report_loss(what: str, fail_on_data_loss: bool) -> None:
             f"{what}. Nothing was skipped: the query stops here. "
             "To go on without these records set the option failOnDataLoss=false"
         )
-    logger.warning("%s; going on, because failOnDataLoss=false", what)
+    _log.warning("%s; going on, because failOnDataLoss=false", what)
 
 
 def clamp_to_log(span: OffsetRange, log_start_offset: int, log_end_offset: int, fail_on_data_loss: bool) -> OffsetRange:

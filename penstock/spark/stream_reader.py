@@ -35,7 +35,7 @@ from penstock.spark.planning import split
 from penstock.spark.positions import Position, Positions, positions_of
 from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
 
-logger = logging.getLogger("penstock.spark")
+_log = logging.getLogger(__name__)
 
 
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -129,7 +129,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if path:
             _write_pin(Path(path), positions)
         elif self._options.starting.kind is Kind.LATEST:
-            logger.warning(
+            _log.warning(
                 "startingOffsets=latest: if this query crashes in its very first micro-batch, its restart begins at "
                 "the end of that time and misses what came between; set startingOffsetsFile to keep the place, "
                 "or begin at earliest"

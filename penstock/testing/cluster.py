@@ -106,7 +106,7 @@ class Cluster:
         """Ends every node: in an orderly way where the data is kept, at once where it is thrown away."""
         self._end(gently=self._given_directory is not None)
 
-    # --- what a client needs -------------------------------------------------------------------------------------
+    # -- what a client needs -------------------------------------------------------------------------------------------
 
     @property
     def bootstrap(self) -> str:
@@ -145,7 +145,7 @@ class Cluster:
         """Whether one node's process lives; a paused one does."""
         return self._node(index).is_running
 
-    # --- what a test does to it ----------------------------------------------------------------------------------
+    # -- what a test does to it ----------------------------------------------------------------------------------------
 
     def kill(self, index: int) -> None:
         """SIGKILL: a crash."""
@@ -181,7 +181,7 @@ class Cluster:
         """Returns when every node that was started is ready; the error of one that is not has the tail of its log."""
         wait_all_ready(self._nodes, self._start_timeout_s if timeout_s is None else timeout_s)
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    # -- inside --------------------------------------------------------------------------------------------------------
 
     def _open_with_retries(self) -> None:
         directory = self._given_directory or Path(tempfile.mkdtemp(prefix="penstock-"))

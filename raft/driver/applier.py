@@ -43,7 +43,7 @@ class Applier:
         self._proposals: deque[Proposal] = deque()
 
     def __repr__(self) -> str:
-        return f"<Applier at {[sub.next_offset for sub in self._subscriptions]} waiting {len(self._proposals)}>"
+        return f"Applier(at {[sub.next_offset for sub in self._subscriptions]}, {len(self._proposals)} waiting)"
 
     @property
     def proposals_waiting(self) -> int:

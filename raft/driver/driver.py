@@ -104,9 +104,9 @@ class RaftDriver:
 
     def __repr__(self) -> str:
         how = "failed" if self._failure else "stopping" if self._stopping else "running" if self._core else "new"
-        return f"<RaftDriver node {self.config.node_id} {how} {self._core!r}>"
+        return f"RaftDriver(node {self.config.node_id}, {how}, {self._core!r})"
 
-    # -- life --
+    # -- life ----------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Load what was persisted and take part. Raises what the store and the log raise; the log is already open."""
@@ -139,7 +139,7 @@ class RaftDriver:
         await self._sender.close()
         self._close(NetworkError(f"node {self.config.node_id} has left the quorum"))
 
-    # -- what the node asks --
+    # -- what the node asks --------------------------------------------------------------------------------------------
 
     async def handle(self, request: Request) -> Response:
         """Answer another node. Errors of the protocol are in the response; NetworkError when this node is not up."""
@@ -246,7 +246,7 @@ class RaftDriver:
             self._sender.failures,
         )
 
-    # -- the loop --
+    # -- the loop ------------------------------------------------------------------------------------------------------
 
     async def _run(self, core: RaftCore) -> None:
         try:
@@ -330,7 +330,7 @@ class RaftDriver:
         if waiting is not None and not waiting.done():
             waiting.set_result(response)
 
-    # -- small things --
+    # -- small things --------------------------------------------------------------------------------------------------
 
     def _on_answer(self, inbound: Inbound) -> None:
         core = self._running_core()

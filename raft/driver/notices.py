@@ -57,4 +57,4 @@ class Notices:
             )
 
     def __repr__(self) -> str:
-        return f"<Notices of node {self._node_id}: {self._jumps} epochs refused>"
+        return f"Notices(node {self._node_id}, {self._jumps} epochs refused)"

@@ -48,4 +48,4 @@ class Room:
                 return result
 
     def __repr__(self) -> str:
-        return f"<Room of node {self._node_id}: {self.error or 'enough'}>"
+        return f"Room(node {self._node_id}, {self.error or 'enough'})"

@@ -27,7 +27,7 @@ class Sender:
         self.failures = 0
 
     def __repr__(self) -> str:
-        return f"<Sender {len(self._tasks)} under way, {self.failures} failed>"
+        return f"Sender({len(self._tasks)} under way, {self.failures} failed)"
 
     @property
     def in_flight(self) -> int:

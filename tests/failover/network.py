@@ -92,7 +92,7 @@ class Network:
         """What was held passes, and everything after it."""
         self._do(self._joined[node].set)
 
-    # -- on the loop -------------------------------------------------------------------------------------------------
+    # -- on the loop ---------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         for node in range(self._nodes):

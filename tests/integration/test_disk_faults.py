@@ -105,7 +105,7 @@ def goes_on(nodes: NodesHere, partition: TopicPartition = OTHER) -> bool:
         return producer.send(partition.topic, value=b"goes on").result(10).offset > 0
 
 
-# --- full, but for the append itself ---------------------------------------------------------------------------------
+# -- full, but for the append itself -----------------------------------------------------------------------------------
 
 
 def test_full_on_index_delays_acks_until_there_is_room(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_full_on_rename_leaves_the_file_and_comes_back_to_it(tmp_path: Path) -> 
         assert nodes.fatal(0) is None
 
 
-# --- a disk that fails -----------------------------------------------------------------------------------------------
+# -- a disk that fails -------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -205,7 +205,7 @@ def test_the_last_log_dir_ends_the_node(tmp_path: Path) -> None:
         assert isinstance(nodes.fatal(0), OSError)
 
 
-# --- a disk that is slow ---------------------------------------------------------------------------------------------
+# -- a disk that is slow -----------------------------------------------------------------------------------------------
 
 
 def test_a_slow_fsync_holds_up_its_own_partition_only(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_topic_whose_disk_hangs_is_deleted_without_holding_up_any_other_disk(t
             assert anew.send("orders", value=b"new").result(10).offset == 0
 
 
-# --- the clock -------------------------------------------------------------------------------------------------------
+# -- the clock ---------------------------------------------------------------------------------------------------------
 
 BEFORE, AFTER = 86_400_000, 4_294_967_296_000 + 86_400_000
 """The second day of 1970, and one day after the last second that fits 32 bits: in 2106."""

@@ -76,7 +76,7 @@ def read_all(cluster: Cluster, topic: str) -> int:
         return found
 
 
-# --- while it runs ---------------------------------------------------------------------------------------------------
+# -- while it runs -----------------------------------------------------------------------------------------------------
 
 
 def test_without_descriptors_acks_wait_and_come_when_there_are_some(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_last_log_dir_ends_the_node_with_its_reason(tmp_path: Path) -> None:
         assert "fatal" in said and "File too large" in said and str(cluster.directory(0)) in said
 
 
-# --- at a start ------------------------------------------------------------------------------------------------------
+# -- at a start --------------------------------------------------------------------------------------------------------
 
 
 def test_a_log_dir_that_is_read_only_is_offline_and_the_other_one_serves(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def format_node(node: Layout, cluster_id: str = "") -> None:
     assert (code, lines) == (0, [])
 
 
-# --- the configuration -----------------------------------------------------------------------------------------------
+# -- the configuration -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_log_dirs_of_one_inode_are_one_line(node: Layout) -> None:
     assert_refused(node, "are the same directory")
 
 
-# --- the directories -------------------------------------------------------------------------------------------------
+# -- the directories ---------------------------------------------------------------------------------------------------
 
 
 def test_an_unformatted_directory_names_the_format_command(node: Layout) -> None:
@@ -184,7 +184,7 @@ def test_a_damaged_or_newer_meta_properties_is_refused(node: Layout, damage: byt
     assert_refused(node, "meta.properties")
 
 
-# --- beside a running node -------------------------------------------------------------------------------------------
+# -- beside a running node ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ class Bench:
         self._next_request_id = 1
         self.core = RaftCore(self.config, self.store.state or ElectionState(), self.log, Random(node_id), self.now_ms)
 
-    # -- one thing at a time --
+    # -- one thing at a time -------------------------------------------------------------------------------------------
 
     def request(self, request: Request) -> Response | None:
         """Another node asks; the answer, or None while the request is parked."""
@@ -91,7 +91,7 @@ class Bench:
         taken, self.sent = self.sent, []
         return taken
 
-    # -- to a state --
+    # -- to a state ----------------------------------------------------------------------------------------------------
 
     def become_prospective(self) -> Bench:
         while self.core.state is not State.PROSPECTIVE:

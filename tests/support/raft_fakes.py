@@ -36,7 +36,7 @@ class MemoryLog:
         self.flushes = 0
 
     def __repr__(self) -> str:
-        return f"<MemoryLog [0, {self.log_end_offset}) flushed {self.flushed_offset} {self.epoch_entries}>"
+        return f"MemoryLog(0..{self.log_end_offset}, flushed {self.flushed_offset}, {self.epoch_entries})"
 
     @property
     def log_end_offset(self) -> int:

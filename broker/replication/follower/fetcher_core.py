@@ -156,7 +156,7 @@ class FetcherCore:
         self._appending: dict[TopicPartition, None] = {}
         self._turns = 0
 
-    # -- which partitions --------------------------------------------------------------------------------------------
+    # -- which partitions ----------------------------------------------------------------------------------------------
 
     def add(self, partition: TopicPartition, state: FetchState) -> None:
         """Follow `partition` in `state.leader_epoch`; replaces what was known of it."""
@@ -201,7 +201,7 @@ class FetcherCore:
     def __len__(self) -> int:
         return len(self._states)
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- asking --------------------------------------------------------------------------------------------------------
 
     def has_changes(self, now_ms: int) -> bool:
         return bool(self._forgotten) or any(self._states[p].retry_at_ms <= now_ms for p in self._changed)
@@ -247,7 +247,7 @@ class FetcherCore:
         self._forgotten = dict.fromkeys(known[TURN_PARTITIONS_MAX:])
         return forgotten
 
-    # -- answers -----------------------------------------------------------------------------------------------------
+    # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_result(self, result: PartitionFetchResult, turn: int, now_ms: int) -> list[Effect]:
         """The effects of one partition's answer to the request of that turn."""

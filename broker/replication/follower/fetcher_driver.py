@@ -37,7 +37,7 @@ from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, N
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
@@ -145,7 +145,7 @@ class Fetcher:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    # -- the loop ----------------------------------------------------------------------------------------------------
+    # -- the loop ------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
@@ -158,7 +158,7 @@ class Fetcher:
             except ApiError as error:
                 if not len(self.core):
                     continue  # the stream was left, see _leave_if_idle
-                log.info("fetcher %s: %s; retrying", self.name, error)
+                _log.info("fetcher %s: %s; retrying", self.name, error)
                 doubled_ms = max(RECONNECT_BACKOFF_MS_MIN, self._backoff_ms * 2)
                 self._backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, doubled_ms)
                 await asyncio.sleep(self._backoff_ms / 1000)
@@ -212,10 +212,12 @@ class Fetcher:
         for result in response.partitions:
             for effect in self.core.on_result(result, response.correlation_id, now_ms):
                 if isinstance(effect, SayStopped):
-                    log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
+                    _log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
                 elif isinstance(effect, SayRefused):
                     told = f"{effect.error.kafka_name}: {effect.error}"
-                    log.warning("fetcher %s: %s: its leader refuses it for long: %s", self.name, effect.partition, told)
+                    _log.warning(
+                        "fetcher %s: %s: its leader refuses it for long: %s", self.name, effect.partition, told
+                    )
                 else:
                     self._do(effect, now_ms, grown)
         await self._make_durable(grown)
@@ -281,13 +283,13 @@ class Fetcher:
         unsaid = self._refusals.due(key)
         if unsaid is not None:
             more = f"({unsaid} more times since the last such line)"
-            log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
+            _log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
 
     def _stop_following(self, partition: Partition, error: Exception) -> None:
         """In this leader epoch; a partition that went offline with the error has its line from `on_disk_error`."""
         key = partition.topic_partition
         if partition.offline is None:
-            log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
+            _log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
         self.core.failed(key, str(error))
 
     def _perform(
@@ -322,7 +324,7 @@ class Fetcher:
                 self.core.log_start_durable(key, leader_epoch, start)
                 self.kick()
             else:
-                log.warning("fetcher %s: %s: %s", self.name, key, error)
+                _log.warning("fetcher %s: %s: %s", self.name, key, error)
                 self.core.log_start_failed(key, leader_epoch, self._clock.now_ms())
 
         self._node.make_log_start_durable(partition, written)

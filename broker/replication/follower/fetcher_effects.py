@@ -15,7 +15,7 @@ from broker.replication.follower.fetcher_core import (
 from broker.replication.partition import Partition
 from penstock.epochs import truncation_offset
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def perform(effect: Effect, partition: Partition) -> bool:
@@ -29,10 +29,10 @@ def perform(effect: Effect, partition: Partition) -> bool:
             partition.follower_high_watermark(high_watermark)
         case Truncate(answer=answer):
             offset = truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)
-            log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
+            _log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
             partition.truncate_to(offset)  # below its own start, the log starts over there
         case StartOver(log_start_offset=start):
-            log.warning("%s: starting over at the leader's log start %d", partition, start)
+            _log.warning("%s: starting over at the leader's log start %d", partition, start)
             partition.truncate_fully_and_start_at(start)
         case AdvanceHighWatermark(leader_high_watermark=high_watermark):
             partition.follower_high_watermark(high_watermark)

@@ -24,7 +24,7 @@ from metadata.requests import (
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
 from penstock.types import TopicPartition
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 RETRY_MS = 200
 PARTITIONS_MAX = 1_000
@@ -82,7 +82,7 @@ class AlterPartitionManager:
             try:
                 response = await self._call(self._request(wanted))
             except ApiError as error:
-                log.warning("AlterPartition for %d partitions: %s; retrying", len(wanted), error)
+                _log.warning("AlterPartition for %d partitions: %s; retrying", len(wanted), error)
                 self._has_work.set()
                 await asyncio.sleep(RETRY_MS / 1000)
                 continue
@@ -126,9 +126,9 @@ class AlterPartitionManager:
         if result.error is None:
             partition.isr_committed(result.isr, result.leader_epoch, result.partition_epoch)
         elif isinstance(result.error, IneligibleReplicaError):
-            log.info("%s: ISR %s refused: %s", partition, sorted(proposed.ids), result.error)
+            _log.info("%s: ISR %s refused: %s", partition, sorted(proposed.ids), result.error)
             partition.isr_rejected(proposed)
         else:
             # Another state is committed, perhaps by an earlier try of this very proposal. The proposal keeps counting
             # towards the maximal ISR until the metadata log brings that state (I12).
-            log.info("%s: ISR %s not taken: %s", partition, sorted(proposed.ids), result.error)
+            _log.info("%s: ISR %s not taken: %s", partition, sorted(proposed.ids), result.error)

@@ -14,7 +14,7 @@ from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from penstock.errors import BrokerIdNotRegisteredError, ReplicaNotAvailableError, StaleBrokerEpochError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class IsrProposals(Protocol):
@@ -91,7 +91,7 @@ class IsrUpkeep:
 
     def _propose(self, partition: Partition, proposed: ProposedIsr | None) -> None:
         if proposed is not None and self.proposals is not None:
-            log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
+            _log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
             self.proposals.propose(partition, proposed)
 
     def __repr__(self) -> str:

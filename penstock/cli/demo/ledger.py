@@ -52,7 +52,7 @@ class Ledger:
         with self._changed:
             return {p: planned - self._acked_bytes[p] for p, planned in self._planned_bytes.items()}
 
-    # --- the stream ----------------------------------------------------------------------------------------------
+    # -- the stream ----------------------------------------------------------------------------------------------------
 
     def on_sent(self, size_bytes: int) -> None:
         """Handed to the producer."""
@@ -85,7 +85,7 @@ class Ledger:
                     return False
             raise self._failure
 
-    # --- the faults ----------------------------------------------------------------------------------------------
+    # -- the faults ----------------------------------------------------------------------------------------------------
 
     def set_limit(self, fraction: float) -> None:
         """The stream slows down at this part of the whole until the limit is raised; 1 lifts it."""

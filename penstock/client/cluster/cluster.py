@@ -39,7 +39,7 @@ below the session time-out after which the cluster itself gives up a node."""
 UNKNOWN_TOPIC_GRACE_MS = 3_000
 """A topic just created may not be known everywhere yet; after this long it does not exist."""
 
-logger = logging.getLogger("penstock.client")
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -146,7 +146,7 @@ class Cluster:
     def _learn(self, snapshot: ClusterSnapshot) -> None:
         known = self.cache.cluster_id
         if known and snapshot.cluster_id != known:  # told and followed: topic ids keep the clusters' data apart
-            logger.warning(
+            _log.warning(
                 "the cluster behind bootstrap %s was %s and is %s now: if it was not replaced on purpose, the"
                 " addresses lead to two clusters",
                 ",".join(map(str, self.bootstrap)),

@@ -30,7 +30,7 @@ UNKNOWN_ERRORS_MAX = 4
 """So often in a row a stream may end with an error of unknown cause before the user hears of it: a broker that is
 killed may end one so, and is replaced by then."""
 
-logger = logging.getLogger("penstock.client")
+_log = logging.getLogger(__name__)
 
 Wanted = Mapping[TopicPartition, FetchPart]
 
@@ -105,7 +105,7 @@ class FetchLink:
                 self._restart = False
                 self._failures += 1
                 if not isinstance(error, ApiError):  # a bug of ours: told, and not the end of fetching
-                    logger.exception("fetching from node %d", self.node_id)
+                    _log.exception("fetching from node %d", self.node_id)
                     error = UnknownServerError(repr(error))
                 self._owner.on_broken(self.node_id, error)
                 self._maybe_refuse(error)

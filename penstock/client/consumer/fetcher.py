@@ -29,7 +29,7 @@ from penstock.errors import (
 )
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
-logger = logging.getLogger("penstock.client")
+_log = logging.getLogger(__name__)
 
 TOLD_AT_FAILURES = 10
 """A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Otherwise
@@ -110,14 +110,12 @@ class Fetcher:
         for tp, error in errors:
             state = self._positions.states.get(tp)
             if state is not None and state.failures == TOLD_AT_FAILURES:
-                logger.warning(
-                    "%s cannot be read: %s: %s; it is asked for again and again", tp, error.kafka_name, error
-                )
+                _log.warning("%s cannot be read: %s: %s; it is asked for again and again", tp, error.kafka_name, error)
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1
         self.last_error = error
-        logger.debug("fetching from node %d: %s", node_id, error)
+        _log.debug("fetching from node %d: %s", node_id, error)
         self._cluster.refresh_soon()
 
     def on_refused(self, refusal: Refusal) -> None:
@@ -126,7 +124,7 @@ class Fetcher:
 
     def on_silent(self, node_id: int) -> None:
         self._counts["silences"] += 1
-        logger.debug("node %d is silent: asking others who leads", node_id)
+        _log.debug("node %d is silent: asking others who leads", node_id)
         endpoint = self._cluster.cache.endpoint(node_id)
         self._cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
 
@@ -146,7 +144,7 @@ class Fetcher:
                     self._cluster.refresh_soon()
             else:
                 self._counts["resets"] += 1
-                logger.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
+                _log.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
         if is_ready:  # only when the next request is out, so that the broker works while the user decodes
             asyncio.get_running_loop().call_soon(self.on_ready)
 
@@ -260,7 +258,7 @@ class Fetcher:
         effects = self._positions.fail_reset(tp, generation, error, self._cluster.clock.now_ms())
         state = self._positions.states.get(tp)
         if effects and state is not None and state.failures == 1:  # told once, and not at every further attempt
-            logger.warning("looking up the position of %s: %s", tp, error)
+            _log.warning("looking up the position of %s: %s", tp, error)
         self._do(effects)
 
     async def close(self) -> None:

@@ -159,7 +159,7 @@ class Walk:
     def epoch_of(self, broker_id: int) -> int:
         return self.cluster.image.brokers[broker_id].broker_epoch - (self.rng.random() < 0.05)
 
-    # --- what holds after every step ------------------------------------------------------------------------------
+    # -- what holds after every step -----------------------------------------------------------------------------------
 
     def check(self) -> None:
         cluster = self.cluster

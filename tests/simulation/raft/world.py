@@ -82,7 +82,7 @@ class World:
             fetch_max_bytes=1 if self.faults.tiny_fetches else 1 << 16,
         )
 
-    # -- time --
+    # -- time ----------------------------------------------------------------------------------------------------------
 
     def schedule(self, delay_ms: int, what: Callable[[], None]) -> None:
         self._sequence += 1
@@ -104,7 +104,7 @@ class World:
     def digest(self) -> str:
         return self._digest.hexdigest()
 
-    # -- a life --
+    # -- a life --------------------------------------------------------------------------------------------------------
 
     def live(self, faulty_ms: int) -> None:
         """Faults and clients, then healing, then the end checks."""
@@ -163,7 +163,7 @@ class World:
                 raise Violated(f"I23: {node.node_id} does not take part again: {node.core!r}")
         self.note("end", self.oracle.committed)
 
-    # -- faults --
+    # -- faults --------------------------------------------------------------------------------------------------------
 
     def disk_ms(self) -> int:
         return self.random.randint(1, 400 if self.random.random() < self.faults.slow_disk else 4)
@@ -253,7 +253,7 @@ class World:
     def _isolate(self, alone: int) -> None:
         self._cut = {(a, b) for a in self.nodes for b in self.nodes if alone in (a, b)}
 
-    # -- network --
+    # -- network -------------------------------------------------------------------------------------------------------
 
     def send(self, node: SimNode, message: Outbound) -> None:
         asked = Asked(node.node_id, node.incarnation, message.correlation_id, message.request)

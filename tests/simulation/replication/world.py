@@ -117,7 +117,7 @@ class World:
     def alive(self) -> list[Broker]:
         return [broker for broker in self.brokers.values() if broker.alive]
 
-    # -- steps -------------------------------------------------------------------------------------------------------
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
         """One random event, then the invariants."""
@@ -246,7 +246,7 @@ class World:
             broker.fetcher.appended(PARTITION, epoch, log.log_end_offset, log.latest_epoch)
         broker.unacknowledged.clear()
 
-    # -- deletion ----------------------------------------------------------------------------------------------------
+    # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_records(self) -> None:
         """Asked of any broker that thinks it leads."""
@@ -285,7 +285,7 @@ class World:
 
         return answered
 
-    # -- metadata ----------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------------
 
     def deliver_metadata(self) -> None:
         for broker in self.some(self.alive):
@@ -404,7 +404,7 @@ class World:
             self._change(self.controller.isr, broker.broker_id)
         self.tell(self.brokers[broker.broker_id])
 
-    # -- reading and judging -----------------------------------------------------------------------------------------
+    # -- reading and judging -------------------------------------------------------------------------------------------
 
     def consume(self) -> None:
         """Read everything readable from whoever thinks it leads; I16: what was read never changes."""

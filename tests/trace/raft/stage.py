@@ -61,7 +61,7 @@ class Stage:
         if not self._quiet:
             self.lines.append(f"{self.now_ms:>6}  node {node_id}  {text}")
 
-    # -- what a script does --
+    # -- what a script does --------------------------------------------------------------------------------------------
 
     def run_ms(self, ms: int) -> None:
         end_ms = self.now_ms + ms
@@ -149,7 +149,7 @@ class Stage:
                 f"high watermark {core.high_watermark}, epochs {epochs}",
             )
 
-    # -- the machinery --
+    # -- the machinery -------------------------------------------------------------------------------------------------
 
     def _raise_curtain(self, node_id: int, before: Bench | None) -> None:
         log = before.log.crash() if before is not None else None

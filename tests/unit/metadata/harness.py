@@ -58,7 +58,7 @@ class Cluster:
         for broker_id in range(1, brokers + 1):
             self.start(broker_id)
 
-    # --- committing -----------------------------------------------------------------------------------------------
+    # -- committing ----------------------------------------------------------------------------------------------------
 
     @property
     def next_offset(self) -> int:
@@ -83,7 +83,7 @@ class Cluster:
     def _activate(self) -> Controller:
         return Controller(self.image, self.config, self._rng, self.now_ms)
 
-    # --- brokers --------------------------------------------------------------------------------------------------
+    # -- brokers -------------------------------------------------------------------------------------------------------
 
     def register(self, broker_id: int, **fields: object) -> int:
         """A new process of the broker registers; its epoch."""
@@ -122,7 +122,7 @@ class Cluster:
     def tick(self) -> tuple[int, ...]:
         return self.commit(self.controller.tick(self.now_ms)).fenced_broker_ids
 
-    # --- topics ---------------------------------------------------------------------------------------------------
+    # -- topics --------------------------------------------------------------------------------------------------------
 
     def create(
         self, name: str, partitions: int = 1, replication_factor: int = 1, config: Mapping[str, str] | None = None
@@ -168,7 +168,7 @@ class Cluster:
         request = AlterPartitionRequest(broker_id, self.image.brokers[broker_id].broker_epoch, data)
         return self.commit(self.controller.alter_partition(request, self.now_ms)).partitions
 
-    # --- invariants -----------------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _check(self, before: MetadataImage) -> None:
         for topic_id, topic in self.image.topics_by_id.items():

@@ -51,7 +51,7 @@ def follower(*epochs: int, epoch: int = 5) -> Bench:
     return bench
 
 
-# -- the rules over data --
+# -- the rules over data -----------------------------------------------------------------------------------------------
 
 
 def test_majority_offset_is_what_the_slower_half_still_has() -> None:
@@ -65,7 +65,7 @@ def test_only_a_record_of_the_own_epoch_commits_by_counting() -> None:
     assert progress.committed_offset(11, 10, 3) == 11
 
 
-# -- the leader --
+# -- the leader --------------------------------------------------------------------------------------------------------
 
 
 def test_high_watermark_waits_for_a_majority_and_then_covers_the_leader_change() -> None:
@@ -262,7 +262,7 @@ def test_values_of_one_proposal_stay_in_one_batch() -> None:
     assert len(bench.log.batches) == 2
 
 
-# -- the follower --
+# -- the follower ------------------------------------------------------------------------------------------------------
 
 
 def test_restarted_follower_fetches_from_its_leader_at_once_and_without_waiting() -> None:

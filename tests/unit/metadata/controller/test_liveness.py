@@ -21,7 +21,7 @@ def test_no_state_of_shutting_down_leads_back() -> None:
         assert set(TRANSITIONS[state].values()) <= stopping
 
 
-# --- heartbeat --------------------------------------------------------------------------------------------------------
+# -- heartbeat ---------------------------------------------------------------------------------------------------------
 
 
 def test_broker_is_unfenced_once_it_has_read_its_own_registration() -> None:
@@ -72,7 +72,7 @@ def test_broker_may_ask_to_be_fenced_and_comes_back_when_it_no_longer_does() -> 
     assert cluster.partition("t").isr == (2,), "only its leader can take it back into the ISR"
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------------
+# -- sessions ----------------------------------------------------------------------------------------------------------
 
 
 def test_broker_that_is_silent_for_its_session_is_fenced_and_loses_its_partitions() -> None:
@@ -135,7 +135,7 @@ def test_new_controller_gives_unfenced_brokers_a_fresh_session() -> None:
     assert cluster.tick() == (1,)
 
 
-# --- controlled shutdown ----------------------------------------------------------------------------------------------
+# -- controlled shutdown -----------------------------------------------------------------------------------------------
 
 
 def test_controlled_shutdown_moves_leaders_and_waits_until_their_successors_know() -> None:
@@ -217,7 +217,7 @@ def test_controlled_shutdown_goes_on_under_a_new_controller() -> None:
     assert cluster.heartbeat(1, stop=True).should_shut_down
 
 
-# --- elections --------------------------------------------------------------------------------------------------------
+# -- elections ---------------------------------------------------------------------------------------------------------
 
 
 def test_unclean_election_happens_only_where_the_topic_allows_it_and_is_counted() -> None:

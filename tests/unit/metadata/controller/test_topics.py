@@ -196,7 +196,7 @@ def test_requests_are_bounded() -> None:
     assert is_error(raised_by(lambda: cluster.delete("a", "b", "c")), InvalidRequestError, "3 topics")
 
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+# -- by hand -----------------------------------------------------------------------------------------------------------
 
 
 def test_assignment_by_hand_is_taken_as_it_is() -> None:
@@ -242,7 +242,7 @@ def test_bound_of_the_cluster_holds_for_assignments_by_hand_in_one_request() -> 
     assert is_error(results[1].error, InvalidPartitionsError, "would have 4")
 
 
-# --- delete -----------------------------------------------------------------------------------------------------------
+# -- delete ------------------------------------------------------------------------------------------------------------
 
 
 def test_deleted_topic_is_gone_with_its_configuration_and_comes_back_as_another() -> None:
