@@ -28,6 +28,12 @@ READ_BYTES = 64 * 1024
 """A file that is read whole is small, nearly always: one read, and no look at its size before."""
 
 
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+"""Only Linux has it."""
+_CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+"""What a file system, or an old kernel, says that does not know RWF_NOWAIT."""
+
+
 class FileSystem(Protocol):
     """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
 
@@ -42,6 +48,14 @@ class FileSystem(Protocol):
         ...
 
     def pread(self, fd: int, size: int, at: int) -> bytes: ...
+
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        """What the page cache holds of it, from `at` on; None when it does not hold the first byte.
+
+        Fewer bytes than asked for: the rest is behind the end of the file, or would have to be read from the disk. A
+        file system that cannot tell (tmpfs, which has no disk; some that reach over a network) reads as `pread` does.
+        """
+        ...
 
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
         """Write the buffers one after another from `at`; returns how many bytes were taken (may be short)."""
@@ -112,6 +126,20 @@ class OsFileSystem:
 
     def pread(self, fd: int, size: int, at: int) -> bytes:
         return os.pread(fd, size, at)
+
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        if _NOWAIT is None:
+            return os.pread(fd, size, at)
+        buffer = bytearray(size)
+        try:
+            found = os.preadv(fd, [buffer], at, _NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _CANNOT_TELL:
+                raise
+            return os.pread(fd, size, at)
+        return bytes(buffer) if found == size else bytes(memoryview(buffer)[:found])
 
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
         return os.pwritev(fd, buffers, at)

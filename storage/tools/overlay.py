@@ -80,6 +80,9 @@ class OverlayFileSystem:
             return bytes(file.data[at : at + size])
         return os.pread(fd, max(min(size, file.size - at), 0), at)
 
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        return self.pread(fd, size, at)
+
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
         file = self._open[fd]
         if isinstance(file, _OnDisk):

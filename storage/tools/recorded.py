@@ -60,6 +60,9 @@ class RecordedFileSystem:
         self._on_read(len(data))
         return data
 
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        return self.pread(fd, size, at)
+
     def drop_cache(self, fd: int, position: int) -> None:
         self._inner.drop_cache(fd, position)
 

@@ -101,6 +101,12 @@ class FaultyFileSystem(OsFileSystem):
         self._meet("pread", self._paths[fd])
         return super().pread(fd, size, at)
 
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        """What a disk does not give is not in the page cache either."""
+        with self._mutex:
+            is_held_up = any(fault.operation == "pread" and fault.part in self._paths[fd] for fault in self._faults)
+        return None if is_held_up else super().pread_nowait(fd, size, at)
+
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
         self._meet("write", self._paths[fd])
         return super().pwritev(fd, buffers, at)

@@ -1,0 +1,77 @@
+"""Promises of reads that do not wait, on the machine's own file systems: the page cache is told from the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from storage.disk.file_system import OsFileSystem
+
+BYTES = 64 * 1024
+
+
+@contextmanager
+def opened(path: Path, content: bytes) -> Iterator[tuple[OsFileSystem, int]]:
+    """A file on the disk."""
+    fs = OsFileSystem()
+    fd = fs.open(str(path), create=True)
+    try:
+        fs.pwritev(fd, [content], 0)
+        fs.fdatasync(fd)
+        yield fs, fd
+    finally:
+        fs.close(fd)
+
+
+def drop(fs: OsFileSystem, fd: int) -> None:
+    fs.drop_cache(fd, 0)
+    if fs.pread_nowait(fd, 1, 0) is not None:
+        pytest.skip("this file system does not say what is in the page cache, or keeps it there")
+
+
+def test_what_is_in_the_page_cache_is_read_without_waiting(tmp_path: Path) -> None:
+    content = os.urandom(BYTES)
+    with opened(tmp_path / "file", content) as (fs, fd):
+        assert fs.pread_nowait(fd, BYTES, 0) == content
+        assert fs.pread_nowait(fd, 100, 7) == content[7:107]
+
+
+def test_a_read_behind_the_end_of_the_file_is_short(tmp_path: Path) -> None:
+    with opened(tmp_path / "file", b"abc") as (fs, fd):
+        assert fs.pread_nowait(fd, 10, 1) == b"bc"
+        assert fs.pread_nowait(fd, 10, 3) == b""
+
+
+def test_what_only_the_disk_has_is_not_read(tmp_path: Path) -> None:
+    content = os.urandom(BYTES)
+    with opened(tmp_path / "file", content) as (fs, fd):
+        drop(fs, fd)
+        assert fs.pread_nowait(fd, BYTES, 0) is None
+        assert fs.pread(fd, BYTES, 0) == content
+        assert fs.pread_nowait(fd, BYTES, 0) == content
+
+
+def test_a_read_ends_where_the_page_cache_does(tmp_path: Path) -> None:
+    content = os.urandom(64 * BYTES)
+    with opened(tmp_path / "file", content) as (fs, fd):
+        drop(fs, fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads nothing ahead
+        assert fs.pread(fd, 1, 0) == content[:1]
+        found = fs.pread_nowait(fd, len(content), 0)
+        assert found is not None and 0 < len(found) < len(content) and found == content[: len(found)]
+
+
+def test_a_file_system_that_cannot_tell_reads_at_once() -> None:
+    directory = Path("/dev/shm")
+    if not os.access(directory, os.W_OK):
+        pytest.skip("no tmpfs here")
+    path = directory / f"penstock-test-{os.getpid()}"
+    try:
+        with opened(path, b"abc") as (fs, fd):
+            assert fs.pread_nowait(fd, 3, 0) == b"abc"
+    finally:
+        path.unlink(missing_ok=True)
