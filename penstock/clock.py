@@ -12,10 +12,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Milliseconds, monotonic and of the calendar."""
+    """The times a part may ask for. Safe to call from any thread."""
 
     def now_ms(self) -> int:
         """Monotonic milliseconds; only differences mean anything."""
+        ...
+
+    def now_ns(self) -> int:
+        """The time of `now_ms` in nanoseconds; for what is measured, not for what is waited for."""
         ...
 
     def wall_ms(self) -> int:
@@ -37,6 +41,9 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
@@ -54,6 +61,9 @@ class ManualClock:
 
     def now_ms(self) -> int:
         return self._now_ms
+
+    def now_ns(self) -> int:
+        return self._now_ms * 1_000_000
 
     def wall_ms(self) -> int:
         return self._wall_ms

@@ -42,6 +42,7 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.descriptors import open_files_limit, plan_descriptors
+from broker.node.environment import Environment
 from broker.node.lifecycle import BrokerLifecycle
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
@@ -58,8 +59,6 @@ from penstock.errors import (
     InvalidRegistrationError,
     MetaPropertiesError,
 )
-from penstock.types import new_uuid
-from storage.disk.file_system import OsFileSystem
 from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -83,11 +82,13 @@ class BrokerParts:
         peers: Peers,
         controller: ControllerChannel,
         controller_id: Callable[[], int],
-        clock: Clock,
+        environment: Environment,
         busy: BusyTimes,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.config = config
+        self._environment = environment
+        clock = environment.clock
         self.log_manager = log_manager
         self.loader = loader
         self.group_commit = GroupCommit(on_failure=self._directory_failed)
@@ -169,11 +170,11 @@ class BrokerParts:
 
     def _schedule_jobs(self, clock: Clock) -> None:
         """The named periodic jobs; they run from `start` on."""
-        config, log_manager = self.config, self.log_manager
-        self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, OsFileSystem())
+        config, log_manager, file_system = self.config, self.log_manager, self._environment.file_system
+        self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, file_system)
         self.upkeep.schedule(config)
         self.cleaner = CleanerJob(
-            cleaner_config(config), self.replicas, log_manager, self.scheduler, clock, OsFileSystem()
+            cleaner_config(config), self.replicas, log_manager, self.scheduler, clock, file_system
         )
         self.cleaner.wall_ms = self.upkeep.believed_wall_ms
         self.replicas.on_log_gone = self.cleaner.cleaner.forget
@@ -206,7 +207,7 @@ class BrokerParts:
         return RegisterBrokerRequest(
             cluster_id,
             self.config.node_id,
-            new_uuid(),
+            self._environment.ids.new_id(),
             endpoint.host,
             endpoint.port,
             self.config.broker_rack,

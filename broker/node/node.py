@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 from broker.config.node_config import NodeConfig
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
@@ -24,6 +22,7 @@ from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import NodeLoad
 from broker.node.broker_parts import BrokerParts
 from broker.node.descriptors import open_files_limit, plan_descriptors
+from broker.node.environment import Environment
 from broker.quorum.cluster_guard import ClusterGuard
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
@@ -42,13 +41,11 @@ from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.image import MetadataImage
-from penstock.clock import Clock
 from penstock.errors import MetaPropertiesError, NotControllerError
 from penstock.types import Endpoint, LeaderHint
 from raft.config import RaftConfig
 from raft.driver.driver import FAREWELL_MS, RaftDriver
 from raft.statistics import ReplicaDescription
-from storage.disk.file_system import OsFileSystem
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
 
@@ -59,9 +56,15 @@ class Node:
     """See the module. Made on the event loop, after the log dirs were opened."""
 
     def __init__(
-        self, config: NodeConfig, log_manager: LogManager, clock: Clock, stop_wait_ms: int = STOP_WAIT_MS
+        self,
+        config: NodeConfig,
+        log_manager: LogManager,
+        environment: Environment,
+        stop_wait_ms: int = STOP_WAIT_MS,
     ) -> None:
         self.config = config
+        self._environment = environment
+        clock, threads = environment.clock, environment.threads
         self.stop_wait = StopWait(clock, stop_wait_ms)
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
@@ -69,9 +72,9 @@ class Node:
         self.fatal: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self.failed_log_dirs: dict[str, Exception] = {}
         self._clock = clock
-        self.load = NodeLoad(threading.get_native_id())
+        self.load = NodeLoad(threads.own_native_id())
         self._busy = BusyTimes()
-        self._executor = ThreadPoolExecutor(2, thread_name_prefix="raft-disk")
+        self._executor = threads.executor("raft-disk", 2)
         self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
         self.raft = self._make_raft()
         self.raft.subscribe(self.loader)
@@ -96,7 +99,7 @@ class Node:
         metadata_log = self.log_manager.get_or_create(
             METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
         )
-        fs = OsFileSystem()
+        fs = self._environment.file_system
         if config.is_controller:
             memory = VoterMemory(config.metadata_log_dir, fs)
             quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
@@ -119,7 +122,7 @@ class Node:
             quorum_state,
             ClusterGuard(self._peers, config.node_id, self.cluster_id, config.voters, self._on_fatal),
             self._clock,
-            random.Random(),
+            self._environment.random,
             self._executor,
             self._on_fatal,
             self._busy.raft.timed,
@@ -160,7 +163,7 @@ class Node:
             self._peers,
             self._channel,
             lambda: self.leader_id,
-            self._clock,
+            self._environment,
             self._busy,
             self._on_fatal,
         )

@@ -22,15 +22,14 @@ import uvloop
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
 from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.node.environment import Environment, system_environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.systemd import Notifier
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.quorum.voter_memory import DoubtfulCuts
-from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
 from penstock.types import TopicPartition
-from storage.disk.file_system import OsFileSystem
 from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_config import FlushPolicy, LogConfig
@@ -52,21 +51,21 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     """Run the node of this configuration file; blocks until it has stopped."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
-    clock = SystemClock()
+    environment = system_environment()
     limit_malloc_arenas()
     raise_open_files_limit()
     descriptors = plan_descriptors(open_files_limit())
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
-    log_manager = open_log_dirs(config, clock)
+    log_manager = open_log_dirs(config, environment)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    exit_code: int = uvloop.run(run_node(config, log_manager, clock))
+    exit_code: int = uvloop.run(run_node(config, log_manager, environment))
     return exit_code
 
 
-def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
+def open_log_dirs(config: NodeConfig, environment: Environment) -> LogManager:
     """Check, lock, load and recover every log dir of the node."""
     flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
     return LogManager.open(
@@ -76,10 +75,10 @@ def open_log_dirs(config: NodeConfig, clock: SystemClock) -> LogManager:
             flush_policy=flush_policy,
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
-            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), OsFileSystem()),
+            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
         ),
-        OsFileSystem(),
-        clock,
+        environment.file_system,
+        environment.clock,
     )
 
 
@@ -89,7 +88,7 @@ def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
 
 
 async def run_node(
-    config: NodeConfig, log_manager: LogManager, clock: SystemClock, stop_wait_ms: int = STOP_WAIT_MS
+    config: NodeConfig, log_manager: LogManager, environment: Environment, stop_wait_ms: int = STOP_WAIT_MS
 ) -> int:
     """The node's life on the event loop; the exit code. Does not return where a log dir hangs at the stop."""
     loop = asyncio.get_running_loop()
@@ -97,7 +96,7 @@ async def run_node(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
     notifier = Notifier()
-    node = Node(config, log_manager, clock, stop_wait_ms)
+    node = Node(config, log_manager, environment, stop_wait_ms)
     jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_spare_descriptors())]
     try:
         await node.start()

@@ -15,17 +15,19 @@ from storage.disk.file_system import OsFileSystem
 STOP_WAIT_MS = 300
 NODE = """
 import os, signal, sys, threading
+from dataclasses import replace
 import uvloop
 from broker.config.config import load_config
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG
+from broker.node.environment import system_environment
 from broker.node.server import run_node
-from penstock.clock import SystemClock
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
 
-config, fs, clock = load_config(sys.argv[1]), FaultyFileSystem(), SystemClock()
+config, fs = load_config(sys.argv[1]), FaultyFileSystem()
+environment = replace(system_environment(), file_system=fs)
 settings = LogManagerConfig(config.node_id, config_for=lambda partition: METADATA_LOG_CONFIG)
-log_manager = LogManager.open(config.log_dirs, settings, fs, clock)
+log_manager = LogManager.open(config.log_dirs, settings, fs, environment.clock)
 
 def stop_when_it_hangs(fault):
     fault.was_met.wait()
@@ -34,7 +36,7 @@ def stop_when_it_hangs(fault):
 hanging = fs.standing_still("rename", "/hung/recovery-point")
 fault = hanging.__enter__()  # and never left: the disk hangs for longer than the process lives
 threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
-sys.exit(uvloop.run(run_node(config, log_manager, clock, int(sys.argv[2]))))
+sys.exit(uvloop.run(run_node(config, log_manager, environment, int(sys.argv[2]))))
 """
 
 

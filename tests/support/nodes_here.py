@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from broker.config.config import load_config
+from broker.node.environment import Environment, system_environment
 from broker.node.format import format_node
 from broker.node.node import Node
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
@@ -91,9 +93,12 @@ class NodesHere:
             format_node(config, self._layout.cluster_id, OsFileSystem())
             manager_config = LogManagerConfig(config.node_id, config_for=_config_of_found_log)
             log_manager = LogManager.open(config.log_dirs, manager_config, self.fs[index], self.clocks[index])
-            self.nodes.append(Node(config, log_manager, self.clocks[index]))
+            self.nodes.append(Node(config, log_manager, self._environment(index)))
         await asyncio.gather(*(node.start() for node in self.nodes))
         await asyncio.gather(*(node.wait_ready() for node in self.nodes))
+
+    def _environment(self, index: int) -> Environment:
+        return replace(system_environment(), clock=self.clocks[index], file_system=self.fs[index])
 
     async def _stop(self) -> None:
         await asyncio.gather(*(node.stop() for node in self.nodes))

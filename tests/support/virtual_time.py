@@ -41,6 +41,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def now_ms(self) -> int:
         return int(self._jumping.now_s * 1000 + 1e-6)
 
+    def now_ns(self) -> int:
+        return int(self._jumping.now_s * 1_000_000) * 1000
+
     def wall_ms(self) -> int:
         return 1_700_000_000_000 + self.now_ms()
 

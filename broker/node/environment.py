@@ -1,0 +1,33 @@
+"""What a node needs of the machine, in one value: whoever builds a node decides where it lives.
+
+In production this is `system_environment()`: the machine's clocks, randomness, disk and threads. A simulation builds
+one whose time is virtual, whose threads are steps and whose disk forgets. Not here: asyncio's loop, which whoever runs
+the node brings, and its configuration.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from penstock.clock import Clock, SystemClock
+from penstock.ids import Ids, system_ids
+from penstock.threads import SystemThreads, Threads
+from storage.disk.file_system import FileSystem, OsFileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Handed to `Node`, which gives each part only what it needs of it."""
+
+    clock: Clock
+    random: random.Random
+    """For what need not be unguessable: election time-outs, placement of replicas."""
+    ids: Ids
+    file_system: FileSystem
+    threads: Threads
+
+
+def system_environment() -> Environment:
+    """The machine."""
+    return Environment(SystemClock(), random.Random(), system_ids(), OsFileSystem(), SystemThreads())

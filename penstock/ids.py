@@ -1,0 +1,40 @@
+"""Random ids, injected: every part that names something new gets an `Ids`, so that a seed decides the names.
+
+An id has Kafka's form: 16 random bytes as 22 characters of URL-safe base64. An id that would begin with a dash is drawn
+again, because a command line would take it for an option. Not here: checking an id that came from outside.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from typing import Protocol
+
+ID_BYTES = 16
+
+
+class Ids(Protocol):
+    """A source of ids that nobody has used yet."""
+
+    def new_id(self) -> str: ...
+
+
+class RandomIds:
+    """Ids from a source of random bytes: `random.SystemRandom()` in a process, a seeded one in a simulation."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def new_id(self) -> str:
+        while True:
+            text = base64.urlsafe_b64encode(self._source.randbytes(ID_BYTES)).decode("ascii").rstrip("=")
+            if not text.startswith("-"):
+                return text
+
+    def __repr__(self) -> str:
+        return f"RandomIds({type(self._source).__name__})"
+
+
+def system_ids() -> RandomIds:
+    """Ids that no other process draws."""
+    return RandomIds(random.SystemRandom())
