@@ -120,8 +120,10 @@ def test_headers_of_sections_have_one_form() -> None:
     """`# -- what follows ----…`, up to the last column: in a class with its indentation."""
     wrong: list[str] = []
     for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
-        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-            is_header = re.match(r" *# ?([-=~*#])\1.*\1\1$", line)
+        lines = ["", *path.read_text(encoding="utf-8").split("\n"), ""]
+        for number, (before, line, after) in enumerate(zip(lines, lines[1:], lines[2:], strict=False), start=1):
+            stands_alone = not before and not after and re.match(r" *# \S", line)
+            is_header = stands_alone or re.match(r" *# ?([-=~*#])\1.*\1\1$", line)
             if is_header and not (re.fullmatch(r" *# -- \S.*\S -{3,}", line) and len(line) == HEADER_COLUMNS):
                 wrong.append(f"{name(path)}:{number}: {line.strip()}")
     assert not wrong

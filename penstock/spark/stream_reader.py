@@ -54,7 +54,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Positions | None = None
         self._seen: Positions | None = None
 
-    # On the driver
+    # -- on the driver -------------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a query without a checkpoint begins; the same answer however often Spark asks."""
@@ -99,7 +99,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Nothing: see above."""
 
-    # On an executor
+    # -- on an executor ------------------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one range, as Arrow batches."""
@@ -107,7 +107,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return iter(())
         return read_partition(self._client(), partition.value, self._options, self._schema)
 
-    # Inside
+    # -- inside --------------------------------------------------------------------------------------------------------
 
     def _client(self) -> LogClient:
         return client_for(self._options, self._clients)

@@ -79,7 +79,7 @@ class Cleaning:
         self.end_offset = plan.end_offset
         """Where the next pass will begin; final after `build_map`."""
 
-    # Asking headers only
+    # -- asking headers only -------------------------------------------------------------------------------------------
 
     def find_horizon(self) -> int:
         """The first delete horizon below the dirty part; NEVER_MS when there is none."""
@@ -96,7 +96,7 @@ class Cleaning:
                         self._around.pace(PACED_HEADERS * SCAN_CHUNK_BYTES)
         return found
 
-    # The map
+    # -- the map -------------------------------------------------------------------------------------------------------
 
     def build_map(self) -> None:
         """Take the latest offset of each key from the dirty part, as far as the map's memory goes."""
@@ -122,7 +122,7 @@ class Cleaning:
                 self._map.put_all(rows.keys, offsets_of_rows(header, rows))
         return True
 
-    # Filtering
+    # -- filtering -----------------------------------------------------------------------------------------------------
 
     def groups(self) -> tuple[tuple[SegmentFile, ...], ...]:
         """What to clean, in this order, once the map is built."""
@@ -195,7 +195,7 @@ class Cleaning:
             counts.next_horizon_ms = min(counts.next_horizon_ms, found.horizon_ms)
         return found.records
 
-    # Reading and counting
+    # -- reading and counting ------------------------------------------------------------------------------------------
 
     @contextmanager
     def _opened(self, segment: SegmentFile) -> Iterator[LogFile]:

@@ -94,7 +94,7 @@ class LogCleaner:
         self._last_pass: PassStatistics | None = None
         self._stopped = False
 
-    # Choosing
+    # -- choosing ------------------------------------------------------------------------------------------------------
 
     def choose(self, now_ms: int) -> LogToClean | None:
         """The log whose turn it is, for `clean` to begin with at once; None without one. `now_ms` is wall time."""
@@ -135,7 +135,7 @@ class LogCleaner:
         _log.error("%s: not cleaned any more until a restart", topic_partition, exc_info=error)
         self._uncleanable[topic_partition] = f"{type(error).__name__}: {error}"
 
-    # Cleaning
+    # -- cleaning ------------------------------------------------------------------------------------------------------
 
     def clean(self, chosen: LogToClean, now_ms: int) -> Steps[None]:
         """One pass over the log; `now_ms` is wall time."""
@@ -230,7 +230,7 @@ class LogCleaner:
         else:
             self._give_up(log.topic_partition, error)
 
-    # Stopping
+    # -- stopping ------------------------------------------------------------------------------------------------------
 
     def abort(self, topic_partition: TopicPartition) -> None:
         """A pass over the log, if there is one, ends soon: it is about to be truncated, moved or deleted."""

@@ -137,7 +137,7 @@ class Log:
         for segment in self._segments:
             segment.indexes.interval_bytes = config.index_interval_bytes
 
-    # Appending
+    # -- appending -----------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: Bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Check the batches, give them offsets and the epoch, and write them; all or nothing. `now_ms` is wall time."""
@@ -169,7 +169,7 @@ class Log:
         """Begin a new segment at the log end; does nothing when the active one is empty."""
         self._writer.roll(self.log_end_offset, self.config)
 
-    # Reading
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(
         self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
@@ -202,7 +202,7 @@ class Log:
         with self._health.reading():
             return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
 
-    # Flushing
+    # -- flushing ------------------------------------------------------------------------------------------------------
 
     def prepare_flush(self) -> PendingFlush | None:
         """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
@@ -237,7 +237,7 @@ class Log:
         """By flush.messages or flush.ms; asked regularly, with monotonic time."""
         return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
 
-    # Cutting
+    # -- cutting -------------------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
         """Cut away every batch that holds `offset` or comes after it; durable when it returns."""
@@ -351,7 +351,7 @@ class Log:
         """Unlink what was removed `file.delete.delay.ms` ago; blocks, in any thread. How many files went."""
         return self._changes.delete_expired(now_ms, self.config.file_delete_delay_ms)
 
-    # End of life
+    # -- end of life ---------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:

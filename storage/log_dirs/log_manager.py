@@ -126,7 +126,7 @@ class LogManager:
             if not is_disk_full(error):
                 self.fail_log_dir(directory.path, error)
 
-    # Finding and creating
+    # -- finding and creating ------------------------------------------------------------------------------------------
 
     @property
     def was_clean_shutdown(self) -> bool:
@@ -213,7 +213,7 @@ class LogManager:
             raise KafkaStorageError(f"{path}/{topic_partition}: the log is offline: {taken[path]}") from taken[path]
         return min(free, key=lambda directory: self.table.count_in(directory.path))
 
-    # Failures
+    # -- failures ------------------------------------------------------------------------------------------------------
 
     def fail_log(self, log: Log, error: PenstockError) -> None:
         """Take one log out of use: it was found damaged while it was read.
@@ -245,7 +245,7 @@ class LogManager:
                 directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
         return tuple(log.topic_partition for log in affected)
 
-    # Checkpoints; from any thread
+    # -- checkpoints; from any thread ----------------------------------------------------------------------------------
 
     def checkpoint_recovery_points(self) -> None:
         """Write how far each log is flushed; regularly, so that the next recovery is short."""
@@ -263,7 +263,7 @@ class LogManager:
         """The last checkpointed high watermarks, none above its log's end."""
         return self.checkpoints.high_watermarks()
 
-    # End
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush and close everything, then write the markers. Not clean: let go of everything as it is."""

@@ -129,7 +129,7 @@ class Segment:
     def file(self) -> LogFile:
         return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes, self.base_offset, self.next_offset)
 
-    # Appending
+    # -- appending -----------------------------------------------------------------------------------------------------
 
     def mark(self) -> Place:
         """Where it ends, for `truncate_to` when the append that follows fails. It stays open until it is `unpinned`, so
@@ -171,7 +171,7 @@ class Segment:
             self._first_timestamp_ms = read_header_at(self.file(), 0).max_timestamp_ms
         return self._first_timestamp_ms
 
-    # Reading
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(
         self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool
@@ -237,7 +237,7 @@ class Segment:
             self._known_before, self._known = self._known, {}
         self._known[offset] = position
 
-    # Cutting, closing
+    # -- cutting, closing ----------------------------------------------------------------------------------------------
 
     def truncate_to(self, place: Place) -> None:
         """Cut the file at a boundary; durable only after a flush."""

@@ -67,7 +67,7 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
 
-    # Writing
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     def start_empty(self) -> None:
         """For a segment that was just created."""
@@ -124,7 +124,7 @@ class SegmentIndexes:
             (self._stem + TIME_INDEX_SUFFIX, self._times.to_bytes()),
         )
 
-    # Reading
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def position_at_or_before(self, offset: int, file: LogFile) -> int:
         """The position of a batch at or before the one that holds `offset`, near to it."""
@@ -209,7 +209,7 @@ class SegmentIndexes:
         finally:
             self._fs.close(fd)
 
-    # Loading and rebuilding
+    # -- loading and rebuilding ----------------------------------------------------------------------------------------
 
     def load(self, file: LogFile) -> None:
         """Make the indexes usable; does nothing when they are."""

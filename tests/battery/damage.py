@@ -69,7 +69,7 @@ def of_image(size: Size, of: Image) -> Iterator[Result]:
             yield Result(f"{of.name}: {path} {what}", *judge(make(), of, path, what))
 
 
-# Kinds of damage
+# -- kinds of damage ---------------------------------------------------------------------------------------------------
 
 
 def flips(size: Size, of: Image) -> Iterator[Case]:
@@ -167,7 +167,7 @@ def put(fs: LosingFileSystem, path: str, content: bytes) -> None:
     fs.close(fd)
 
 
-# Judging
+# -- judging -----------------------------------------------------------------------------------------------------------
 
 
 def judge(fs: LosingFileSystem, of: Image, path: str, what: str) -> Verdict:

@@ -70,7 +70,7 @@ def cases_to_kill(mutant: Mutant, size: Size) -> tuple[int, Result | None]:
     return tried, None
 
 
-# The mistakes
+# -- the mistakes ------------------------------------------------------------------------------------------------------
 
 
 def _nothing(*_: object, **__: object) -> None:

@@ -60,7 +60,7 @@ class Workload:
         self._cleaner: NodeCleaner | None = None
         self._counter = 0
 
-    # The node
+    # -- the node ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Start the node; formats a new disk."""
@@ -116,7 +116,7 @@ class Workload:
         manager, config = self._manager(), config_for(topic_partition)
         self.attempt("create", lambda: manager.get_or_create(topic_partition, topic_id, config, is_new=True))
 
-    # Records
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def append(self, topic_partition: TopicPartition, count: int, epoch: int, per_batch: int = 1) -> None:
         """`count` batches of numbered values without keys."""
@@ -193,7 +193,7 @@ class Workload:
         self.attempt("offset_for_timestamp", lambda: log.offset_for_timestamp(self.now_ms))
         self.attempt("max_timestamp", log.max_timestamp)
 
-    # What takes records away
+    # -- what takes records away ---------------------------------------------------------------------------------------
 
     def truncate(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
@@ -284,7 +284,7 @@ class Workload:
             self.history.gone.add(topic_partition)
             self.history.strays.update((path, contents) for path in paths if path is not None)
 
-    # Checkpoints
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
         manager = self._manager()

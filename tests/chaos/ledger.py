@@ -115,7 +115,7 @@ class Ledger:
         self._examples: list[str] = []
         self._read = 0
 
-    # Topics
+    # -- topics --------------------------------------------------------------------------------------------------------
 
     def created(self, topic: str) -> int:
         """The topic exists from now on: the number of its log."""
@@ -130,7 +130,7 @@ class Ledger:
             self._logs[log].is_open = False
             self._current.pop(self._logs[log].topic, None)
 
-    # Producers
+    # -- producers -----------------------------------------------------------------------------------------------------
 
     def send(self, producer: int, topic: str, count: int = 1) -> int:
         """The next `count` records of a producer are about to be sent: the first sequence."""
@@ -151,7 +151,7 @@ class Ledger:
                 place = partition << OFFSET_BITS | (offset + n)
                 sent.places[first + n] = place if is_certain else ACKED_SOMEWHERE
 
-    # Readers
+    # -- readers -------------------------------------------------------------------------------------------------------
 
     def begin_range(self, reader: str, log: int, partition: int, offset: int) -> None:
         """The next record that `reader` gets from this partition must be the one at `offset`."""
@@ -193,7 +193,7 @@ class Ledger:
         with self._lock:
             self._wrong(kind, text)
 
-    # The end
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def judge(self, possible_duplicates: Mapping[int, int]) -> Verdict:
         """Compares everything; `possible_duplicates` is what each producer says of itself. Call it once."""
@@ -206,7 +206,7 @@ class Ledger:
             acked = sum(place != NOT_ACKED for sent in self._sent.values() for place in sent.places)
             return Verdict(sent, acked, self._read, duplicates, dict(self._anomalies), tuple(self._examples))
 
-    # Inside
+    # -- inside --------------------------------------------------------------------------------------------------------
 
     def _take(
         self,

@@ -91,7 +91,7 @@ class Operator:
                 self.ledger.report("node-ended", f"node {index} ended by itself: {tail}")
                 self._start([index])
 
-    # Faults
+    # -- faults --------------------------------------------------------------------------------------------------------
 
     def _end(self, fault: Fault) -> None:
         for node in fault.nodes:
@@ -177,7 +177,7 @@ class Operator:
         for node in fault.nodes:
             self.cluster.resume(node)
 
-    # Steps
+    # -- steps ---------------------------------------------------------------------------------------------------------
 
     def _stop(self, node: int, *, by_kill: bool) -> None:
         self.down.add(node)

@@ -65,7 +65,7 @@ Attack = Callable[[Stage], Awaitable[None]]
 METHODS = {str(method): method for method in all_methods()}
 
 
-# Requests in every shape
+# -- requests in every shape -------------------------------------------------------------------------------------------
 
 
 async def random_calls(stage: Stage) -> None:
@@ -97,7 +97,7 @@ async def giants(stage: Stage) -> None:
         await call(b"", metadata=[(f"h{n}", "x" * 8_000) for n in range(125)], timeout=CALL_TIMEOUT_S)
 
 
-# Record batches
+# -- record batches ----------------------------------------------------------------------------------------------------
 
 
 async def announced_records(stage: Stage) -> None:
@@ -132,7 +132,7 @@ async def bad_batches(stage: Stage) -> None:
     await _produce(stage, _batch(stage.source.randbytes(len(body))), must_refuse=False)  # records are not parsed
 
 
-# Rate and order
+# -- rate and order ----------------------------------------------------------------------------------------------------
 
 
 async def produce_pipelines(stage: Stage) -> None:
@@ -177,7 +177,7 @@ async def _hold_streams(
             await channel.close()
 
 
-# Forgeries that are wrong in one number
+# -- forgeries that are wrong in one number ----------------------------------------------------------------------------
 
 
 async def forged_replica_fetch(stage: Stage) -> None:
@@ -221,7 +221,7 @@ async def vote_of_the_last_epoch(stage: Stage) -> None:
             await stage.driver.run([call])
 
 
-# Connections
+# -- connections -------------------------------------------------------------------------------------------------------
 
 
 async def silent_connections(stage: Stage) -> None:
@@ -281,7 +281,7 @@ def draw_attacks(source: Random, names: Sequence[str]) -> Iterator[str]:
         yield names[0] if source.random() < 0.5 else source.choice(list(names))
 
 
-# Parts
+# -- parts -------------------------------------------------------------------------------------------------------------
 
 
 def _draw_call(stage: Stage) -> Call:

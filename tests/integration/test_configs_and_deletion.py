@@ -97,7 +97,7 @@ def unary(address: str, method: str, request: Any) -> Any:
         raise ERRORS[codes[0]](error.details() or "") from None
 
 
-# Configs
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_smaller_limit_is_felt_by_the_next_record_and_gone_with_the_next_change(admin: Admin) -> None:
@@ -186,7 +186,7 @@ def test_bad_requests_about_configs_have_typed_errors(cluster: Cluster, admin: A
     assert admin.describe_topic("raw").config == {}
 
 
-# Deletion
+# -- deletion ----------------------------------------------------------------------------------------------------------
 
 
 def test_deleted_records_are_gone_on_every_replica(cluster: Cluster, admin: Admin) -> None:
@@ -252,7 +252,7 @@ def deletion(topic: str, topic_id: str, before_offset: int, timeout_ms: int = 5_
     return request
 
 
-# Keys
+# -- keys --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_record_without_a_key_is_refused_by_a_topic_from_the_moment_it_is_compacted(
@@ -270,7 +270,7 @@ def test_a_record_without_a_key_is_refused_by_a_topic_from_the_moment_it_is_comp
     assert admin.list_offsets([tp])[tp].offset == 4
 
 
-# Deletion and death; last, because the nodes need a while to come back
+# -- deletion and death; last, because the nodes need a while to come back ---------------------------------------------
 
 
 def test_a_follower_that_was_away_learns_of_a_deletion_and_no_death_brings_the_records_back(

@@ -145,7 +145,7 @@ class CompactedLog:
                 return passes
         raise AssertionError(f"after {limit} passes the log still has to be cleaned: {self.cleaner.statistics()}")
 
-    # Looking
+    # -- looking -------------------------------------------------------------------------------------------------------
 
     def batches(self) -> list[BatchHeader]:
         found: list[BatchHeader] = []

@@ -93,7 +93,7 @@ def _disk(content: bytes) -> FileSystem:
     return cast(FileSystem, OneFile(content))
 
 
-# Record batches
+# -- record batches ----------------------------------------------------------------------------------------------------
 
 
 def _batches(random: Random) -> bytes:
@@ -179,7 +179,7 @@ _RECORDS = (
 )
 
 
-# Codecs
+# -- codecs ------------------------------------------------------------------------------------------------------------
 
 
 def _text(random: Random) -> bytes:
@@ -199,7 +199,7 @@ def _codec_decoder(codec: Codec) -> Decoder:
 _CODECS = tuple(_codec_decoder(codec) for codec in Codec if codec != Codec.NONE)
 
 
-# Files
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def _offset_index(random: Random) -> bytes:
@@ -307,7 +307,7 @@ _FILES = (
 )
 
 
-# Metadata records
+# -- metadata records --------------------------------------------------------------------------------------------------
 
 _METADATA_RECORDS = (
     metadata_records.RegisterBrokerRecord(1, "I" * 22, 5, "127.0.0.1", 9192, "rack", True, False, ("D" * 22,)),

@@ -113,7 +113,7 @@ class FakeCluster:
         self._grown: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="fake-broker", daemon=True)
 
-    # Life
+    # -- life ----------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> FakeCluster:
         self._thread.start()
@@ -161,7 +161,7 @@ class FakeCluster:
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[node_id]}" for node_id in self.node_ids)
 
-    # Scripts
+    # -- scripts -------------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
         self._created += 1
@@ -244,7 +244,7 @@ class FakeCluster:
             self._grown.set()
             self._grown = asyncio.Event()
 
-    # State, as the nodes see it
+    # -- state, as the nodes see it ------------------------------------------------------------------------------------
 
     def hint(self, tp: TopicPartition) -> common_pb2.LeaderHint:
         log = self.logs[tp]

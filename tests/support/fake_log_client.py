@@ -83,7 +83,7 @@ class FakeLogClient:
     def delete_below(self, topic: str, partition: int, offset: int) -> None:
         self.logs[TopicPartition(topic, partition)].start = offset
 
-    # LogClient
+    # -- LogClient -----------------------------------------------------------------------------------------------------
 
     def list_topics(self) -> list[str]:
         return sorted(self.ids)

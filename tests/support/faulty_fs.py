@@ -83,7 +83,7 @@ class FaultyFileSystem(OsFileSystem):
             else:
                 raise OSError(fault.code, os.strerror(fault.code), path)
 
-    # The calls
+    # -- the calls -----------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> int:
         self._meet("create" if create else "open", path)

@@ -106,7 +106,7 @@ class LosingFileSystem:
         self._next_fd = 3
         self._mutex = threading.RLock()
 
-    # The protocol
+    # -- the protocol --------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> int:
         with self._mutex:
@@ -274,7 +274,7 @@ class LosingFileSystem:
             self._locks[path] = fd
             return fd
 
-    # Faults
+    # -- faults --------------------------------------------------------------------------------------------------------
 
     def _step(self, name: str, what: str) -> None:
         self._must_run(name)
@@ -346,7 +346,7 @@ class LosingFileSystem:
         """A copy in which everything is durable."""
         return LosingFileSystem(_copy(self.root))
 
-    # Looking up
+    # -- looking up ----------------------------------------------------------------------------------------------------
 
     def _node(self, path: str) -> File | Directory:
         node: File | Directory = self.root

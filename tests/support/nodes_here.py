@@ -103,7 +103,7 @@ class NodesHere:
     async def _stop(self) -> None:
         await asyncio.gather(*(node.stop() for node in self.nodes))
 
-    # What a test needs
+    # -- what a test needs ---------------------------------------------------------------------------------------------
 
     @property
     def layout(self) -> Layout:

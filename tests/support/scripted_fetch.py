@@ -123,7 +123,7 @@ class ScriptedCluster:
         if isinstance(fault, Exception):
             raise fault
 
-    # Cluster
+    # -- cluster -------------------------------------------------------------------------------------------------------
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)

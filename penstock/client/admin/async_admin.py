@@ -58,7 +58,7 @@ class AsyncAdmin:
     def _deadline_ms(self) -> int:
         return self._clock.now_ms() + self._config.default_api_timeout_ms
 
-    # Topics
+    # -- topics --------------------------------------------------------------------------------------------------------
 
     async def create_topic(
         self,
@@ -184,7 +184,7 @@ class AsyncAdmin:
         wanted = {TopicPartition(*tp): offset for tp, offset in before_offsets.items()}
         return await delete_records(self._cluster, wanted, self._config.default_api_timeout_ms)
 
-    # Configs
+    # -- configs -------------------------------------------------------------------------------------------------------
 
     async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""
@@ -213,7 +213,7 @@ class AsyncAdmin:
         wanted = configs.config_changes(changes, append, subtract)
         await configs.alter_topic(self._cluster, name, wanted, self._deadline_ms(), validate_only=validate_only)
 
-    # Cluster and quorum
+    # -- cluster and quorum --------------------------------------------------------------------------------------------
 
     async def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too."""
@@ -225,7 +225,7 @@ class AsyncAdmin:
         await self.start()
         return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms(), read_only=True)
 
-    # Offsets
+    # -- offsets -------------------------------------------------------------------------------------------------------
 
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]

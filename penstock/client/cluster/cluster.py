@@ -97,7 +97,7 @@ class Cluster:
         endpoint = self.cache.endpoint(node_id)
         return self.connection_to(endpoint) if endpoint is not None else None
 
-    # Bootstrap
+    # -- bootstrap -----------------------------------------------------------------------------------------------------
 
     async def wait_ready(self) -> None:
         """Returns once any broker has told who is in the cluster; BootstrapError when none does in time."""
@@ -141,7 +141,7 @@ class Cluster:
         except ApiError as error:
             return endpoint, error
 
-    # Metadata
+    # -- metadata ------------------------------------------------------------------------------------------------------
 
     def _learn(self, snapshot: ClusterSnapshot) -> None:
         known = self.cache.cluster_id
@@ -273,7 +273,7 @@ class Cluster:
             attempt += 1
             await self.refresh((name,))
 
-    # Calls
+    # -- calls ---------------------------------------------------------------------------------------------------------
 
     async def ask_any(
         self,

@@ -37,7 +37,7 @@ class AsyncConsumer:
         self._bind()
         await self._core.cluster.wait_ready()
 
-    # Where to read
+    # -- where to read -------------------------------------------------------------------------------------------------
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads exactly these partitions from now on; one that stays keeps its position."""
@@ -83,7 +83,7 @@ class AsyncConsumer:
         """The first record at or after each time; None where no record is that late."""
         return await self._core.offsets_for_times(times_ms)
 
-    # Reading
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
@@ -135,7 +135,7 @@ class AsyncConsumer:
         span = RawRange(TopicPartition(topic, partition), from_offset, to_offset, topic_id)
         return self._core.raw_fetch(span).buffers()
 
-    # End
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

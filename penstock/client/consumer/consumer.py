@@ -38,7 +38,7 @@ class Consumer:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(work)
 
-    # Where to read
+    # -- where to read -------------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Reads exactly these partitions from now on; one that stays keeps its position."""
@@ -86,7 +86,7 @@ class Consumer:
         """The first record at or after each time; None where no record is that late."""
         return self._run(self._core.offsets_for_times(times_ms))
 
-    # Reading
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
@@ -144,7 +144,7 @@ class Consumer:
             if self._thread.alive:
                 self._run(finish())
 
-    # End
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

@@ -81,7 +81,7 @@ class ConsumerCore:
         self.fetcher.on_ready = on_ready
         self.buffer.on_room = lambda: loop.call_soon_threadsafe(self.fetcher.touch)
 
-    # Taking: the caller's thread
+    # -- taking: the caller's thread -----------------------------------------------------------------------------------
 
     def check_poll(self) -> None:
         """Raises where polling can never return anything."""
@@ -133,7 +133,7 @@ class ConsumerCore:
     def _read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
         return read_columns(records, from_offset=from_offset, check_crc=self.config.check_crcs)
 
-    # Changing: the loop
+    # -- changing: the loop --------------------------------------------------------------------------------------------
 
     def check_assigned(self, tp: TopicPartition) -> TopicPartition:
         tp = TopicPartition(*tp)
@@ -170,7 +170,7 @@ class ConsumerCore:
         self.fetcher.touch()
         return state.position
 
-    # Ranges
+    # -- ranges --------------------------------------------------------------------------------------------------------
 
     def raw_fetch(self, span: RawRange) -> RawFetch:
         """A read of its own, which ends with the consumer at the latest."""
@@ -178,7 +178,7 @@ class ConsumerCore:
             raise ClientClosedError("this consumer is closed; make a new one")
         return RawFetch(self.cluster, self.config, span, self._raw_fetches)
 
-    # Offsets
+    # -- offsets -------------------------------------------------------------------------------------------------------
 
     async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         wanted = {TopicPartition(*tp): timestamp for tp in partitions}
@@ -206,7 +206,7 @@ class ConsumerCore:
             for tp, info in found.items()
         }
 
-    # End
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         self.closed = True

@@ -67,7 +67,7 @@ class Fetcher:
         self._closed = False
         self._counts = dict.fromkeys(FetchStatistics.__dataclass_fields__, 0)
 
-    # What the links ask (LinkOwner)
+    # -- what the links ask (LinkOwner) --------------------------------------------------------------------------------
 
     def wanted(self, node_id: int) -> Wanted:
         if self._buffer.is_full:
@@ -148,7 +148,7 @@ class Fetcher:
         if is_ready:  # only when the next request is out, so that the broker works while the user decodes
             asyncio.get_running_loop().call_soon(self.on_ready)
 
-    # What the consumer asks, on the loop
+    # -- what the consumer asks, on the loop ---------------------------------------------------------------------------
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Checks that each exists, then fetches exactly these."""

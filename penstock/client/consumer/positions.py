@@ -87,7 +87,7 @@ class Positions:
         self._generations = count(1)
         self.states: dict[TopicPartition, PartitionState] = {}
 
-    # The user's wishes
+    # -- the user's wishes ---------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Exactly these partitions from now on; one that stays keeps its position."""
@@ -161,7 +161,7 @@ class Positions:
             and cache.leader(s.topic_partition) is not None
         ]
 
-    # Fetching
+    # -- fetching ------------------------------------------------------------------------------------------------------
 
     def wanted(
         self, node_id: int, cache: MetadataCache, max_bytes: int, now_ms: int
@@ -181,7 +181,7 @@ class Positions:
         """When the first back-off ends."""
         return min((s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms), default=None)
 
-    # Metadata
+    # -- metadata ------------------------------------------------------------------------------------------------------
 
     def on_metadata(self, cache: MetadataCache, now_ms: int) -> list[Effect]:
         """A position belongs to one topic id. Of a topic that was deleted and made anew under its name, nothing is read
@@ -208,7 +208,7 @@ class Positions:
         self._look_up(state, self._reset)
         return [LookUpReset(tp, str(error))]
 
-    # Answers
+    # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_result(self, result: FetchResult, now_ms: int) -> list[Effect]:
         """The answer for one partition; an answer to a question that we no longer ask means nothing."""

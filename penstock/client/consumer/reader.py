@@ -69,7 +69,7 @@ class Reader:
         self._failures.clear()
         self._refusals.clear()
 
-    # Within a turn
+    # -- within a turn -------------------------------------------------------------------------------------------------
 
     def next_piece(self) -> Deliver | None:
         """The next piece that still counts; None when there is none now."""
@@ -125,7 +125,7 @@ class Reader:
         self._front.appendleft(rest)
         return rest
 
-    # Errors
+    # -- errors --------------------------------------------------------------------------------------------------------
 
     def raise_new(self) -> None:
         """Raises the oldest error that was not raised yet."""

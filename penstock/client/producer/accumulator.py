@@ -168,7 +168,7 @@ class Accumulator:
         partition = self._chooser.choose(partitions, waiting)
         return self.queue(TopicPartition(topic, partition), max_batch_bytes)
 
-    # Appending: callers' threads
+    # -- appending: callers' threads -----------------------------------------------------------------------------------
 
     def try_append(
         self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
@@ -235,7 +235,7 @@ class Accumulator:
             queue.ready.append(batch)
             self._active[queue] = None
 
-    # Closing: whoever has the batch in hand
+    # -- closing: whoever has the batch in hand ------------------------------------------------------------------------
 
     def _close(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         batch.close()
@@ -289,7 +289,7 @@ class Accumulator:
                 self._close(queue, batch)
                 self.encode(batch)
 
-    # Done: the sender's thread
+    # -- done: the sender's thread -------------------------------------------------------------------------------------
 
     def give_back(self, batch: ProducerBatch) -> None:
         """The memory of a batch that is done."""

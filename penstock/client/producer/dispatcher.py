@@ -158,7 +158,7 @@ class Dispatcher:
         deadline_ms = now_ms + self._limits.request_timeout_ms
         return OutboundRequest(node, self._correlation_id, deadline_ms, tuple(entries), size_bytes)
 
-    # Answers
+    # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_answer(self, request: OutboundRequest, answer: ProduceAnswer, now_ms: int) -> list[Outcome]:
         """What an answer means; results come in the order of the request."""

@@ -74,7 +74,7 @@ class ProducerCore:
         reuse_large_buffers()
         self.sender.start(loop)
 
-    # Records
+    # -- records -------------------------------------------------------------------------------------------------------
 
     def pending(self, key: Any, value: Any, headers: Any, timestamp_ms: int | None) -> PendingRecord:
         """A checked record; MessageTooLargeError, TypeError or ValueError when it may not be sent."""
@@ -140,7 +140,7 @@ class ProducerCore:
         """How many bytes of records fit one batch of the topic."""
         return self.accumulator.queue(TopicPartition(info.name, 0), _max_batch_bytes(info)).limit_bytes
 
-    # Waiting, for the faces
+    # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
     async def wait_topic(self, topic: Any) -> None:
         """Until the topic is known; raises when it does not exist or nobody can be asked."""
@@ -161,7 +161,7 @@ class ProducerCore:
             f" buffer_memory={config.buffer_memory} bytes wait to be acked"
         )
 
-    # Bulk
+    # -- bulk ----------------------------------------------------------------------------------------------------------
 
     def append_bulk(self, queue: PartitionQueue, encoded: bytes, record_count: int) -> ProducerBatch | None:
         """Queues one batch made elsewhere; None when there is no memory for it now."""
@@ -174,7 +174,7 @@ class ProducerCore:
         self.sender.wake()
         return batch
 
-    # End
+    # -- end -----------------------------------------------------------------------------------------------------------
 
     def begin_close(self) -> None:
         """No further record is taken; what was taken is still sent."""

@@ -74,7 +74,7 @@ class Sender:
         """From now on the sender works on `loop`."""
         self._loop = loop
 
-    # Any thread
+    # -- any thread ----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -88,7 +88,7 @@ class Sender:
         if self._next_look_ms > due_ms:
             self.wake()
 
-    # The loop
+    # -- the loop ------------------------------------------------------------------------------------------------------
 
     def _on_wake(self) -> None:
         self._woken = False  # BEFORE looking: who comes later wakes again
@@ -188,7 +188,7 @@ class Sender:
             self._timer = self._loop.call_later(max(next_ms - now_ms, 1) / 1000, self._pump)
             self._next_look_ms = next_ms
 
-    # What links report
+    # -- what links report ---------------------------------------------------------------------------------------------
 
     def _on_answer(self, request: OutboundRequest, answer: ProduceAnswer | None) -> None:
         """An answer, or None: acks=0, the request is written."""

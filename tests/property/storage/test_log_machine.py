@@ -120,7 +120,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.truncate_fully_and_start_at(offset)
         self.batches, self.start, self.bottom, self.flushed = [], offset, offset, offset
 
-    # Deleting from the beginning
+    # -- deleting from the beginning -----------------------------------------------------------------------------------
 
     @rule(data=st.data())
     def advance_log_start(self, data: st.DataObject) -> None:
@@ -153,7 +153,7 @@ class LogMachine(RuleBasedStateMachine):
         self.bottom = max(self.bottom, offset)
         self.batches = [kept for kept in self.batches if kept[0] + len(kept[1]) > offset]
 
-    # Looking
+    # -- looking -------------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.end > self.start)
     @rule(data=st.data(), max_bytes=st.integers(1, 1500))
@@ -180,7 +180,7 @@ class LogMachine(RuleBasedStateMachine):
         largest = self.log.max_timestamp()
         assert (largest.offset if largest else None) == max(times, default=(0, None))[1]
 
-    # Stopping
+    # -- stopping ------------------------------------------------------------------------------------------------------
 
     @rule()
     def reopen(self) -> None:
@@ -216,7 +216,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.end == survived
         self.flushed = survived
 
-    # What holds after every step
+    # -- what holds after every step -----------------------------------------------------------------------------------
 
     @invariant()
     def offsets_agree(self) -> None:

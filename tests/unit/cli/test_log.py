@@ -114,7 +114,7 @@ def test_nobody_is_asked_where_only_deleted_records_are_damaged(data: Path) -> N
     assert open_values(data) == [b"value-%02d" % n for n in range(10, 20)]
 
 
-# Words
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def test_bytes_are_text_or_hex_and_never_break_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_a_node_that_is_down_is_passed_over(cluster: FakeCluster) -> None:
             assert admin.describe_cluster().cluster_id == "fake"
 
 
-# Configs
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_config_value_is_written_in_kafkas_spelling() -> None:
@@ -182,7 +182,7 @@ def test_validating_changes_nothing_and_waits_for_nobody(cluster: FakeCluster) -
         assert cluster.configs["t"] == {} and cluster.alterations[-1].validate_only
 
 
-# Deletion
+# -- deletion ----------------------------------------------------------------------------------------------------------
 
 
 def _append(cluster: FakeCluster, partition: int, count: int) -> None:

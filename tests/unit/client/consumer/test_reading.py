@@ -189,7 +189,7 @@ def test_a_poll_of_an_async_consumer_that_is_cancelled_loses_nothing() -> None:
     assert asyncio.run(scenario()) == [0, 1]
 
 
-# What can be decoded of a piece
+# -- what can be decoded of a piece ------------------------------------------------------------------------------------
 
 
 def test_a_header_that_lies_about_its_end_does_not_lead_past_the_next_batch() -> None:

@@ -126,7 +126,7 @@ def test_a_write_to_a_stream_that_was_refused_says_why() -> None:
         asyncio.run(FetchStream(EndedCall(), Endpoint("host", 1)).write(call))
 
 
-# The order of taking
+# -- the order of taking -----------------------------------------------------------------------------------------------
 
 
 def as_records(core: ConsumerCore) -> list[int]:

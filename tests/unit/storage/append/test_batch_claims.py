@@ -143,7 +143,7 @@ def test_unpacking_finds_the_lie_that_a_packed_body_hides() -> None:
         log.append_as_leader(lie, 0, NOW_MS)
 
 
-# From a leader
+# -- from a leader -----------------------------------------------------------------------------------------------------
 
 
 def placed(lie: bytes, base_offset: int = 0) -> bytes:

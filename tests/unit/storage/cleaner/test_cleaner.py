@@ -296,7 +296,7 @@ def test_records_below_the_log_start_are_cleaned_along() -> None:
     assert compacted.log.segments[0].base_offset == 0
 
 
-# Damage
+# -- damage ------------------------------------------------------------------------------------------------------------
 
 
 def damaged(change: str) -> CompactedLog:

@@ -34,7 +34,7 @@ def filled(**options: object) -> CompactedLog:
     return compacted
 
 
-# Choosing
+# -- choosing ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
@@ -90,7 +90,7 @@ def test_a_damaged_index_costs_no_cleaning_and_damage_where_times_are_asked_is_r
     assert again.state() == STATE
 
 
-# Failing
+# -- failing -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_abort_leaves_everything_as_it_was_and_the_log_waits() -> None:
@@ -308,7 +308,7 @@ def test_a_step_that_was_not_run_is_a_bug() -> None:
         next(steps)
 
 
-# Pace and figures
+# -- pace and figures --------------------------------------------------------------------------------------------------
 
 
 def test_traffic_is_held_below_the_limit_and_a_wait_can_be_ended() -> None:

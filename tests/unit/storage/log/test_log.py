@@ -47,7 +47,7 @@ def relabelled(records: bytes, **fields: int) -> bytes:
     return pack_batch(BatchHeader._make(header)._replace(**fields), records[61:])
 
 
-# Appending
+# -- appending ---------------------------------------------------------------------------------------------------------
 
 
 def test_leader_gives_dense_offsets_and_its_epoch(fs: LosingFileSystem) -> None:
@@ -161,7 +161,7 @@ def test_follower_refuses_what_does_not_continue_its_log(fs: LosingFileSystem, r
     assert log.log_end_offset == 2
 
 
-# Rolling
+# -- rolling -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_segment_rolls_when_the_next_batch_does_not_fit(fs: LosingFileSystem) -> None:
@@ -194,7 +194,7 @@ def test_an_empty_segment_does_not_roll(fs: LosingFileSystem) -> None:
     assert len(log.segments) == 1
 
 
-# Reading
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_read_ends_below_max_offset_even_inside_a_batch(fs: LosingFileSystem) -> None:
@@ -260,7 +260,7 @@ def test_a_file_that_became_shorter_is_damage_not_an_end(fs: LosingFileSystem) -
         log.read(0, 10_000)
 
 
-# Times
+# -- times -------------------------------------------------------------------------------------------------------------
 
 
 def test_first_record_at_or_after_a_time_is_found_inside_its_batch(fs: LosingFileSystem) -> None:
@@ -295,7 +295,7 @@ def test_an_empty_log_has_no_times(fs: LosingFileSystem) -> None:
     assert log.max_timestamp() is None
 
 
-# Cutting
+# -- cutting -----------------------------------------------------------------------------------------------------------
 
 
 def test_truncation_cuts_whole_batches_and_their_epochs(fs: LosingFileSystem) -> None:
@@ -338,7 +338,7 @@ def test_a_flush_in_flight_counts_for_nothing_after_a_truncation(fs: LosingFileS
     assert log.flush() == 3
 
 
-# Epochs
+# -- epochs ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_leader_records_its_epoch_at_once(fs: LosingFileSystem) -> None:
@@ -364,7 +364,7 @@ def test_an_epoch_is_durable_before_its_records_count_as_flushed(fs: LosingFileS
     assert named < max(n for n, step in enumerate(synced) if step.startswith("fdatasync"))
 
 
-# Flushing and failing
+# -- flushing and failing ----------------------------------------------------------------------------------------------
 
 
 def test_flushed_offset_moves_only_when_the_flush_is_complete(fs: LosingFileSystem) -> None:

@@ -102,7 +102,7 @@ def test_a_full_disk_defers_file_changes_and_they_go_on_later(fs: LosingFileSyst
     assert reopened(fs.clone(), 20).log_start_offset == 14
 
 
-# What has rotted on the disk
+# -- what has rotted on the disk ---------------------------------------------------------------------------------------
 
 
 def cold(fs: LosingFileSystem, count: int = 20) -> Log:

@@ -71,7 +71,7 @@ def as_it_is(fs: LosingFileSystem, *dirs: str) -> LogManager:
     return LogManager.open(dirs, LogManagerConfig(1, CLUSTER_ID, SMALL, recovery_threads=1), fs, ManualClock())
 
 
-# Formatting
+# -- formatting --------------------------------------------------------------------------------------------------------
 
 
 def test_a_format_that_was_interrupted_anywhere_can_be_done_again() -> None:
@@ -103,7 +103,7 @@ def test_a_leftover_of_a_format_is_no_reason_to_refuse_but_anything_else_is(fs: 
         format_directory(fs, "/e", CLUSTER_ID, 1)
 
 
-# Dirs that are gone
+# -- dirs that are gone ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["/a/meta.properties", "/a/recovery", "/a/.kafka", "/a"])
@@ -163,7 +163,7 @@ def test_a_dir_that_was_replaced_by_an_empty_one_is_missing(fs: LosingFileSystem
     assert (manager.was_clean_shutdown, manager.previous_broker_epoch) == (False, -1)
 
 
-# A full disk
+# -- a full disk -------------------------------------------------------------------------------------------------------
 
 
 def test_a_creation_without_room_is_refused_and_leaves_nothing(fs: LosingFileSystem) -> None:
@@ -277,7 +277,7 @@ def test_one_log_that_cannot_be_flushed_at_the_end_does_not_keep_the_others_from
     assert sum(len(read_all(log)) for log in manager.logs()) == 2
 
 
-# Flipped bits
+# -- flipped bits ------------------------------------------------------------------------------------------------------
 
 
 def flips(content: bytes) -> Iterator[bytes]:

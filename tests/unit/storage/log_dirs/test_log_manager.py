@@ -36,7 +36,7 @@ def some_log(manager: LogManager, tp: TopicPartition = TP, count: int = 20) -> N
     log.flush()
 
 
-# Whose the dirs are
+# -- whose the dirs are ------------------------------------------------------------------------------------------------
 
 
 def test_formatting_writes_meta_properties_once(fs: LosingFileSystem) -> None:
@@ -132,7 +132,7 @@ def test_a_dir_that_another_process_holds_is_refused(fs: LosingFileSystem) -> No
     open_manager(fs).close()
 
 
-# Stopping and starting
+# -- stopping and starting ---------------------------------------------------------------------------------------------
 
 
 def test_a_clean_stop_is_recognised_once_and_has_the_broker_epoch(fs: LosingFileSystem) -> None:
@@ -262,7 +262,7 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 6}, "afterwards it may claim more again"
 
 
-# Logs
+# -- logs --------------------------------------------------------------------------------------------------------------
 
 
 def test_new_logs_go_to_the_dir_with_the_fewest(fs: LosingFileSystem) -> None:

@@ -64,7 +64,7 @@ def rotten(fs: LosingFileSystem) -> LosingFileSystem:
     return fs
 
 
-# Deleted
+# -- deleted -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_deleted_logs_files_go_after_the_delay(fs: LosingFileSystem) -> None:
@@ -116,7 +116,7 @@ def test_a_name_that_only_looks_deleted_is_never_removed(fs: LosingFileSystem) -
     assert "photos.2024-delete" in fs.listdir("/d")
 
 
-# Stray
+# -- stray -------------------------------------------------------------------------------------------------------------
 
 
 def test_strays_are_reported_at_every_start_and_never_deleted(fs: LosingFileSystem) -> None:
@@ -198,7 +198,7 @@ def test_a_sync_that_failed_is_never_made_again(fs: LosingFileSystem) -> None:
     assert TP in manager.table.offline.names()
 
 
-# Rotten
+# -- rotten ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFileSystem) -> None:
@@ -280,7 +280,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     assert list(open_manager(fs).table.offline.names()) == [TP]
 
 
-# In several log dirs
+# -- in several log dirs -----------------------------------------------------------------------------------------------
 
 
 def test_a_partition_in_three_dirs_is_offline_and_leaves_all_of_them(fs: LosingFileSystem) -> None:

@@ -201,7 +201,7 @@ def test_indexes_are_rebuilt_when_asked_for(data: Path) -> None:
     assert {name for name in contents(data) if name.endswith("index")} == {n for n in before if n.endswith("index")}
 
 
-# Losing records, agreed
+# -- losing records, agreed --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_a_lost_segment_ends_the_log_before_it(data: Path) -> None:
     assert problems(data) == [] and open_values(data) == WHOLE[:7]
 
 
-# Damage below the log start
+# -- damage below the log start ----------------------------------------------------------------------------------------
 
 
 def with_log_start(path: Path, log_start: int) -> Path:
@@ -348,7 +348,7 @@ def test_damage_on_both_sides_of_the_log_start_ends_the_log_and_counts_what_can_
     assert (found.offset, found.lost_offsets, found.readable_records) == (8, 12, 9)
 
 
-# A crash in the midst of it
+# -- a crash in the midst of it ----------------------------------------------------------------------------------------
 
 
 def on_a_losing_disk(flushed: int) -> LosingFileSystem:

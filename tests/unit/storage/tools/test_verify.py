@@ -85,7 +85,7 @@ def test_what_is_neither_a_partition_nor_a_log_dir_is_refused(data: Path, path: 
         find_target(OverlayFileSystem(), str(data.parent / path))
 
 
-# Segments
+# -- segments ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_flipped_bit_below_the_recovery_point_is_rot(data: Path) -> None:
@@ -198,7 +198,7 @@ def crc_of(batch: bytearray) -> int:
     return crc32c(bytes(batch[21:]))
 
 
-# Disposable files
+# -- disposable files --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -255,7 +255,7 @@ def test_strangers_are_notes(data: Path) -> None:
     assert problems(data) == [] and [finding.kind for finding in verified(data)[0]] == ["foreign"]
 
 
-# Small files
+# -- small files -------------------------------------------------------------------------------------------------------
 
 
 def damaged_epochs(data: Path) -> None:
