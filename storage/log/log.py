@@ -308,7 +308,7 @@ class Log:
         why = f"{self.topic_partition}: offset {offset} is not in {start}..{end}"
         return OffsetOutOfRangeError(why, log_start_offset=start, log_end_offset=end)
 
-    # Removing and replacing full segments: at once in memory, in the directory by `run_file_changes`
+    # -- full segments removed and replaced: at once in memory, in the directory by `run_file_changes` -----------------
 
     def remove_oldest(self, count: int) -> None:
         """The `count` oldest full segments, if flushed, leave the log; its start moves to what is left, if need be."""
