@@ -1,4 +1,4 @@
-"""`penstock bench produce|consume`: a quick look at a running cluster; benchmarks/ measures with more care."""
+"""`penstock bench produce|consume`: a quick measurement of a running cluster; benchmarks/ measures with more care."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Measure a running cluster.", no_args_is_help=True)
 CHUNK_RECORDS = 10_000
 CHUNKS_IN_FLIGHT_MAX = 64
 QUIET_POLLS_MAX = 20
-"""Polls without a record, of half a second each, before a consume gives up."""
+"""A consume gives up after this many polls without a record, of half a second each."""
 MB = 1_000_000
 
 Records = Annotated[int, typer.Option("-n", "--records", min=1, help="How many records.")]
@@ -97,4 +97,4 @@ def _report(records: int, size_bytes: int, seconds: float, as_json: bool) -> Non
         print_json(figures)
     else:
         print_fields({name.replace("_", " "): value for name, value in figures.items()})
-        note("values only; headers and protocol come on top")
+        note("bytes are those of the values; headers and protocol are not counted")

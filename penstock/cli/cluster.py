@@ -43,7 +43,7 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
 
 @quorum_app.command("describe")
 def describe_quorum(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show who leads the quorum and how far its voters and observers are."""
+    """Show the quorum's leader, and the log end of each voter and observer."""
     from penstock import Admin
 
     with Admin(bootstrap) as admin:

@@ -26,12 +26,12 @@ Pairs = list[str] | None
 def describe(
     topic: Topic,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also what comes from the broker or is the default.")
+        bool, typer.Option("--all", help="Also keys whose value is the broker's or the default.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a topic overrides, or every key with its value and where that comes from."""
+    """Show the keys that a topic sets, or with --all every key, its value and the source of the value."""
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
@@ -41,12 +41,12 @@ def describe(
 
 @app.command("describe-broker")
 def describe_broker(
-    node_id: Annotated[int, typer.Argument(metavar="NODE_ID", help="The broker; its configuration is a file there.")],
+    node_id: Annotated[int, typer.Argument(metavar="NODE_ID", help="The broker's node.id.")],
     everything: Annotated[bool, typer.Option("--all", help="Also the defaults.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a broker's configuration file says, or every key of a broker."""
+    """Show the keys in a broker's configuration file, or with --all every key."""
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
@@ -60,12 +60,14 @@ def alter(
     to_set: Annotated[Pairs, typer.Option("--set", metavar="KEY=VALUE", help="Set a key.")] = None,
     to_delete: Annotated[Pairs, typer.Option("--delete", metavar="KEY", help="Return a key to its default.")] = None,
     to_append: Annotated[Pairs, typer.Option("--append", metavar="KEY=ITEM", help="Add an item to a list.")] = None,
-    to_subtract: Annotated[Pairs, typer.Option("--subtract", metavar="KEY=ITEM", help="Take an item out.")] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Check, and change nothing.")] = False,
+    to_subtract: Annotated[
+        Pairs, typer.Option("--subtract", metavar="KEY=ITEM", help="Remove an item from a list.")
+    ] = None,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Check; change nothing.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Change a topic's configuration, all of it or nothing; what is not named stays as it is."""
+    """Change keys of a topic's configuration: all of the given changes or none. Other keys stay as they are."""
     pairs, defaults = parse_pairs(to_set or [], "--set"), to_delete or []
     append, subtract = parse_pairs(to_append or [], "--append"), parse_pairs(to_subtract or [], "--subtract")
     named = [*pairs, *defaults, *append, *subtract]

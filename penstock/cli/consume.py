@@ -1,8 +1,8 @@
 """`penstock consume TOPIC > lines`: records of every partition, as they come, one a line.
 
-Written in bulk, once per poll, and flushed, so that a reader in a pipe sees a record when it arrives. The order is that
-of each partition; between partitions there is none. Which partitions have a leader, and where to stop, is
-consume_ends.py's.
+Records are written and flushed once per poll, so that a reader of the pipe sees a record when it arrives. Records of
+one partition are in order; records of different partitions have no order. `consume_ends.py` knows which partitions have
+a leader and where to stop.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ KEY_SEPARATOR = b"\t"
 
 def consume(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Not only what comes from now on.")] = False,
-    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after so many records; 0: never.")] = 0,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the first record, not at the end.")
+    ] = False,
+    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many records; 0: never.")] = 0,
     exit_at_end: Annotated[
-        bool, typer.Option("--exit-at-end", help="Stop where the log ended when the command began.")
+        bool, typer.Option("--exit-at-end", help="Stop at the end that the log had when the command began.")
     ] = False,
     print_key: Annotated[bool, typer.Option("--print-key", help="Print the key and a tab before the value.")] = False,
     null_marker: Annotated[
-        str, typer.Option(metavar="TEXT", help="What is printed for a null key or value; JSON has a null of its own.")
+        str, typer.Option(metavar="TEXT", help="Print TEXT for a null key or value; --json prints null.")
     ] = "",
     skip_undecodable: Annotated[
         bool,
-        typer.Option("--skip-undecodable", help="Name a batch that cannot be decoded on stderr, and go on after it."),
+        typer.Option("--skip-undecodable", help="Report a batch that cannot be decoded on stderr, and go on after it."),
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -65,7 +67,7 @@ def consume(
 
 
 def _poller(consumer: Consumer, leaders: Leaders, skip_undecodable: bool) -> Callable[[], Sequence[Any]]:
-    """What to call for the next records; it looks after the leaders too."""
+    """A function that returns the next records and checks the leaders on the way."""
 
     def poll() -> Sequence[Any]:
         leaders.maybe_look()

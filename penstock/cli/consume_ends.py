@@ -1,8 +1,8 @@
 """Which partitions `penstock consume` can read now, and where it stops with --exit-at-end.
 
-A partition without a leader holds up no other: it is told of on stderr, once, and asked for again and again. Its end is
-learnt when it has a leader again; the command fails when, for PATIENCE_MS, nothing but such partitions is left to read.
-Not here: reading and printing (consume.py).
+A partition without a leader does not hold up the others: it is reported on stderr once, and looked up again every
+LOOK_MS. Its end is learned when it has a leader again. The command fails when only partitions without a leader are left
+for PATIENCE_MS. Reading and printing are in consume.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from penstock.client.admin.admin_types import TopicDescription
 
 LOOK_MS = 2_000
-"""So often the cluster is asked who leads: seldom enough to cost nothing, soon enough after an election."""
+"""How often the cluster is asked for the leaders: cheap, and soon enough after an election."""
 PATIENCE_MS = 30_000
-"""As long as a client waits for one answer (request_timeout_ms); an election takes less."""
+"""As long as a client waits for one answer (request_timeout_ms). An election takes less."""
 
 
 class Leaders:
-    """Looks which partitions of one topic have no leader, and why."""
+    """Knows which partitions of one topic have no leader, and why."""
 
     def __init__(self, describe: Callable[[], TopicDescription], clock: Clock) -> None:
         self._describe = describe
@@ -36,7 +36,7 @@ class Leaders:
         self.offline: dict[TopicPartition, str] = {}
 
     def look(self) -> list[TopicPartition]:
-        """Every partition of the topic; tells of those that were never told of and have no leader now."""
+        """Every partition of the topic. Reports each partition without a leader once."""
         self._looked_ms = self._clock.now_ms()
         topic = self._describe()
         self.offline = {
@@ -46,22 +46,22 @@ class Leaders:
         }
         for tp, why in self.offline.items():
             if tp not in self._told:
-                note(f"{tp} cannot be read now, the other partitions can: it has {why}")
+                note(f"{tp} cannot be read now: it has {why}. The other partitions are read")
         self._told.update(self.offline)
         return [TopicPartition(topic.name, info.partition) for info in topic.partitions]
 
     def maybe_look(self) -> None:
-        """Looks again when the last look is old; what was seen then counts on while nobody answers."""
+        """Looks again when the last look is LOOK_MS old. If no broker answers, the last result stays in force."""
         if self._clock.now_ms() - self._looked_ms < LOOK_MS:
             return
         try:
             self.look()
         except PenstockError:
-            return  # the reader meets the same brokers, and says what is wrong with them
+            return  # the consumer asks the same brokers, and raises what is wrong with them
 
 
 class Ends:
-    """Where each partition ended when the command began, or later, when it had a leader again."""
+    """The end of each partition when the command began, or when the partition had a leader again."""
 
     def __init__(
         self, consumer: Consumer, partitions: Iterable[TopicPartition], leaders: Leaders, clock: Clock
@@ -70,12 +70,12 @@ class Ends:
         self._leaders = leaders
         self._clock = clock
         self._ends: dict[TopicPartition, int] = {}
-        self._left = dict.fromkeys(partitions)  # in their order; those that were not read to their end
-        self._placed: set[TopicPartition] = set()  # their position is known, so that asking for it waits for nobody
+        self._left = dict.fromkeys(partitions)  # not yet read to their end; in the given order
+        self._placed: set[TopicPartition] = set()  # their position is known: `position` does not ask a broker
         self._stuck_since_ms: int | None = None
 
     def is_reached(self) -> bool:
-        """Whether all is read; LeaderNotAvailableError when what is left has had no leader for too long."""
+        """Whether every partition is read; LeaderNotAvailableError if the rest has no leader for PATIENCE_MS."""
         offline = self._leaders.offline
         self._learn([tp for tp in self._left if tp not in self._ends and tp not in offline])
         for tp in [tp for tp in self._left if tp in self._ends and (tp in self._placed or tp not in offline)]:
@@ -86,9 +86,9 @@ class Ends:
         return not self._left
 
     def is_before(self, record: Any) -> bool:
-        """Whether the record was in the log before its end."""
+        """Whether the record is below the end of its partition."""
         tp = TopicPartition(record.topic, record.partition)
-        if tp not in self._ends:  # it has a leader again, and that was not seen yet
+        if tp not in self._ends:  # the partition has a leader again since the last look
             self._learn([tp])
         return bool(record.offset < self._ends[tp])
 

@@ -16,24 +16,28 @@ from penstock.cli.output import note, print_json
 DEFAULT_PORT = 9192
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
-"""More nodes on one machine show nothing that these do not."""
+"""More nodes on one machine show nothing new."""
 SAID = "penstock: "
-"""So begins the line in which a command or a node says why it ends."""
+"""A command or a node that fails gives the reason in a line that begins with this."""
 LOOK_EVERY_S = 0.5
-"""How often a node that ended by itself is looked for."""
+"""How often the nodes are checked for one that ended by itself."""
 
 
 def dev(
     nodes: Annotated[
         int, typer.Option(min=1, max=NODES_MAX, help=f"1 to {NODES_MAX}; 3 show replication and failover.")
     ] = 1,
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Formatted on first start, and kept.")] = DEFAULT_DATA,
-    port: Annotated[int, typer.Option(help="Brokers from here on; the others 100 to 300 above.")] = DEFAULT_PORT,
+    data: Annotated[
+        Path, typer.Option(metavar="DIR", help="The nodes' data; made on the first start, and kept.")
+    ] = DEFAULT_DATA,
+    port: Annotated[
+        int, typer.Option(help="The first broker's port; the nodes' other ports are 100 to 300 above.")
+    ] = DEFAULT_PORT,
     as_json: AsJson = False,
 ) -> None:
-    """Run a cluster on this machine; prints the bootstrap address when it is ready. Ctrl-C stops it cleanly.
+    """Run a cluster on this machine and print its bootstrap address when it is ready. Ctrl-C stops it cleanly.
 
-    A node that dies leaves the others running; how to start it again is printed then.
+    When a node dies, the others go on, and the command that starts it again is printed.
     """
     from penstock.errors import PenstockError
     from penstock.testing import Cluster, NodeFailedError
@@ -64,7 +68,7 @@ def dev(
 
 
 def last_words(failure: str) -> str:
-    """Of a node that did not start: the one line in which it said why, at the end of its log, or else where that is."""
+    """Why a node did not start: the last line of its log if that gives the reason, otherwise where the log is."""
     first, *log = failure.splitlines()
     if log and log[-1].lstrip().startswith(SAID):
         return log[-1].strip().removeprefix(SAID)

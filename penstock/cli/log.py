@@ -1,8 +1,8 @@
-"""`penstock log dump|verify|recover PATH`: into the files of a stopped node, or of a copy.
+"""`penstock log dump|verify|recover PATH`: reads, checks and recovers the files of a stopped node, or a copy of them.
 
-Storage's own code does the work, in a process of its own (`log_process.py`), as the server packages are not on this
-one's path; it answers with lines of JSON, which are passed on or made readable (`log_text.py`). Not here: any look at a
-file.
+Storage's own code does the work, in another process (`log_process.py`), because the server packages are not on this
+process's path. That process writes lines of JSON, which are passed on or made readable (`log_text.py`). This module
+reads no log file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.cli.log_text import DumpText, RecoveryText, VerifyText
 from penstock.cli.options import AsJson
 from penstock.errors import ConfigError
 
-app = typer.Typer(help="Look into the log files of a stopped node, check and recover them.", no_args_is_help=True)
+app = typer.Typer(help="Show, check and recover the log files of a stopped node.", no_args_is_help=True)
 
 Target = Annotated[
     Path, typer.Argument(metavar="PATH", help="A partition's directory, like data/orders-0, or a log dir, like data.")
@@ -35,16 +35,16 @@ def dump(
     index: Annotated[bool, typer.Option("--index", help="Print the entries of both indexes.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Print the leader epochs and where they begin.")] = False,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Print the log dir's checkpoints.")] = False,
-    from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, help="Leave out what is before.")] = 0,
-    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after so many rows; 0: never.")] = 0,
+    from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, help="Begin at this offset.")] = 0,
+    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many rows; 0: never.")] = 0,
     max_bytes: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Cut keys, values and headers to N bytes.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what the files hold: record batches, unless something else is asked for. Reads only.
+    """Print what the files hold: record batches, unless an option chooses something else. Changes nothing.
 
-    Exit code 1 when something could not be read.
+    Exit codes: 0 done, 1 a part of the files could not be read.
     """
     wanted = {"records": records, "index": index, "epochs": epochs, "checkpoints": checkpoints}
     chosen = [name for name, is_chosen in wanted.items() if is_chosen]
@@ -61,9 +61,10 @@ def verify(
     deep: Annotated[bool, typer.Option("--deep", help="Decompress and decode every record as well.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check everything: checksums, offsets, epochs, indexes, checkpoints, leftovers. Reads only.
+    """Check everything: checksums, offsets, epochs, indexes, checkpoints, leftovers. Changes nothing.
 
-    Exit codes: 0 sound, 1 damage, 2 no such directory, 3 no damage, but a start has something to tidy, cut or rebuild.
+    Exit codes: 0 sound; 1 damage; 2 no such directory; 3 no damage, but the next start will tidy, cut or rebuild
+    something.
     """
     _run("log-verify", path, {"deep": deep}, None if as_json else VerifyText(path))
 
@@ -71,14 +72,14 @@ def verify(
 @app.command()
 def recover(
     path: Target,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; touch nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
     rebuild_indexes: Annotated[bool, typer.Option("--rebuild-indexes", help="Build every index anew.")] = False,
     truncate: Annotated[
         bool,
         typer.Option(
             "--truncate-at-damage",
-            help="LOSES RECORDS: end a damaged log before its first bad byte. Where all damage is below the log start,"
-            " the log is begun behind it, and nothing is lost.",
+            help="LOSES RECORDS: cut a damaged log before its first bad byte. If all damage is below the log start,"
+            " the log begins behind the damage instead, and nothing is lost.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before records are lost.")] = False,
@@ -86,9 +87,9 @@ def recover(
 ) -> None:
     """Do what a start would do: tidy leftovers, cut torn tails, rebuild indexes. The node must be stopped.
 
-    As at a start, what lies below a log's recovery point is not looked at; `penstock log verify` looks at everything.
+    Like a start, this does not read below a log's recovery point; `penstock log verify` reads everything.
 
-    Exit codes: 0 done, 1 a log is damaged and was left alone, 2 no such directory, or a running node has it.
+    Exit codes: 0 done; 1 a log is damaged and was not changed; 2 no such directory, or a running node uses it.
     """
     request: dict[str, Any] = {"dry_run": dry_run, "rebuild_indexes": rebuild_indexes}
     if truncate:
@@ -97,7 +98,7 @@ def recover(
 
 
 def _agreed_repairs(path: Path, *, ask: bool, as_json: bool) -> dict[str, dict[str, int]]:
-    """Directory and offset of every log that is to end, or begin, there; the person has seen what that costs."""
+    """By directory, the offset where each damaged log is to end or begin. The user has agreed to the loss."""
     text = RecoveryText(path, dry_run=True)
     found: dict[str, dict[str, int]] = {"truncate_at": {}, "start_at": {}}
     with ToolProcess("log-recover", {"path": str(path), "plan_truncation": True}) as process:
@@ -111,7 +112,7 @@ def _agreed_repairs(path: Path, *, ask: bool, as_json: bool) -> dict[str, dict[s
         raise typer.Exit(process.exit_code)
     if found["truncate_at"] and ask:
         if not sys.stdin.isatty():
-            raise ConfigError("--truncate-at-damage loses records; say --yes where nobody can be asked")
+            raise ConfigError("--truncate-at-damage loses records; nobody can be asked here, so add --yes to agree")
         typer.confirm("Lose these records?", abort=True, err=True)
     return found
 

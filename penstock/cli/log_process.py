@@ -1,8 +1,8 @@
 """The process that does the work of `penstock log`, and the progress that it reports.
 
-Its lines come through a pipe, one JSON object each; those of type `progress` become a bar on a terminal's stderr, and
-are not asked for otherwise. It dies with this process. Its errors go to stderr by themselves, with its exit code. Not
-here: what the lines mean.
+The process writes one JSON object a line into a pipe. Lines of type `progress` become a bar on stderr; they are asked
+for only when stderr is a terminal. The process writes its errors to stderr and dies with this one. `log_text.py` knows
+what the other lines mean.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class ToolProcess:
             if error is not None:
                 process.terminate()
         if error is None and process.returncode < 0:
-            raise PenstockError(f"the process that reads the files was ended by signal {-process.returncode}")
+            raise PenstockError(
+                f"the process that reads the files was ended by signal {-process.returncode}; run the command again"
+            )
         self.exit_code = process.returncode
 
     def pass_on(self) -> None:
@@ -58,7 +60,7 @@ class ToolProcess:
         sys.stdout.buffer.flush()
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Every line as what it says."""
+        """Every line, parsed."""
         for line in self._lines():
             self.last_line = line
             yield json.loads(line)
@@ -81,7 +83,7 @@ class ToolProcess:
 
     @contextmanager
     def bar_hidden(self) -> Iterator[None]:
-        """While something is printed on the terminal that the bar is on."""
+        """Hides the bar while a line is printed, if both are on a terminal."""
         if sys.stdout.isatty():
             self._hide()
         yield

@@ -1,7 +1,7 @@
-"""What `penstock log` says to people: columns for a dump, sentences for findings and changes.
+"""What `penstock log` prints for people: columns for a dump, sentences for findings and changes.
 
-Row by row, as they come. In a pipe columns are separated by tabs, on a terminal padded. Bytes that are no text are
-shown in hex. Not here: where the rows come from (`log_process.py`), their meaning (storage/tools).
+Rows are printed as they come. Columns are padded on a terminal and separated by tabs in a pipe. Bytes that are no text
+are shown in hex. The rows come through `log_process.py`; their meaning is defined in storage/tools.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
 
 
 class _Names:
-    """Files as a person knows them: below the path that was given."""
+    """File names relative to the path that the user gave."""
 
     def __init__(self, path: Path) -> None:
         self._path = path if path.is_dir() else path.parent
@@ -88,7 +88,7 @@ def _line(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
 
 
 def _bytes_cell(row: Row, name: str) -> str:
-    """Text without the characters that would break the line; `…` and the size where it was cut."""
+    """Text without characters that would break the line; `…` and the size if it was cut."""
     if row.get(name) is not None:
         text = json.dumps(row[name], ensure_ascii=False)[1:-1]
     elif f"{name}_base64" in row:
@@ -141,7 +141,7 @@ class VerifyText:
             self._print_summary(row)
 
     def _print_log(self) -> None:
-        """Of a log dir with thousands of logs only those of which there is something to say."""
+        """Prints the log if something is to be reported: a log dir may have thousands of sound logs."""
         row, self._unprinted = self._unprinted, None
         if row is not None:
             flushed = f", flushed up to {row['recovery_point']}" if "recovery_point" in row else ""
@@ -177,17 +177,17 @@ class RecoveryText:
             print(self._damage(row))
             start, offset = row["log_start_offset"], row["offset"]
             print(
-                f"    only deleted records are damaged, below the log start {start}: the files begin at {offset} then,"
+                f"    only deleted records are damaged, below the log start {start}: the files will begin at {offset},"
             )
             print("    and no record that can be read is lost")
         elif kind == "recovered" and row["cut_bytes"]:
             print(f"{_name(row)}: ends at offset {row['log_end_offset']}, {row['cut_bytes']} bytes were cut off")
         elif kind == "summary":
-            refused = f", {row['refused']} damaged and left alone" if row["refused"] else ""
+            refused = f", {row['refused']} damaged and not changed" if row["refused"] else ""
             done = " (none was made)" if row["dry_run"] else ""
             changes = _plural(row["changes"], "change")
             print(f"{_plural(row['logs'], 'log')} recovered{refused}; {changes}{done}; {_speed(row)}")
-            print("checked from the recovery points on; `penstock log verify` looks at everything")
+            print("checked from the recovery points on; `penstock log verify` checks everything")
 
     def _change(self, row: Row) -> str:
         file = self._names.short(row["file"])
@@ -201,7 +201,7 @@ class RecoveryText:
         print(self._damage(row))
         lost = f"{row['lost_offsets']} offsets, {row['offset']} to {row['offset'] + row['lost_offsets'] - 1}, are lost"
         readable = f"{_plural(row['readable_records'], 'record')} of them can be read today"
-        print(f"    cut there, the log ends at offset {row['offset']}: {lost}; {readable}")
+        print(f"    if the log is cut there, it ends at offset {row['offset']}: {lost}; {readable}")
         if "caution" in row:
             print(f"    {row['caution']}")
 
@@ -214,12 +214,12 @@ def _plural(count: int, word: str) -> str:
 
 
 def _counts(row: Row, *words: str) -> str:
-    """Of what a row counts under the words' plurals."""
+    """The row's counts, each with its word; the row has them under the plural."""
     return ", ".join(_plural(row[_plural(2, word)[2:]], word) for word in words)
 
 
 def _name(row: Row) -> str:
-    """Of a log, by its directory."""
+    """A log's name: its directory's."""
     return os.path.basename(os.path.abspath(str(row["directory"])))
 
 

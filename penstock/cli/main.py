@@ -1,9 +1,9 @@
 """The `penstock` command: puts the sub-commands together and turns errors into exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (each one line on stderr), 130 Ctrl-C; `log verify` has
-those that its --help tells. A reader that goes away
-(`penstock consume … | head`) ends the command in silence, like any other tool. Every sub-command imports what it needs
-when it runs, so that `penstock --help` does not load gRPC; no module here imports a server package.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (each one line on stderr), 130 Ctrl-C. `log verify --help`
+lists the codes of that command. When the reader of a pipe ends (`penstock consume … | head`), the command ends without
+a message, like other tools. Every sub-command imports what it needs when it runs, so that `penstock --help` does not
+load gRPC. No module here imports a server package.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
-"""The UsageError of the click that typer uses: some releases of typer carry their own, and export only its heirs."""
+"""The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
+of it."""
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",
@@ -84,14 +85,14 @@ def main() -> None:
 
 
 def _fail(name: str, error: PenstockError, code: int) -> None:
-    """One line, with what a command has added to the error by `add_note`."""
+    """One line: the error, then the notes that a command added with `add_note`."""
     text = "; ".join([str(error).rstrip(), *getattr(error, "__notes__", [])])
     sys.stderr.write(f"penstock: {name}{text}\n")
     sys.exit(code)
 
 
 def _fail_usage(error: typer.BadParameter) -> None:
-    """One line: what is wrong, the value that was given, and which help says what is right."""
+    """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
         see = f"see `{error.ctx.command_path} --help`" if error.ctx is not None else "see `penstock --help`"
@@ -102,6 +103,6 @@ def _fail_usage(error: typer.BadParameter) -> None:
 
 
 def _given(error: typer.BadParameter) -> str:
-    """The value, where the message lacks it: typer lets pydantic check values, and pydantic keeps them to itself."""
+    """The given value, if the message lacks it: pydantic checks values for typer and does not name them."""
     errors = getattr(error.__cause__, "errors", None)
     return f" (given: {errors()[0]['input']!r})" if callable(errors) else ""

@@ -1,4 +1,4 @@
-"""`penstock node format|start`: becomes the node process, in which the server packages are on the path."""
+"""`penstock node format|start`: this process becomes (exec) the node process, whose path has the server packages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ ConfigFile = Annotated[str, typer.Option("--config", metavar="FILE", help="The n
 @app.command("format")
 def format_node(
     config: ConfigFile,
-    cluster_id: Annotated[str, typer.Option(help="The cluster to join; without it a new id is made and printed.")] = "",
+    cluster_id: Annotated[
+        str, typer.Option(help="The id of the cluster to join; without it a new id is made and printed.")
+    ] = "",
     rejoin: Annotated[
         bool,
         typer.Option(
             "--rejoin",
-            help="This node was one of several voters and has lost its metadata log dir: it does not vote before the"
-            " others have told it what it may have promised.",
+            help="The node is one of several voters and has lost its metadata log dir. It will not vote until it has"
+            " learned from the other voters what it may have promised.",
         ),
     ] = False,
 ) -> None:
@@ -40,8 +42,8 @@ def start(
         str,
         typer.Option(
             metavar="ID,…",
-            help="Directory ids of log dirs that are gone for good, as the refusal of a start without them names them."
-            " Their replicas are fetched anew; partitions that had their only in-sync replica there stay offline.",
+            help="Ids of log dirs that are gone for good; the error of a start without them lists the ids. Their"
+            " replicas are fetched anew. A partition whose only in-sync replica was there stays offline.",
         ),
     ] = "",
 ) -> None:
@@ -50,6 +52,6 @@ def start(
 
 
 def _become(command: list[str]) -> None:
-    """Not a child process: a service manager watches this very process."""
+    """Exec, not a child process: a service manager watches this process."""
     sys.stdout.flush()
     os.execv(command[0], command)

@@ -1,4 +1,4 @@
-"""The options that every client command has, and how `key=value` is read."""
+"""The options of every client command, and the parser of `key=value`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
 
 Bootstrap = Annotated[
     str,
-    typer.Option(
-        "--bootstrap", envvar="PENSTOCK_BOOTSTRAP", metavar="HOST:PORT[,…]", help="Where to find the cluster."
-    ),
+    typer.Option("--bootstrap", envvar="PENSTOCK_BOOTSTRAP", metavar="HOST:PORT[,…]", help="Brokers of the cluster."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 def parse_pairs(pairs: Iterable[str], option: str = "-c") -> dict[str, str]:
-    """The configs of `-c key=value …`; ConfigError for one without '=' or given twice."""
+    """The configs of `-c key=value …`; ConfigError for a pair without '=' and for a key that is given twice."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

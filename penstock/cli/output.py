@@ -1,7 +1,6 @@
 """How results are printed: a table on a terminal, tabs in a pipe, JSON when asked; and progress bars on stderr.
 
-rich is imported only where it draws. stdout has the result and nothing else; what a person should know besides goes to
-stderr.
+rich is imported only where it draws. stdout has the result and nothing else; messages for a person go to stderr.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def print_fields(fields: dict[str, object]) -> None:
 
 
 def note(text: str) -> None:
-    """Something for a person, on stderr."""
+    """A message for a person, on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -64,7 +63,7 @@ def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:
 
 class _NoProgress:
     def advance(self, count: int) -> None:
-        """Nobody watches."""
+        """stderr is no terminal: shows nothing."""
 
 
 class _Bar:

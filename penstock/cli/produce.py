@@ -1,8 +1,8 @@
 """`penstock produce TOPIC < lines`: every line a record, acks=all, exit 0 only when every line is acked.
 
-Standard input is read in bulk and sent in bulk; a line typed by hand goes at once. The number of chunks whose ack is
-still awaited is bounded, so a file larger than memory is no problem. A chunk that fails is told on stderr at once, for
-whoever types lines may not end the input for hours; the next time that something is read, reading stops.
+Standard input is read in bulk and sent in bulk; a typed line is sent at once. The number of chunks that wait for their
+ack is bounded, so a file larger than memory is no problem. A failed chunk is reported on stderr at once, because a user
+who types lines may not end the input for hours. The command ends when the next line is read.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32
 FAILURES_SHOWN_MAX = 10
-"""Of one run: what is in flight fails together, and the command ends with the first error anyway."""
+"""In one run. All chunks in flight fail together, and the command ends with the first error."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
-"""A longer 'line' is no text file; without this limit it would be collected until memory ends."""
+"""A file with a longer line is no text; without this limit the line would be collected until memory ends."""
 
 
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
     key_separator: Annotated[
-        str, typer.Option(metavar="SEP", help="What stands between key and value; without it records have no key.")
+        str, typer.Option(metavar="SEP", help="Separates key and value in a line; without it records have no key.")
     ] = "",
     null_marker: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="A value equal to TEXT is written as null, which deletes its key (compaction)."
+            metavar="TEXT", help="Write a value equal to TEXT as null; in a compacted topic that deletes the key."
         ),
     ] = None,
     compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
@@ -55,7 +55,7 @@ def produce(
     pending: deque[BulkFuture] = deque()
     with Producer(bootstrap, acks="all", compression_type=compression) as producer:
         try:
-            producer.partitions_for(topic)  # an input without a line must not hide that there is no such topic
+            producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
             for lines in read_lines(sys.stdin.buffer):
                 pending.append(_send(producer, topic, lines, separator, marker))
                 failures.watch(pending[-1], len(lines))
@@ -67,7 +67,7 @@ def produce(
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
             else:
-                error.add_note(f"{acked} records were acked; those after them may be written or not")
+                error.add_note(f"{acked} records were acked; the records after them may or may not be written")
             raise
     if as_json:
         print_json({"topic": topic, "records": acked})
@@ -76,13 +76,13 @@ def produce(
 
 
 class FailureReport:
-    """Tells which lines failed, as they fail. `watch` is called by the reading thread, the rest by the client's."""
+    """Reports failed lines as they fail. The reading thread calls `watch`; the client's thread calls the rest."""
 
     def __init__(self) -> None:
         self.line_count = self._shown = 0
 
     def watch(self, future: BulkFuture, line_count: int) -> None:
-        """The next lines of the input are what `future` stands for."""
+        """`future` stands for the next `line_count` lines of the input."""
         first, last = self.line_count + 1, self.line_count + line_count
         self.line_count = last
         future.add_done_callback(lambda done: self._done(done, first, last))
@@ -104,13 +104,13 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     """The stream's lines without their ends, in large lists; the last line may lack its end."""
     rest: list[bytes] = []
     rest_bytes = 0
-    read = getattr(stream, "read1", stream.read)  # read1 returns what is there: a typed line is sent at once
+    read = getattr(stream, "read1", stream.read)  # read1 does not wait for a full chunk: a typed line is sent at once
     while chunk := read(CHUNK_BYTES):
         lines = chunk.split(b"\n")
         rest.append(lines[0])
         rest_bytes += len(lines[0])
         if rest_bytes > LINE_BYTES_MAX:
-            raise ConfigError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes; records are lines")
+            raise ConfigError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes; give one record a line")
         if len(lines) > 1:
             lines[0] = b"".join(rest)
             rest = [lines.pop()]
@@ -122,7 +122,7 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def _has_written_nothing(error: PenstockError) -> bool:
-    """Of an error that ended the very first call of the producer."""
+    """Whether nothing was written, given that `error` ended the producer's first call."""
     return isinstance(error, BootstrapError) or (isinstance(error, ApiError) and error.nothing_written)
 
 
@@ -135,7 +135,7 @@ def _send(
     for pair in pairs:
         if not pair[1]:
             line = pair[0][:60].decode("utf-8", "backslashreplace")
-            raise ConfigError(f"line {line!r} is without the key separator {separator.decode()!r}; add it and a key")
+            raise ConfigError(f"line {line!r} has no key separator {separator.decode()!r}; add a key and the separator")
     values = _values([value for _, _, value in pairs], null_marker)
     return producer.send_many(topic, values, keys=[key for key, _, _ in pairs])
 

@@ -1,4 +1,4 @@
-"""`penstock topics offsets|delete-records`: where a topic's records begin and end, and the deletion of old ones."""
+"""`penstock topics offsets|delete-records`: shows a topic's offsets, and deletes its oldest records."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def offsets(
         typer.Option(
             "--time",
             metavar="SPEC",
-            help="earliest, latest (the high watermark), max-timestamp, or a time: ms since 1970, or ISO 8601 (local"
-            " unless it has a zone), for the first record at or after it.",
+            help="earliest, latest (the high watermark), max-timestamp, or a time, which finds the first record at or"
+            " after it: ms since 1970, or ISO 8601 (local time unless it has a zone).",
         ),
     ] = "latest",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Show an offset of each partition; '-' where there is no such record."""
+    """Show one offset of each partition; '-' means that there is no such record."""
     spec = time if time in SPECS else parse_time_ms(time)
     from penstock import Admin
 
@@ -77,7 +77,7 @@ def delete_records(
 ) -> None:
     """Delete the oldest records of a topic for good, and show where each partition begins now.
 
-    They are not readable from now on; the files go with retention.
+    The records cannot be read any more; retention deletes their files.
     """
     if everything == (before_offset is not None):
         raise ConfigError("give either --before-offset N or --all")
@@ -89,8 +89,8 @@ def delete_records(
         partitions = _partitions(admin, name, partition)
         if before_offset is not None and not partition and len(partitions) > 1:
             raise ConfigError(
-                f"--before-offset {before_offset}: {name} has {len(partitions)} partitions, each with offsets of its"
-                " own; say which with -p N"
+                f"--before-offset {before_offset}: {name} has {len(partitions)} partitions, and each has its own"
+                " offsets; choose one with -p N"
             )
         offset = EVERYTHING if before_offset is None else before_offset
         low_watermarks = sorted(admin.delete_records(dict.fromkeys(partitions, offset)).items())

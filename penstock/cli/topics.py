@@ -1,4 +1,4 @@
-"""`penstock topics create|list|describe|delete`; the rest of it, `offsets` and `delete-records`, is in records.py."""
+"""`penstock topics create|list|describe|delete`; `offsets` and `delete-records` are in records.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.client.admin.admin_types import TopicDescription
 
 app = typer.Typer(
-    help="Create, list, describe and delete topics, look up their offsets and delete their records.",
+    help="Create, list, describe and delete topics; show their offsets; delete their records.",
     no_args_is_help=True,
 )
 
@@ -69,7 +69,7 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
 
 @app.command()
 def describe(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show a topic's partitions: who leads, who replicates, who is in sync."""
+    """Show each partition's leader, replicas and in-sync replicas."""
     from penstock import Admin
 
     with Admin(bootstrap) as admin:

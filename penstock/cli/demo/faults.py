@@ -1,9 +1,9 @@
 """The two crashes of the demo: a partition leader, then the active controller, each killed (-9) in mid-stream and
 brought back.
 
-Runs in a thread of its own beside the stream, which goes on. A fault begins when its part of the text is acked, and the
-stream may run ahead only to a limit until the node is back in every ISR, so that both faults are in its middle however
-fast the machine is. While it runs, nobody else touches the Cluster object.
+The faults run in a thread of their own while the stream goes on. A fault begins when a given part of the text is acked.
+The stream may run ahead only to a limit until the killed node is back in every ISR, so that both faults happen in
+mid-stream on a fast machine too. Meanwhile no other thread uses the Cluster object.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FAULT_TIMEOUT_S = 60.0
 LOOK_EVERY_S = 0.05
 PROBE_TOPIC = "demo-after-the-controller"
 ADMIN_RETRY_MS = 20
-"""Looked at this often, a failover is measured well."""
+"""How often the partitions are checked; short enough to measure a failover."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One crash: who, what it led, how long the cluster needed, how long until the node was in every ISR again."""
+    """One crash: the node, the partitions that it led, the failover time, the time until it was in every ISR again."""
 
     node_id: int
     partitions: int
@@ -81,7 +81,7 @@ class FaultRun:
             raise
 
     def _kill_leader(self, admin: Admin) -> Fault:
-        """The leader of the partition that has most to come."""
+        """Kills the leader of the partition with the most text left."""
         left_bytes = self._ledger.left_bytes()
         partitions = admin.describe_topic(self._topic).partitions
         victim = max(partitions, key=lambda p: left_bytes.get(p.partition, 0)).leader_id
@@ -97,7 +97,7 @@ class FaultRun:
         return Fault(victim, len(led), failover_ms, self._bring_back(admin, victim))
 
     def _kill_controller(self, admin: Admin) -> Fault:
-        """The active controller; failover ends with the next change that the quorum has committed."""
+        """Kills the active controller; the failover ends when the quorum commits the next change."""
         victim = admin.describe_quorum().leader_id
         led = sum(p.leader_id == victim for p in admin.describe_topic(self._topic).partitions)
         self._say(f"kill -9 of node {victim}, the active controller")
@@ -111,7 +111,7 @@ class FaultRun:
         return Fault(victim, led, failover_ms, back_ms)
 
     def _create_probe(self, admin: Admin) -> None:
-        """Two replicas: one lives at least, and two brokers are there even when the dead one is fenced already."""
+        """With two replicas: at least one is alive, and two brokers are in service even if the dead one is fenced."""
         deadline = time.monotonic() + FAULT_TIMEOUT_S
         while True:
             try:
@@ -125,7 +125,7 @@ class FaultRun:
             self._pause()
 
     def _bring_back(self, admin: Admin, node_id: int) -> int:
-        """Starts a node; the ms until it was in every ISR of the topic."""
+        """Starts a node; returns the ms until it was in every ISR of the topic."""
         started_at = time.monotonic()
         self._cluster.start(node_id)
         while not all(node_id in p.isr for p in admin.describe_topic(self._topic).partitions if node_id in p.replicas):

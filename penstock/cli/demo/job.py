@@ -4,8 +4,7 @@
               ▲ kill -9: a leader, then the controller           ├─► report, exit code
                                  └─► Spark ─► Parquet ─► pyarrow ┘
 
-Everything that it starts and writes ends with it: nodes die with this process, the data and the table are in temporary
-directories. What each step does stands in its own module.
+The nodes die with this process; the data and the table are in temporary directories. Each step has its own module.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from penstock.testing import Cluster
 TOPIC = "demo"
 PARTITIONS = 6
 NODES_MIN = 3
-"""Fewer cannot lose one and go on."""
+"""A smaller cluster cannot lose a node and go on."""
 LOOK_EVERY_S = 0.5
-"""How often a node that ended by itself is looked for while the cluster is left running."""
+"""How often the nodes are checked for one that ended by itself, while the cluster is left running."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What `penstock demo` was told."""
+    """The options of `penstock demo`."""
 
     path: Path | None
     nodes: int
@@ -51,7 +50,7 @@ class DemoOptions:
 
 
 def run_demo(options: DemoOptions) -> int:
-    """The exit code: 0 only when every promise held."""
+    """Returns the exit code: 0 only when every check holds."""
     if options.spark:
         require_spark()
     plan = plan_source(options.path, options.max_bytes)
@@ -110,18 +109,18 @@ def _to_parquet(cluster: Cluster, work: Path, duplicates: set[tuple[int, int]]) 
 
 
 def _leave_running(cluster: Cluster, work: Path, options: DemoOptions) -> None:
-    """Until Ctrl-C, with something to try."""
-    with contextlib.suppress(KeyboardInterrupt):  # from before the invitation on: whoever reads it may be quick
+    """Runs until Ctrl-C, after printing commands to try."""
+    with contextlib.suppress(KeyboardInterrupt):  # before the commands are printed: the user may be quick
         _invite(cluster, work, options)
         pause = threading.Event()
         while any(cluster.is_running(index) for index in range(options.nodes)):
             pause.wait(LOOK_EVERY_S)
-        raise PenstockError("every node has ended")
+        raise PenstockError("every node has ended; run the demo again")
     note("stopping")
 
 
 def _invite(cluster: Cluster, work: Path, options: DemoOptions) -> None:
-    """What to try."""
+    """Prints commands to try."""
     note(f"""
 the cluster keeps running until Ctrl-C; in another terminal:
   export PENSTOCK_BOOTSTRAP={cluster.bootstrap}

@@ -1,9 +1,9 @@
-"""What the demo has sent and what was acked, by partition, as the stream's thread and the client's thread report it.
+"""Counts, by partition, what the demo has sent and what was acked; the stream's and the client's threads report it.
 
-Three questions are answered here: how far is the stream (faults happen in its middle), when did a partition ack again
-after its leader was killed (only an ack of a record *sent after* the kill counts: an older one may have been on its way
-when the node died), and may the stream go on (it slows down before a fault that has not happened yet, and stops at the
-first failure). Any thread; nothing here does I/O.
+It answers three questions. How far is the stream? (Faults happen in mid-stream.) When did a partition ack again after
+its leader was killed? (Only the ack of a record *sent after* the kill counts: an older ack may have been on its way
+when the node died.) May the stream go on? (It slows down before the next fault, and stops at the first failure.)
+Methods may be called in any thread; none does I/O.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.errors import PenstockError, TimedOutError
 
 
 class Sent(NamedTuple):
-    """Some lines of one partition that were sent together."""
+    """Lines of one partition that were sent together."""
 
     partition: int
     size_bytes: int
@@ -48,7 +48,7 @@ class Ledger:
         return sum(self._planned_bytes.values())
 
     def left_bytes(self) -> dict[int, int]:
-        """By partition, what is not acked yet."""
+        """By partition, the bytes that are not acked yet."""
         with self._changed:
             return {p: planned - self._acked_bytes[p] for p, planned in self._planned_bytes.items()}
 
@@ -75,7 +75,7 @@ class Ledger:
             self._changed.notify_all()
 
     def wait_turn(self, pause_s: float) -> bool:
-        """True: go on at full speed. False, after `pause_s`: at the limit, but a watched partition wants a line."""
+        """True: send at full speed. False, after `pause_s`: at the limit, but a watched partition needs a record."""
         with self._changed:
             while not self._failure:
                 if self._sent_bytes < self._limit_bytes:
@@ -94,19 +94,19 @@ class Ledger:
             self._changed.notify_all()
 
     def wait_acked(self, fraction: float) -> None:
-        """Returns when this part of the whole is acked; a stream that stands still ends by the producer's time-out."""
+        """Returns when this part of the whole is acked. If the stream stands still, the producer's time-out ends it."""
         wanted = fraction * self.total_bytes
         self._wait(lambda: sum(self._acked_bytes.values()) >= wanted, None, f"{fraction:.0%} of the text acked")
 
     def watch(self, partitions: set[int]) -> None:
-        """From now on, look for the first ack of a record that is sent from now on, on each of these."""
+        """For each of these partitions, wait for the ack of a record that is sent after this call."""
         with self._changed:
             self._watched_since = time.monotonic()
             self._watched = dict.fromkeys(partitions)
             self._changed.notify_all()
 
     def wait_acked_again(self, timeout_s: float) -> dict[int, float]:
-        """When each watched partition acked again; those that had no record left are not in the answer."""
+        """When each watched partition acked again; partitions without a record left are not in the answer."""
         self._wait(self._all_acked_again, timeout_s, "an ack from every partition of the killed leader")
         with self._changed:
             found = {p: at for p, at in self._watched.items() if at is not None}

@@ -1,6 +1,6 @@
-"""What the demo found, as one table for people and one JSON object for scripts, and whether all of it is right.
+"""The demo's result, as one table for people and one JSON object for scripts, with a verdict on every promise.
 
-Pure but for printing. Every check has a name, so that a run that fails says which promise did not hold.
+Pure but for printing. Every check has a name, so that a failed run names the promise that did not hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TableRun:
-    """The Spark pipeline's run and what its table holds; `start_seconds` of the run is Spark's own start."""
+    """The Spark pipeline's run and the content of its table; `start_seconds` is the time that Spark took to start."""
 
     parquet: ParquetRead
     seconds: float
@@ -109,7 +109,7 @@ class Report:
 
 
 def print_report(report: Report, as_json: bool) -> None:
-    """On stdout the table or the object; on stderr the promises that did not hold."""
+    """Prints the table or the object on stdout, and the failed checks on stderr."""
     told = report.as_json()
     if as_json:
         print_json(told)

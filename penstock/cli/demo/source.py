@@ -1,10 +1,10 @@
 """The text that the demo streams: files as records, one line a record, keyed by file.
 
-Without a path it is every source file of the Python installation (the standard library and its tests; not what was
-installed on top), with one it is that file, or every file below that directory. The plan holds names and sizes only;
-lines are read when their turn comes. A value is a line as it stands, its line end included, so that the values of a
-file, one after another, are the file: one checksum serves for the source, the log and the table. Bounded in bytes;
-whatever is left out is counted. Not here: partitions and sending (demo_stream.py).
+With a path the text is that file, or every file below that directory. Without one it is every source file of the Python
+installation (the standard library and its tests, not the installed packages). The plan holds names and sizes only;
+lines are read when they are sent. A value is a line with its line end, so the values of a file joined are the file, and
+one checksum serves for the source, the log and the table. The text is bounded in bytes, and the rest is counted.
+Partitions and sending are in stream.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What will be streamed, in order, and how much the bound has left out."""
+    """The files to stream, in order, and how many bytes the bound has left out."""
 
     root: Path
     files: tuple[SourceFile, ...]
@@ -50,7 +50,7 @@ class SourcePlan:
 
 
 def plan_source(path: Path | None, max_bytes: int) -> SourcePlan:
-    """The files of one run; ConfigError where there is nothing to stream. `max_bytes` 0 means no bound."""
+    """The files of one run; ConfigError if there is nothing to stream. `max_bytes` 0 means no bound."""
     root = Path(sysconfig.get_path("stdlib")) if path is None else path
     if not root.exists():
         raise ConfigError(f"{root}: no such file or directory; give a text file or a directory of them")
@@ -65,7 +65,7 @@ def plan_source(path: Path | None, max_bytes: int) -> SourcePlan:
         if taken:
             files.append(SourceFile(found, found.relative_to(base).as_posix(), taken))
     if not files:
-        raise ConfigError(f"{root}: has no file with a byte in it; give a text file or a directory of them")
+        raise ConfigError(f"{root}: all files are empty, or there are none; give a text file or a directory of them")
     return SourcePlan(root, tuple(files), left_out_bytes)
 
 
@@ -88,7 +88,7 @@ def _cut(lines: list[bytes]) -> Iterator[bytes]:
 
 
 def _find(root: Path, *, only_python: bool) -> Iterator[Path]:
-    """Regular files in a stable order; links are not followed, so nothing is streamed twice and nothing without end."""
+    """Regular files in a stable order. Links are not followed: no file is streamed twice, and no loop is entered."""
     if root.is_file():
         yield root
         return

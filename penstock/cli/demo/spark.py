@@ -1,7 +1,7 @@
-"""Runs the pipeline topic → Parquet as a user would: a process of its own, with the cluster's address.
+"""Runs the pipeline topic → Parquet as a user would: in a process of its own, with the cluster's address.
 
-So that Spark's JVM, its memory and its output stay out of the demo, and Ctrl-C ends both. What it writes is checked by
-demo_verify.py.
+Spark's JVM, its memory and its output then stay out of the demo, and Ctrl-C ends both processes. verify.py checks the
+table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TAIL_LINES = 25
 
 
 def require_spark(needed: Sequence[str] = NEEDED) -> None:
-    """MissingDependencyError before anything is started."""
+    """MissingDependencyError if a needed package is missing; called before anything is started."""
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
@@ -55,7 +55,9 @@ def run_pipeline(bootstrap: str, topic: str, work: Path) -> PipelineRun:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise PenstockError(f"{PIPELINE} was not done within {TIMEOUT_S:g} s") from None
+            raise PenstockError(
+                f"{PIPELINE} was not done within {TIMEOUT_S:g} s; stream less text with --max-mb, or give --no-spark"
+            ) from None
     if done.returncode != 0:
         lines = log_path.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
         raise PenstockError("\n".join([f"{PIPELINE} ended with code {done.returncode}:", *lines]))

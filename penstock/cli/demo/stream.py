@@ -1,9 +1,9 @@
 """Streams the demo's text into its topic with acks=all, one line a record, while others kill nodes.
 
-Key: the file's name, so that a file stays in one partition and in order. Header `line`: its number within the file,
-from 0, because lines repeat and only a number tells a line that was sent twice (a retry) from a line that stands twice
-in the text. Files are interleaved by partition, so that every partition has work at every time. The sums that are
-returned are of what was read from the files; verifying is demo_verify.py's.
+The key of a record is the file's name, so that a file stays in one partition and in order. The header `line` is the
+line's number within the file, from 0: only a number tells a line that was sent twice (a retry) from a line that occurs
+twice in the text. Files are interleaved by partition, so that every partition always has work. The returned sums are of
+the files; verify.py compares them with the log.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from penstock.errors import PenstockError
 
 LINE_HEADER = "line"
 TURN_LINES_MAX = 500
-"""Lines of one partition before the next has its turn."""
+"""At most this many lines of one partition are sent before the next partition has its turn."""
 TURNS_MIN = 400
-"""A small text is cut finer, so that a fault can still be in its middle."""
+"""A small text has shorter turns, so that a fault can still happen in its middle."""
 LINE_BYTES_TYPICAL = 40
 SLOW_PAUSE_S = 0.02
 BUFFER_BYTES = 8 * 1024 * 1024
-"""Little: what waits in memory is not in mid-stream."""
+"""Small: records that wait in memory are not yet sent when a node is killed."""
 FLUSH_TIMEOUT_S = 120.0
 
 
 class FileSum(NamedTuple):
-    """One file as the source, the log or the table has it."""
+    """Lines, bytes and checksum of one file, as the source, the log or the table has it."""
 
     lines: int
     size_bytes: int
@@ -49,7 +49,7 @@ Sums = Mapping[bytes, FileSum]
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What went in, and what the producer says about it."""
+    """The sums of what was sent, and the producer's counts."""
 
     sums: dict[bytes, FileSum]
     acked: int
@@ -100,7 +100,7 @@ def plan_lanes(files: Sequence[SourceFile], partitions: int) -> dict[int, list[S
 def stream(
     bootstrap: str, topic: str, lanes: Mapping[int, Sequence[SourceFile]], ledger: Ledger, bar: Progress
 ) -> Streamed:
-    """Sends everything and returns when everything is acked; raises the first failure."""
+    """Sends all lines and returns when all are acked; raises the first failure."""
     sums: dict[bytes, FileSum] = {}
     turn_lines = max(1, min(TURN_LINES_MAX, ledger.total_bytes // LINE_BYTES_TYPICAL // TURNS_MIN))
     began = time.monotonic()
@@ -128,7 +128,7 @@ def _send_turn(producer: Producer, topic: str, lane: Lane, count: int, ledger: L
     sent = Sent(partition, sum(map(len, lines)), time.monotonic())
     for number, line in enumerate(lines, first):
         last = send(topic, line, key, [(LINE_HEADER, b"%d" % number)], partition)
-    # A partition's batches are acked one after another, so the last line of the turn speaks for all of it.
+    # A partition's batches are acked in order, so the ack of the turn's last line covers the whole turn.
     last.add_done_callback(lambda future: _on_done(future, sent, ledger))
     ledger.on_sent(sent.size_bytes)
     return sent.size_bytes

@@ -1,9 +1,9 @@
-"""Reads the demo's topic back and holds it against what was read from the files: every record, in order, by key.
+"""Reads the demo's topic back and compares it with the files: every record, in order, by key.
 
-Within a file the lines must come as 0, 1, 2, …; a number that was there before is a duplicate by retry and is counted,
-with its place; a number too far is a record out of place or lost. Exact because at most one batch of a partition is
-under way at a time, so that a retried batch follows itself. parquet_sums asks the same of the table, where the
-duplicates are left out by their places. Not here: what is right (demo_report.py).
+The lines of a file must come as 0, 1, 2, … A number that came before is a duplicate by retry; it is counted, and its
+partition and offset are kept. A number that is too high means that a record is lost or out of place. This is exact
+because at most one batch of a partition is in flight, so that a retried batch directly follows itself. `read_parquet`
+compares the table in the same way and leaves the duplicates out by partition and offset. report.py gives the verdict.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from penstock.pipelines.table_files import table_files
 
 POLL_MS = 1_000
 QUIET_S_MAX = 60.0
-"""Without a record for so long, the read has failed."""
+"""The read fails after this long without a record."""
 
 
 @dataclass(slots=True)
 class _File:
-    """One file as its records come."""
+    """One file, summed up record by record."""
 
     lines: int = 0
     size_bytes: int = 0
@@ -47,7 +47,7 @@ class _File:
 
 @dataclass(slots=True)
 class ReadBack:
-    """What the topic holds. `misplaced`: records that came before an earlier line of their file."""
+    """The content of the topic. `misplaced`: records that came before an earlier line of their file."""
 
     records: int = 0
     size_bytes: int = 0
@@ -58,7 +58,7 @@ class ReadBack:
 
 
 class BackReader:
-    """Takes every record in the order of its partition, and says in the end what the topic holds."""
+    """Takes every record, in the order of its partition; `finish` returns the content of the topic."""
 
     def __init__(self) -> None:
         self.found = ReadBack()
@@ -89,7 +89,7 @@ class BackReader:
 
 
 def read_back(bootstrap: str, topic: str, bar: Progress) -> ReadBack:
-    """Everything from the log's start to where it ends now."""
+    """Reads every partition from its log start to its present end."""
     reader = BackReader()
     found = reader.found
     began = last = time.monotonic()
@@ -120,7 +120,7 @@ def _behind(consumer: Consumer, ends: dict[TopicPartition, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParquetRead:
-    """What the table holds."""
+    """The content of the table."""
 
     rows: int
     size_bytes: int
@@ -129,7 +129,7 @@ class ParquetRead:
 
 
 def read_parquet(directory: Path, duplicates: Collection[tuple[int, int]]) -> ParquetRead:
-    """Every row by pyarrow, in the order of the log, without the places in `duplicates`; one partition at a time."""
+    """Reads every row with pyarrow, partition by partition, in offset order, without the offsets in `duplicates`."""
     import pyarrow.dataset as ds
 
     table = ds.dataset([str(path) for path in table_files(directory)], format="parquet")

@@ -78,7 +78,7 @@ def test_a_partition_without_a_leader_is_told_of_once_and_why(capsys: pytest.Cap
     bench = Bench(B)
     for _ in range(3):
         bench.pass_time(LOOK_MS)
-    assert capsys.readouterr().err == f"t-1 cannot be read now, the other partitions can: it has {WHY}\n"
+    assert capsys.readouterr().err == f"t-1 cannot be read now: it has {WHY}. The other partitions are read\n"
 
 
 def test_a_partition_that_loses_its_leader_meanwhile_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,5 +146,5 @@ def test_the_records_of_the_others_are_printed(capfdbinary: Any) -> None:
         consume.consume("t", from_beginning=True, count=1, exit_at_end=True, bootstrap=cluster.bootstrap)
     printed = capfdbinary.readouterr()
     assert printed.out == b"v\n"
-    told = b"t-1 cannot be read now, the other partitions can: it has no leader now"
+    told = b"t-1 cannot be read now: it has no leader now. The other partitions are read"
     assert [line for line in printed.err.splitlines() if line.startswith(b"t-")] == [told]  # others write there, too

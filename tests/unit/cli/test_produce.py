@@ -45,7 +45,7 @@ def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.Mo
 
 
 def test_a_keyed_line_without_its_separator_is_named() -> None:
-    with pytest.raises(ConfigError, match="line 'no key here' is without the key separator ':'"):
+    with pytest.raises(ConfigError, match="line 'no key here' has no key separator ':'"):
         produce._send(None, "orders", [b"no key here"], b":")  # type: ignore[arg-type]
 
 
@@ -101,7 +101,7 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
         cluster.fail_produce("t", 0, InvalidRecordError("no key"))
         with pytest.raises(InvalidRecordError) as caught:
             produce.produce("t", bootstrap=cluster.bootstrap)
-    assert caught.value.__notes__ == ["0 records were acked; those after them may be written or not"]
+    assert caught.value.__notes__ == ["0 records were acked; the records after them may or may not be written"]
     assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
 
 

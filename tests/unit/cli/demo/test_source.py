@@ -52,7 +52,7 @@ def test_the_records_of_a_file_are_the_file(tmp_path: Path, content: bytes) -> N
 
 
 def test_nothing_to_stream_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no file with a byte"):
+    with pytest.raises(ConfigError, match="all files are empty, or there are none"):
         plan_source(tmp_path, UNLIMITED)
     with pytest.raises(ConfigError, match="no such file"):
         plan_source(tmp_path / "none", UNLIMITED)
