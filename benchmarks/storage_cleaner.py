@@ -21,6 +21,7 @@ from benchmarks.storage_rows import MIB, NEVER, Row, Scale, rate_row, timed
 from penstock.clock import SystemClock
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
+from penstock.threads import SystemThreads
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
@@ -108,7 +109,11 @@ def _copy(root: str, template: Log) -> Log:
 def _clean(log: Log) -> None:
     checkpoint = CleanerCheckpoint(OsFileSystem(), log.log_dir)
     cleaner = LogCleaner(
-        OsFileSystem(), CleanerConfig(), lambda: [Candidate(log, log.log_end_offset, checkpoint)], SystemClock()
+        OsFileSystem(),
+        CleanerConfig(),
+        lambda: [Candidate(log, log.log_end_offset, checkpoint)],
+        SystemClock(),
+        SystemThreads(),
     )
     chosen = cleaner.choose(NOW_MS)
     if chosen is None:

@@ -19,6 +19,9 @@ import uvloop
 
 from benchmarks.storage_log import NOW_MS, batch_of, new_log
 from benchmarks.storage_rows import Row, Scale
+from penstock.clock import SystemClock
+from penstock.threads import SystemThreads
+from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 
@@ -62,12 +65,12 @@ def acked_rate(directory: str, batch: bytes, shape: tuple[int, int], seconds: fl
 
 async def _acked_rate(directory: str, batch: bytes, shape: tuple[int, int], seconds: float) -> float:
     waiters, logs = shape
-    group_commit = GroupCommit(_failed)
+    group_commit = GroupCommit(_failed, SystemThreads())
     queues = [_Waiting(group_commit, new_log(directory, partition=number)) for number in range(logs)]
     began = time.perf_counter()
     counts = await asyncio.gather(*(queues[n % logs].keep_appending(batch, began + seconds) for n in range(waiters)))
     took = time.perf_counter() - began
-    await group_commit.close()
+    await group_commit.close(StopWait(SystemClock(), SystemThreads()))
     for queue in queues:
         queue.log.abandon()
     return sum(counts) / took

@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
 from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.threads import Threads
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.log_to_clean import Candidate, LogToClean
@@ -39,8 +39,9 @@ class CleanerJob:
         scheduler: Scheduler,
         clock: Clock,
         fs: FileSystem,
+        threads: Threads,
     ) -> None:
-        self.cleaner = LogCleaner(fs, config, self._candidates, clock)
+        self.cleaner = LogCleaner(fs, config, self._candidates, clock, threads)
         self.wall_ms: Callable[[], int | None] = clock.wall_ms
         """The calendar, or None while it cannot be believed."""
         self.dead = 0
@@ -48,7 +49,7 @@ class CleanerJob:
         self._replicas = replicas
         self._log_manager = log_manager
         self._scheduler = scheduler
-        self._executor = ThreadPoolExecutor(config.threads, thread_name_prefix="log-cleaner")
+        self._executor = threads.executor("log-cleaner", config.threads)
 
     def schedule(self) -> None:
         self._scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)

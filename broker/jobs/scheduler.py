@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.threads import Threads
 from storage.disk.stop_wait import StopWait
 
 _log = logging.getLogger(__name__)
@@ -59,13 +60,13 @@ class _Job:
 class Scheduler:
     """One per node. Jobs are added before `start`; everything but `in_thread`'s work runs on the event loop."""
 
-    def __init__(self, clock: Clock, on_fatal: Callable[[BaseException], None]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, threads: Threads, on_fatal: Callable[[BaseException], None]) -> None:
+        self._clock, self._threads = clock, threads
         self._on_fatal = on_fatal
         self._jobs: dict[str, _Job] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
-        self._executors: dict[str, ThreadPoolExecutor] = {}
+        self._executors: dict[str, Executor] = {}
         self._under_way: dict[Future[Any], str] = {}
         """Work in threads, and its log dir."""
 
@@ -81,9 +82,8 @@ class Scheduler:
             task.add_done_callback(self._task_done)
             self._tasks.append(task)
 
-    async def stop(self, wait: StopWait | None = None) -> None:
+    async def stop(self, wait: StopWait) -> None:
         """Begin no run any more, and wait for those under way, but for those in log dirs that are given up."""
-        wait = wait or StopWait()
         self._stopping.set()
         await wait.until_idle(self._log_dirs_under_way)
         if wait.given_up:  # all that is under way is there, and will not end
@@ -101,7 +101,7 @@ class Scheduler:
         keeps those of no other."""
         executor = self._executors.get(log_dir)
         if executor is None:
-            executor = self._executors[log_dir] = ThreadPoolExecutor(THREADS, thread_name_prefix="upkeep")
+            executor = self._executors[log_dir] = self._threads.executor("upkeep", THREADS)
         return await self.in_executor(executor, log_dir, lambda: work(*args, **kwargs))
 
     async def in_executor(self, executor: Executor, log_dir: str, work: Callable[[], T]) -> T:

@@ -88,12 +88,12 @@ class BrokerParts:
     ) -> None:
         self.config = config
         self._environment = environment
-        clock = environment.clock
+        clock, threads = environment.clock, environment.threads
         self.log_manager = log_manager
         self.loader = loader
-        self.group_commit = GroupCommit(on_failure=self._directory_failed)
+        self.group_commit = GroupCommit(self._directory_failed, threads)
         self.replicas = ReplicaManager(
-            config.node_id, log_manager, self.group_commit, clock, config.replica_lag_time_max_ms, on_fatal
+            config.node_id, log_manager, self.group_commit, clock, threads, config.replica_lag_time_max_ms, on_fatal
         )
         self.fetchers = FetcherManager(
             FetcherConfig(
@@ -137,7 +137,7 @@ class BrokerParts:
         )
         self._announcements: set[asyncio.Task[None]] = set()
         self.replicas.on_replica_lost = self.lifecycle.leave_isrs
-        self.scheduler = Scheduler(clock, on_fatal)
+        self.scheduler = Scheduler(clock, threads, on_fatal)
         self._schedule_jobs(clock)
         self._on_fatal = on_fatal
 
@@ -170,11 +170,18 @@ class BrokerParts:
 
     def _schedule_jobs(self, clock: Clock) -> None:
         """The named periodic jobs; they run from `start` on."""
-        config, log_manager, file_system = self.config, self.log_manager, self._environment.file_system
+        config, log_manager = self.config, self.log_manager
+        file_system, threads = self._environment.file_system, self._environment.threads
         self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, file_system)
         self.upkeep.schedule(config)
         self.cleaner = CleanerJob(
-            cleaner_config(config), self.replicas, log_manager, self.scheduler, clock, file_system
+            cleaner_config(config),
+            self.replicas,
+            log_manager,
+            self.scheduler,
+            clock,
+            file_system,
+            threads,
         )
         self.cleaner.wall_ms = self.upkeep.believed_wall_ms
         self.replicas.on_log_gone = self.cleaner.cleaner.forget

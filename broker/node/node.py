@@ -65,7 +65,7 @@ class Node:
         self.config = config
         self._environment = environment
         clock, threads = environment.clock, environment.threads
-        self.stop_wait = StopWait(clock, stop_wait_ms)
+        self.stop_wait = StopWait(clock, threads, stop_wait_ms)
         self.cluster_id = next(iter(log_manager.meta_properties.values())).cluster_id
         self.log_manager = log_manager
         self.loader = MetadataLoader()

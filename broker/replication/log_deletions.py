@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from penstock.errors import KafkaStorageError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.disk.stop_wait import StopWait
 from storage.log.flush_threads import FlushThreads
@@ -32,11 +33,12 @@ Outcome = str | KafkaStorageError
 class LogDeletions:
     """One per node; all methods are called on the event loop."""
 
-    def __init__(self, removal: LogRemoval, create: Callable[[TopicPartition, bool], None]) -> None:
+    def __init__(self, removal: LogRemoval, create: Callable[[TopicPartition, bool], None], threads: Threads) -> None:
         """`create(partition, is_new)` is called for what was postponed."""
         self._removal = removal
         self._create = create
-        self._threads: dict[str, FlushThreads] = {}
+        self._threads = threads
+        self._deleting_in: dict[str, FlushThreads] = {}
         self._waiting: dict[str, list[Log]] = {}
         self._under_way: set[str] = set()
         self._postponed: dict[TopicPartition, bool] = {}
@@ -64,7 +66,7 @@ class LogDeletions:
         if log_dir in self._under_way or log_dir not in self._waiting:
             return
         logs, outcomes = self._waiting[log_dir], dict[Log, Outcome]()
-        threads = self._threads.setdefault(log_dir, FlushThreads(1))
+        threads = self._deleting_in.setdefault(log_dir, FlushThreads(self._threads, 1))
         try:
             threads.run(
                 lambda: outcomes.update(self._removal.delete_begun(logs)),
@@ -87,12 +89,11 @@ class LogDeletions:
                 self._create(log.topic_partition, is_new)
         self._start(log_dir)
 
-    async def close(self, wait: StopWait | None = None) -> None:
+    async def close(self, wait: StopWait) -> None:
         """Wait until nothing is being deleted, but in log dirs that are given up; AFTER nothing more is told of the
         metadata."""
-        wait = wait or StopWait()
         await wait.until_idle(lambda: self._under_way | self._waiting.keys())
-        for log_dir, threads in self._threads.items():
+        for log_dir, threads in self._deleting_in.items():
             threads.close(wait=log_dir not in wait.given_up)
 
     def __contains__(self, partition: object) -> bool:

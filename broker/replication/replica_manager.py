@@ -27,6 +27,7 @@ from broker.replication.unknown_partition import unknown_partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError, UnknownTopicOrPartitionError
+from penstock.threads import Threads
 from penstock.types import NO_EPOCH, NO_LEADER, LeaderHint, TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -44,13 +45,17 @@ class ReplicaManager:
         log_manager: LogManager,
         group_commit: GroupCommit,
         clock: Clock,
+        threads: Threads,
         lag_time_ms_max: int,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.broker_id = broker_id
         self.clock = clock
         self.fetchers: FetcherManager | None = None
-        self.log_starts = LogStartCommit(log_manager.checkpoints.try_log_starts)
+        self.log_starts = LogStartCommit(
+            log_manager.checkpoints.try_log_starts,
+            threads.executor("log-starts", len(log_manager.checkpoints.log_dirs)),
+        )
         self.on_storage_failure: Callable[[str, Exception], None] = lambda directory, error: None
         self.on_replica_lost: Callable[[], None] = lambda: None
         self.on_log_gone: Callable[[TopicPartition], None] = lambda key: None
@@ -63,7 +68,7 @@ class ReplicaManager:
         self.lost = LostReplicas(broker_id)
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
         self.deletions = LogDeletions(
-            log_manager.removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new)
+            log_manager.removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new), threads
         )
         self.refused = RefusedAppends(clock.now_ms)
         self.failures = DiskFailures(log_manager, self.lost, self.refused, self)

@@ -9,17 +9,17 @@ Not here: what is read or written, who orders to stop (`log_cleaner.py`).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.errors import CleaningAbortedError
+from penstock.threads import Lock
 from storage.cleaner.cleaner_types import NO_LIMIT
 
 
 class StopSignal(Protocol):
-    """A `threading.Event`: set by whoever wants a pass to end."""
+    """A `penstock.threads.Event`: set by whoever wants a pass to end."""
 
     def set(self) -> None: ...
 
@@ -35,10 +35,10 @@ class CleanerThrottle:
 
     __slots__ = ("_free_at_ms", "_lock", "_max_bytes_per_second", "_now_ms", "throttled_ms")
 
-    def __init__(self, max_bytes_per_second: int, now_ms: Callable[[], int]) -> None:
+    def __init__(self, max_bytes_per_second: int, now_ms: Callable[[], int], lock: Lock) -> None:
         """`now_ms` is monotonic."""
         self._max_bytes_per_second, self._now_ms = max_bytes_per_second, now_ms
-        self._lock = threading.Lock()
+        self._lock = lock
         self._free_at_ms = 0.0
         self.throttled_ms = 0.0
         """Waits that were asked for, all threads together."""

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from penstock.clock import Clock
 from penstock.errors import CleaningAbortedError, CorruptFileError, KafkaStorageError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.cleaner.batch_filter import TombstoneRule
 from storage.cleaner.blocking_step import Steps, in_thread
@@ -79,11 +79,11 @@ class LogCleaner:
         config: CleanerConfig,
         candidates: Callable[[], Iterable[Candidate]],
         clock: Clock,
-        new_stop_signal: Callable[[], StopSignal] = threading.Event,
+        threads: Threads,
     ) -> None:
         self._fs, self.config, self._candidates, self._clock = fs, config, candidates, clock
-        self._new_stop_signal = new_stop_signal
-        self._throttle = CleanerThrottle(config.io_max_bytes_per_second, clock.now_ms)
+        self._threads = threads
+        self._throttle = CleanerThrottle(config.io_max_bytes_per_second, clock.now_ms, threads.lock())
         self._running: dict[TopicPartition, StopSignal] = {}
         self._horizons: dict[TopicPartition, KnownHorizon] = {}
         """Lost with the process; then the headers of a log are asked for it, once."""
@@ -140,7 +140,7 @@ class LogCleaner:
     def clean(self, chosen: LogToClean, now_ms: int) -> Steps[None]:
         """One pass over the log; `now_ms` is wall time."""
         topic_partition = chosen.log.topic_partition
-        stop = self._running[topic_partition] = self._new_stop_signal()
+        stop = self._running[topic_partition] = self._threads.event()
         if chosen.warning is not None:
             _log.warning("%s: %s", chosen.log.directory, chosen.warning)
         try:

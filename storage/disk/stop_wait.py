@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 
-from penstock.clock import Clock, SystemClock
+from penstock.clock import Clock
+from penstock.threads import Threads
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ LOOK_MS_MAX = 20
 class StopWait:
     """One per stop; lives on the event loop."""
 
-    def __init__(self, clock: Clock | None = None, limit_ms: int = STOP_WAIT_MS) -> None:
-        self._clock = clock or SystemClock()
+    def __init__(self, clock: Clock, threads: Threads, limit_ms: int = STOP_WAIT_MS) -> None:
+        self._clock, self._threads = clock, threads
         self._limit_ms = limit_ms
         self._waited_ms: Counter[str] = Counter()
         self.given_up: set[str] = set()
@@ -68,29 +68,28 @@ class StopWait:
 
         A dir that is given up meanwhile has its work under way still.
         """
-        outcomes = {log_dir: _started(log_dir, work) for log_dir in log_dirs if log_dir not in self.given_up}
+        outcomes = {log_dir: self._started(log_dir, work) for log_dir in log_dirs if log_dir not in self.given_up}
         await self.until_idle(lambda: [log_dir for log_dir, outcome in outcomes.items() if not outcome.done()])
         for outcome in outcomes.values():
             if outcome.done():
                 outcome.result()
 
+    def _started(self, log_dir: str, work: Callable[[str], None]) -> Future[None]:
+        outcome: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                work(log_dir)
+            except BaseException as error:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(None)
+
+        try:
+            self._threads.start(f"stop {log_dir}", run, daemon=True)
+        except (RuntimeError, MemoryError):  # a limit of processes, or no memory: then one after the other, here
+            run()
+        return outcome
+
     def __repr__(self) -> str:
         return f"StopWait(waited {dict(self._waited_ms)} of {self._limit_ms} ms, given up {sorted(self.given_up)})"
-
-
-def _started(log_dir: str, work: Callable[[str], None]) -> Future[None]:
-    outcome: Future[None] = Future()
-
-    def run() -> None:
-        try:
-            work(log_dir)
-        except BaseException as error:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(None)
-
-    try:
-        threading.Thread(target=run, name=f"stop {log_dir}", daemon=True).start()
-    except (RuntimeError, MemoryError):  # a limit of processes, or no memory: then one after the other, here
-        run()
-    return outcome

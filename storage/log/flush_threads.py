@@ -12,12 +12,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import threading
-import time
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Protocol
 
+from penstock.threads import Threads
 from storage.disk.disk_errors import FlushDeferredError
 
 _log = logging.getLogger(__name__)
@@ -37,20 +36,13 @@ class Loop(Protocol):
         ...
 
 
-class _Job(NamedTuple):
-    work: Callable[[], object]
-    loop: Loop
-    on_done: OnDone
-    """May be called twice, and counts once."""
-
-
 class FlushThreads:
     """At most `threads_max` threads, made when they are needed. `run` and `close` are called on the loop."""
 
-    def __init__(self, threads_max: int) -> None:
+    def __init__(self, threads: Threads, threads_max: int) -> None:
         self._threads_max = threads_max
-        self._threads: list[threading.Thread] = []
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._workers = threads.workers("flush")
+        self._pause = threads.pause
         self._open = 0
         self._said = False
         """That there was no thread, since the last one that there was."""
@@ -60,23 +52,21 @@ class FlushThreads:
 
         Whatever this raises itself, `work` is not queued and `on_done` is not called.
         """
-        if self._open >= len(self._threads) < self._threads_max:
+        if self._open >= self._workers.count < self._threads_max:
             self._start_thread()
-        self._jobs.put(_Job(work, loop or asyncio.get_running_loop(), self._counted(on_done)))
+        self._workers.put(partial(self._do, work, loop or asyncio.get_running_loop(), self._counted(on_done)))
         self._open += 1
 
     def _start_thread(self) -> None:
-        thread = threading.Thread(target=self._serve, name=f"flush-{len(self._threads)}", daemon=True)
         try:
-            thread.start()
+            self._workers.grow()
         except (RuntimeError, MemoryError) as error:  # a limit of processes (ulimit -u, TasksMax=), or no memory
-            if not self._threads:
+            if not self._workers.count:
                 raise FlushDeferredError(errno.EAGAIN, f"no thread to flush in: {error}") from error
             if not self._said:
-                _log.warning("%d threads have to do for the flushes of a log dir: %s", len(self._threads), error)
+                _log.warning("%d threads have to do for the flushes of a log dir: %s", self._workers.count, error)
             self._said = True
             return
-        self._threads.append(thread)
         self._said = False
 
     def _counted(self, on_done: OnDone) -> OnDone:
@@ -91,37 +81,30 @@ class FlushThreads:
 
         return done
 
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            error: BaseException | None = None
+    def _do(self, work: Callable[[], object], loop: Loop, on_done: OnDone) -> None:
+        """In a thread. `on_done` may be called twice, and counts once."""
+        error: BaseException | None = None
+        try:
+            work()
+        except BaseException as raised:  # whatever it is, somebody waits to be told
+            error = raised
+        self._hand_over(loop, on_done, error)
+
+    def _hand_over(self, loop: Loop, on_done: OnDone, error: BaseException | None) -> None:
+        """Until the loop has it: a log whose flush never came back would not be flushed again. Once the loop is closed,
+        nobody waits any more. Where the lack of memory comes late in the call, the loop has it twice then."""
+        while True:
             try:
-                job.work()
-            except BaseException as raised:  # whatever it is, somebody waits to be told
-                error = raised
-            if not _hand_over(job, error):
+                loop.call_soon_threadsafe(on_done, error)
                 return
-            del job, error
+            except RuntimeError:
+                return
+            except MemoryError:
+                self._pause(HAND_OVER_AGAIN_SECONDS)
 
     def close(self, *, wait: bool = True) -> None:
         """Let the threads go after what they have; `wait`: blocks until they are gone."""
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads if wait else ():
-            thread.join()
-        self._threads.clear()
+        self._workers.close(wait=wait)
 
     def __repr__(self) -> str:
-        return f"FlushThreads({self._open} jobs, {len(self._threads)} of {self._threads_max} threads)"
-
-
-def _hand_over(job: _Job, error: BaseException | None) -> bool:
-    """Until the loop has it: a log whose flush never came back would not be flushed again. False: the loop is closed,
-    and nobody waits any more. Where the lack of memory comes late in the call, the loop has it twice then."""
-    while True:
-        try:
-            job.loop.call_soon_threadsafe(job.on_done, error)
-            return True
-        except RuntimeError:
-            return False
-        except MemoryError:
-            time.sleep(HAND_OVER_AGAIN_SECONDS)
+        return f"FlushThreads({self._open} jobs, {self._workers.count} of {self._threads_max} threads)"

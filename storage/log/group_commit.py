@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from penstock.threads import Threads
 from storage.disk.disk_errors import FlushDeferredError
 from storage.disk.stop_wait import StopWait
 from storage.log.flush import PendingFlush
@@ -73,11 +74,18 @@ class _LogDir:
 class GroupCommit:
     """Flushes logs on request. Everything but the blocking part runs on one event loop."""
 
-    def __init__(self, on_failure: OnFailure, threads: int = FLUSH_THREADS, *, deferred_ms: int = DEFERRED_MS) -> None:
+    def __init__(
+        self,
+        on_failure: OnFailure,
+        threads: Threads,
+        flush_threads: int = FLUSH_THREADS,
+        *,
+        deferred_ms: int = DEFERRED_MS,
+    ) -> None:
         self.on_timed: Callable[[float], None] = lambda seconds: None
         """Told how long each flush took, good or bad."""
         self._on_failure = on_failure
-        self._threads = threads
+        self._threads, self._flush_threads = threads, flush_threads
         self._deferred_ms = deferred_ms
         self._log_dirs: dict[str, _LogDir] = {}
         self._subscribers: dict[Log, list[OnFlushed]] = {}
@@ -154,7 +162,7 @@ class GroupCommit:
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
         if found is None:
-            found = self._log_dirs[log.log_dir] = _LogDir(FlushThreads(self._threads))
+            found = self._log_dirs[log.log_dir] = _LogDir(FlushThreads(self._threads, self._flush_threads))
         return found
 
     def _schedule_turn(self) -> None:
@@ -170,7 +178,7 @@ class GroupCommit:
     def _start_waiting(self, log_dir: _LogDir) -> None:
         """Start as many flushes as there are threads; logs that are being flushed keep their place in the queue."""
         for _ in range(len(log_dir.queue)):
-            if log_dir.busy >= self._threads:
+            if log_dir.busy >= self._flush_threads:
                 return
             log = log_dir.queue.popleft()
             if log in self._in_flight:
@@ -178,7 +186,7 @@ class GroupCommit:
                 continue
             self._queued.discard(log)
             self._start(log, log_dir)
-        while log_dir.idle and not log_dir.queue and log_dir.busy < max(1, self._threads - 1):
+        while log_dir.idle and not log_dir.queue and log_dir.busy < max(1, self._flush_threads - 1):
             log = next(iter(log_dir.idle))
             del log_dir.idle[log]
             if log in self._in_flight:
@@ -268,10 +276,9 @@ class GroupCommit:
             self._failed.add(log.log_dir)
             self._on_failure(log.log_dir, error)
 
-    async def close(self, wait: StopWait | None = None) -> None:
+    async def close(self, wait: StopWait) -> None:
         """Take no more requests, finish what is queued and in flight, and let the threads go; those that stand in a log
         dir that was given up stay there."""
-        wait = wait or StopWait()
         await wait.until_idle(self._log_dirs_under_way)
         self._closing = True
         for log_dir in self._log_dirs.values():

@@ -19,6 +19,7 @@ from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import LogHistory, Written
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
 
 PASSES_MAX = 20
 
@@ -51,7 +52,7 @@ class NodeCleaner:
     def __init__(self, fs: LosingFileSystem, manager: LogManager) -> None:
         self._manager = manager
         self._clock = ManualClock()
-        self._cleaner = LogCleaner(fs, CleanerConfig(), self._candidates, self._clock)
+        self._cleaner = LogCleaner(fs, CleanerConfig(), self._candidates, self._clock, THREADS)
         self._deferred = 0
 
     def _candidates(self) -> list[Candidate]:

@@ -12,6 +12,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import Record, read_records
 from penstock.record.rewrite import rewritten
 from penstock.record.row_scan import scan_rows
+from penstock.threads import SystemThreads
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
@@ -47,12 +48,27 @@ class NoWait:
     def set(self) -> None:
         self._is_set = True
 
+    def clear(self) -> None:
+        self._is_set = False
+
     def is_set(self) -> bool:
         return self._is_set
 
-    def wait(self, timeout: float) -> bool:
-        self.waits_s.append(timeout)
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits_s.append(timeout or 0.0)
         return self._is_set
+
+
+class ThreadsWithoutWaits(SystemThreads):
+    """The machine's, but for the signals that end a pass."""
+
+    def __init__(self, signals: list[NoWait]) -> None:
+        self._signals = signals
+        self.new_signal: Callable[[], NoWait] = NoWait
+
+    def event(self) -> NoWait:
+        self._signals.append(self.new_signal())
+        return self._signals[-1]
 
 
 class CompactedLog:
@@ -83,13 +99,8 @@ class CompactedLog:
         self.log: Log = make(self.fs, DIRECTORY, TP, config, options)
         self.high_watermark: int | None = None
         self.signals: list[NoWait] = []
-        self.cleaner = LogCleaner(
-            self.fs, cleaner or CleanerConfig(), self._candidates, self.clock, self._new_stop_signal
-        )
-
-    def _new_stop_signal(self) -> NoWait:
-        self.signals.append(NoWait())
-        return self.signals[-1]
+        self.threads = ThreadsWithoutWaits(self.signals)
+        self.cleaner = LogCleaner(self.fs, cleaner or CleanerConfig(), self._candidates, self.clock, self.threads)
 
     def _candidates(self) -> list[Candidate]:
         high_watermark = self.log.log_end_offset if self.high_watermark is None else self.high_watermark

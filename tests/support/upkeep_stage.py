@@ -23,6 +23,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
 
 ME = 1
@@ -73,17 +74,17 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     fs, clock = OsFileSystem(), ManualClock()
     format_directory(fs, str(path / "data"), "cluster", ME)
     log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
-    group_commit = GroupCommit(lambda log_dir, error: None)
-    replicas = ReplicaManager(ME, log_manager, group_commit, clock, 10_000, pytest.fail)
-    scheduler = Scheduler(clock, lambda error: None)
-    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, scheduler, clock, fs)
+    group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+    replicas = ReplicaManager(ME, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
+    scheduler = Scheduler(clock, THREADS, lambda error: None)
+    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, scheduler, clock, fs, THREADS)
     replicas.on_log_gone = cleaner.cleaner.forget
     upkeep = LogUpkeep(replicas, log_manager, scheduler, clock, fs)
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")
     made.configure(config, 0)
     yield made
     cleaner.stop()
-    await scheduler.stop()
+    await scheduler.stop(stop_wait())
     cleaner.close()
-    await group_commit.close()
+    await group_commit.close(stop_wait())
     log_manager.close(clean=True, broker_epoch=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,10 +32,10 @@ class LogStartCommitStatistics:
 
 
 class LogStartCommit:
-    """One per node, on its event loop; `write(log_dir)` blocks, runs elsewhere, and returns why it failed."""
+    """One per node, on its event loop; `write(log_dir)` blocks, runs in the executor, and returns why it failed."""
 
-    def __init__(self, write: Callable[[str], ApiError | None]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[str], ApiError | None], executor: Executor) -> None:
+        self._write, self._executor = write, executor
         self._waiting: dict[str, list[Waiter]] = {}
         self._under_way: dict[str, asyncio.Future[ApiError | None]] = {}
         self._requests = self._writes = self._failures = 0
@@ -52,7 +53,7 @@ class LogStartCommit:
     def _start(self, log_dir: str) -> None:
         served = self._waiting.pop(log_dir)
         self._writes += 1
-        future = asyncio.get_running_loop().run_in_executor(None, self._write, log_dir)
+        future = asyncio.get_running_loop().run_in_executor(self._executor, self._write, log_dir)
         self._under_way[log_dir] = future
         future.add_done_callback(partial(self._written, log_dir, served))
 
@@ -68,11 +69,12 @@ class LogStartCommit:
         for done in served:
             done(failure)
 
-    async def close(self, wait: StopWait | None = None) -> None:
-        """Take no more requests, and wait until nothing writes, but in log dirs that are given up."""
+    async def close(self, wait: StopWait) -> None:
+        """Take no more requests, wait until nothing writes but in log dirs that are given up, and end the threads."""
         self._closed = True
         self._waiting.clear()
-        await (wait or StopWait()).until_idle(self._under_way.keys)
+        await wait.until_idle(self._under_way.keys)
+        self._executor.shutdown(wait=False)
 
     def statistics(self) -> LogStartCommitStatistics:
         waiting = sum(map(len, self._waiting.values()))

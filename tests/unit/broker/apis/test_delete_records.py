@@ -33,6 +33,7 @@ from penstock.errors import (
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
 from tests.support.storage import SMALL, log_named, open_manager
 
@@ -87,8 +88,8 @@ class Node:
 async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterator[Node]:
     fs = LosingFileSystem()
     log_manager = open_manager(fs)
-    group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+    group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+    manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
     manager.brokers_changed(EPOCHS, frozenset(active))
     manager.apply(PARTITION, TOPIC_ID, state(isr=isr), TopicSettings(SMALL, 1), NOBODY)
     partition = manager.get(PARTITION, TOPIC_ID)
@@ -100,8 +101,8 @@ async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterato
         if replica != 1:
             node.fetched(replica, 0)
     yield node
-    await manager.log_starts.close()
-    await group_commit.close()
+    await manager.log_starts.close(stop_wait())
+    await group_commit.close(stop_wait())
     log_manager.close(clean=False)
 
 

@@ -6,10 +6,12 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 
-from broker.jobs.scheduler import THREADS, JobStatistics, Scheduler
+from broker.jobs.scheduler import THREADS as THREADS_OF_A_DIR
+from broker.jobs.scheduler import JobStatistics, Scheduler
 from penstock.clock import ManualClock, SystemClock
 from penstock.errors import KafkaStorageError
-from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
+from storage.disk.stop_wait import STOP_WAIT_MS
+from tests.support.machine import THREADS, stop_wait
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 Job = Callable[[], Awaitable[None]]
@@ -20,12 +22,12 @@ def runs_of(job: Job, interval_ms: int, life_ms: int) -> tuple[JobStatistics, li
 
     async def main() -> tuple[JobStatistics, list[BaseException]]:
         fatal: list[BaseException] = []
-        scheduler = Scheduler(virtual_clock(), fatal.append)
+        scheduler = Scheduler(virtual_clock(), THREADS, fatal.append)
         scheduler.add("log-retention", interval_ms, job)
         scheduler.start()
         await asyncio.sleep(life_ms / 1000)
         (statistics,) = scheduler.statistics()
-        await scheduler.stop()
+        await scheduler.stop(stop_wait())
         return statistics, fatal
 
     return run_virtual(main())
@@ -87,12 +89,12 @@ def test_stop_waits_for_a_run_under_way_and_begins_none() -> None:
             await asyncio.sleep(1)
             done.append(1)
 
-        scheduler = Scheduler(virtual_clock(), lambda error: None)
+        scheduler = Scheduler(virtual_clock(), THREADS, lambda error: None)
         scheduler.add("delete-logs", 100, job)
         scheduler.start()
         await asyncio.sleep(0.150)
         assert "running delete-logs" in repr(scheduler) and not done
-        await scheduler.stop()
+        await scheduler.stop(stop_wait())
         assert done == [1]
         await asyncio.sleep(10)
         assert done == [1]
@@ -110,9 +112,9 @@ def test_a_job_that_never_ran_has_no_duration() -> None:
 
 def test_blocking_work_runs_in_a_thread_of_the_schedule() -> None:
     async def main() -> str:
-        scheduler = Scheduler(SystemClock(), lambda error: None)
+        scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
         name = await scheduler.in_thread("/d", lambda: threading.current_thread().name)
-        await scheduler.stop()
+        await scheduler.stop(stop_wait())
         return name
 
     assert asyncio.run(main()).startswith("upkeep")
@@ -120,14 +122,14 @@ def test_blocking_work_runs_in_a_thread_of_the_schedule() -> None:
 
 def test_a_log_dir_that_hangs_keeps_the_threads_of_no_other() -> None:
     async def main() -> None:
-        scheduler, hangs = Scheduler(SystemClock(), lambda error: None), threading.Event()
-        there = [asyncio.create_task(scheduler.in_thread("/hung", hangs.wait, 10)) for _ in range(2 * THREADS)]
+        scheduler, hangs = Scheduler(SystemClock(), THREADS, lambda error: None), threading.Event()
+        there = [asyncio.create_task(scheduler.in_thread("/hung", hangs.wait, 10)) for _ in range(2 * THREADS_OF_A_DIR)]
         async with asyncio.timeout(10):
             assert await scheduler.in_thread("/here", lambda: "done") == "done"
         assert not any(task.done() for task in there)
         hangs.set()
         await asyncio.gather(*there)
-        await scheduler.stop()
+        await scheduler.stop(stop_wait())
 
     asyncio.run(main())
 
@@ -135,7 +137,7 @@ def test_a_log_dir_that_hangs_keeps_the_threads_of_no_other() -> None:
 def test_stop_gives_up_a_log_dir_that_hangs_and_waits_for_the_others() -> None:
     async def main() -> None:
         clock, hangs, began, may_end = ManualClock(), threading.Event(), threading.Event(), threading.Event()
-        scheduler, wait = Scheduler(SystemClock(), lambda error: None), StopWait(clock)
+        scheduler, wait = Scheduler(SystemClock(), THREADS, lambda error: None), stop_wait(clock)
         done: list[str] = []
 
         async def hung() -> None:

@@ -16,6 +16,7 @@ from penstock.clock import ManualClock
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import TOPIC_ID
 from tests.support.storage import NOW_MS, batch, open_manager
 
@@ -27,8 +28,10 @@ class Broker:
 
     def __init__(self, fs: LosingFileSystem) -> None:
         self.log_manager: LogManager = open_manager(fs)
-        self.group_commit = GroupCommit(lambda log_dir, error: None)
-        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        self.replicas = ReplicaManager(
+            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
+        )
         self._publisher = MetadataPublisher(self.replicas, self.log_manager, {})
         self._publisher.caught_up(EMPTY_IMAGE)
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
@@ -54,11 +57,11 @@ def test_a_topic_of_many_partitions_is_deleted_with_one_sync_of_the_log_dir() ->
         broker = Broker(fs)
         before = len(fs.trace)
         broker.publish(RemoveTopicRecord(TOPIC_ID))
-        await broker.replicas.deletions.close()
+        await broker.replicas.deletions.close(stop_wait())
         steps = [step.split()[1] for step in fs.trace[before:]]
         assert (steps.count("rename"), steps.count("fsync_dir"), steps[-1]) == (PARTITIONS, 1, "fsync_dir")
         assert [open_manager(fs.after_crash()).logs()] == [()], "and it is durable"
-        await broker.group_commit.close()
+        await broker.group_commit.close(stop_wait())
 
     asyncio.run(scenario())
 
@@ -67,17 +70,17 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
     async def scenario() -> None:
         fs = LosingFileSystem()
         before = Broker(fs)
-        await before.group_commit.close()
+        await before.group_commit.close(stop_wait())
         fs = fs.after_crash()
         log_manager = open_manager(fs)
-        group_commit = GroupCommit(lambda log_dir, error: None)
-        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+        group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         at = len(fs.trace)
         MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
         steps = [step.split()[1] for step in fs.trace[at:]]
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
         assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(scenario())
 
@@ -89,10 +92,10 @@ def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
         fs.fail_on["fsync_dir"] = errno.EIO
         broker.publish(RemoveTopicRecord(TOPIC_ID))
         assert broker.log_manager.logs() == ()
-        await broker.replicas.deletions.close()
+        await broker.replicas.deletions.close(stop_wait())
         fs.fail_on.clear()
         broker.publish(TopicRecord("big", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
         assert [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
-        await broker.group_commit.close()
+        await broker.group_commit.close(stop_wait())
 
     asyncio.run(scenario())

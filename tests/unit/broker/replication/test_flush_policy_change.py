@@ -15,6 +15,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 BROKER, EPOCH = 1, 5
@@ -42,8 +43,8 @@ def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_pa
         fs, flushed = OsFileSystem(), asyncio.Event()
         format_directory(fs, str(tmp_path / "data"), "cluster", BROKER)
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(BROKER), fs, ManualClock())
-        group_commit = GroupCommit(lambda log_dir, error: None)
-        manager = ReplicaManager(BROKER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+        group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        manager = ReplicaManager(BROKER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         fetchers = Fetchers()
         manager.fetchers = fetchers  # type: ignore[assignment]
         lossy, durable = (TopicSettings(LogConfig(), 1, policy) for policy in ("os", "fsync"))  # type: ignore[arg-type]
@@ -56,7 +57,7 @@ def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_pa
         await asyncio.wait_for(flushed.wait(), 2)
         assert log.recovery_point == 1
         assert fetchers.added == (leader_id != BROKER), "it goes on fetching meanwhile"
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         log_manager.close(clean=True, broker_epoch=101)
 
     asyncio.run(scenario())

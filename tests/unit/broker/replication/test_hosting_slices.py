@@ -23,6 +23,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, state
 from tests.support.virtual_time import run_virtual
 
@@ -80,7 +81,7 @@ async def broker(
         fs_made.append(fs)
     format_directory(fs, "/d", "cluster", ME)
     log_manager = LogManager.open(["/d"], LogManagerConfig(ME), fs, clock)
-    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, 10_000, on_fatal)
+    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, THREADS, 10_000, on_fatal)
     manager.registered(101)
     yield manager, log_manager
     log_manager.close(clean=True, broker_epoch=101)

@@ -18,9 +18,10 @@ from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
-from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
+from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import Fault, FaultyFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, batch, open_manager
 
 ME = 1
@@ -40,8 +41,10 @@ class Broker:
         self.fs = FaultyFileSystem()
         self.dirs = str(tmp_path / "a"), str(tmp_path / "b")
         self.log_manager = open_manager(self.fs, self.dirs)
-        self.group_commit = GroupCommit(lambda log_dir, error: None)
-        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        self.replicas = ReplicaManager(
+            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
+        )
         self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
         self.image = EMPTY_IMAGE
         self.publisher.caught_up(self.image)
@@ -72,8 +75,8 @@ class Broker:
 async def started(tmp_path: Path) -> AsyncIterator[Broker]:
     broker = Broker(tmp_path)
     yield broker
-    await broker.replicas.deletions.close()
-    await broker.group_commit.close()
+    await broker.replicas.deletions.close(stop_wait())
+    await broker.group_commit.close(stop_wait())
     broker.log_manager.close()
 
 
@@ -112,7 +115,7 @@ def test_a_partition_in_another_dir_goes_on_while_the_disk_of_a_deleted_one_hang
                 assert broker.replicas.find(ORDERS) is None
                 await broker.produce(OTHER, OTHERS)
                 assert broker.replicas.get(OTHER, OTHERS).log.read(0, 1000).records
-            await broker.replicas.deletions.close()
+            await broker.replicas.deletions.close(stop_wait())
             assert len(broker.set_aside()) == 1 and broker.log_manager.removal.deleted.paths()
 
     run(scenario)
@@ -134,7 +137,7 @@ def test_a_deletion_does_not_wait_for_a_removal_of_segments_that_hangs(tmp_path:
                 await broker.produce(OTHER, OTHERS)
                 assert broker.set_aside() == [], "the directory keeps its name while somebody works in it"
             await removal
-            await broker.replicas.deletions.close()
+            await broker.replicas.deletions.close(stop_wait())
             assert len(broker.set_aside()) == 1
 
     run(scenario)
@@ -150,7 +153,7 @@ def test_a_topic_of_the_same_name_is_created_when_the_name_is_free(tmp_path: Pat
                 broker.publish(*made(ORDERS, NEW))
                 assert broker.replicas.find(ORDERS) is None and broker.replicas.hosts(ORDERS)
                 assert ORDERS not in broker.replicas.lost, "it is late, not lost"
-            await broker.replicas.deletions.close()
+            await broker.replicas.deletions.close(stop_wait())
             await broker.produce(ORDERS, NEW)
             assert broker.replicas.get(ORDERS, NEW).log.log_end_offset == 1
             assert len(broker.set_aside()) == 1
@@ -166,7 +169,7 @@ def test_what_was_deleted_again_meanwhile_is_not_created(tmp_path: Path) -> None
                 await meets(fault)
                 broker.publish(*made(ORDERS, NEW))
                 broker.publish(RemoveTopicRecord(NEW))
-            await broker.replicas.deletions.close()
+            await broker.replicas.deletions.close(stop_wait())
             assert broker.replicas.find(ORDERS) is None and not broker.replicas.hosts(ORDERS)
             assert [log.topic_partition for log in broker.log_manager.logs()] == [OTHER]
 
@@ -180,7 +183,7 @@ def test_a_log_dir_that_fails_meanwhile_keeps_the_log_out_of_the_new_ones_way(tm
                 broker.publish(RemoveTopicRecord(OLD))
                 broker.log_manager.fail_log_dir(broker.dirs[0], OSError(errno.EIO, "dying"))
                 broker.publish(*made(ORDERS, NEW))
-                await broker.replicas.deletions.close()
+                await broker.replicas.deletions.close(stop_wait())
             assert broker.replicas.get(ORDERS, NEW).log.log_dir == broker.dirs[1]
             assert broker.log_manager.table.left_behind.get(ORDERS, OLD) is not None
 
@@ -191,7 +194,7 @@ def test_a_stop_gives_up_a_deletion_that_hangs(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with started(tmp_path) as broker:
             clock = ManualClock()
-            wait = StopWait(clock)
+            wait = stop_wait(clock)
             with hangs(broker.fs, "rename", "-delete") as fault:
                 broker.publish(RemoveTopicRecord(OLD))
                 stop = asyncio.create_task(broker.replicas.deletions.close(wait))

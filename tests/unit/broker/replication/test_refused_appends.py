@@ -21,6 +21,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 
 FULL = KafkaStorageError("t-0/00.log: the disk is full")
@@ -39,8 +40,8 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         fs, clock = FaultyFileSystem(), ManualClock()
         format_directory(fs, str(tmp_path / "data"), "cluster", 1)
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), fs, clock)
-        group_commit = GroupCommit(lambda log_dir, error: None)
-        manager = ReplicaManager(1, log_manager, group_commit, clock, 10_000, pytest.fail)
+        group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        manager = ReplicaManager(1, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
         manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)
         partition = manager.get(PARTITION, TOPIC_ID)
         produce(partition)
@@ -58,7 +59,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
             produce(partition)
         manager.remove(PARTITION, TOPIC_ID)
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=0)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         log_manager.close()
 
     asyncio.run(scenario())

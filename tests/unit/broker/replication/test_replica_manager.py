@@ -28,6 +28,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.meta_properties import format_directory
+from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 LEADER, LEADER_EPOCH = 1, 5
@@ -72,14 +73,14 @@ async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Parti
     fs = OsFileSystem()
     format_directory(fs, str(path / "data"), "cluster", LEADER)
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
-    group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+    group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
     manager.registered(EPOCHS[LEADER])
     manager.isrs.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
     yield manager, manager.get(PARTITION, TOPIC_ID), proposals
-    await group_commit.close()
+    await group_commit.close(stop_wait())
     log_manager.close(clean=True, broker_epoch=EPOCHS[LEADER])
 
 
@@ -157,7 +158,7 @@ def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
         async with leading_alone(tmp_path) as (manager, partition, _):
             monkeypatch.setattr(LogRemoval, "delete_begun", refused)
             manager.remove(PARTITION, TOPIC_ID)
-            await manager.deletions.close()
+            await manager.deletions.close(stop_wait())
             assert manager.find(PARTITION) is None and partition.offline is not None
 
     asyncio.run(scenario())
@@ -320,11 +321,11 @@ def loses_its_log(path: Path) -> None:
 async def started_again(path: Path) -> AsyncIterator[ReplicaManager]:
     """The next process of the broker, registered."""
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), OsFileSystem(), ManualClock())
-    group_commit = GroupCommit(lambda log_dir, error: None)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+    group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
     registers_anew(manager)
     yield manager
-    await group_commit.close()
+    await group_commit.close(stop_wait())
     log_manager.close(clean=True, broker_epoch=NEXT_EPOCH)
 
 
@@ -416,8 +417,8 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
 
     async def scenario() -> None:
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
-        group_commit = GroupCommit(lambda log_dir, error: None)
-        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), 10_000, pytest.fail)
+        group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         manager.registered(EPOCHS[LEADER])
         manager.brokers_changed(EPOCHS, frozenset({LEADER}))
         assert manager.statistics().offline == 1
@@ -435,7 +436,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
         assert manager.statistics().offline == 0 and partition.leading is not None
         (aside,) = (found for found in (tmp_path / "data").iterdir() if found.name.endswith("-stray"))
         assert (aside / path.name).read_bytes().endswith(b"!"), "what may be saved of it is kept"
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         log_manager.close()
 
     asyncio.run(scenario())

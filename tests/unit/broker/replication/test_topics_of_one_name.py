@@ -21,6 +21,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 from storage.log_dirs.log_table import LogId
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, SMALL, batch, open_manager, read_all
 
 ME, OTHER_BROKER = 1, 2
@@ -40,8 +41,10 @@ class Broker:
     def __init__(self, fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> None:
         self.fs = fs
         self.log_manager = open_manager(fs, DIRS)
-        self.group_commit = GroupCommit(lambda log_dir, error: None)
-        self.replicas = ReplicaManager(ME, self.log_manager, self.group_commit, ManualClock(), 10_000, pytest.fail)
+        self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
+        self.replicas = ReplicaManager(
+            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
+        )
         self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
         self.image = image
         self.publisher.caught_up(image)
@@ -75,7 +78,7 @@ async def started(fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> A
     """Killed in the end."""
     broker = Broker(fs, image)
     yield broker
-    await broker.group_commit.close()
+    await broker.group_commit.close(stop_wait())
     broker.log_manager.close(clean=False)
 
 
@@ -243,7 +246,7 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
             broker.append(OLD, b"old")
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
-            await broker.replicas.deletions.close()
+            await broker.replicas.deletions.close(stop_wait())
             broker.append(NEW, b"acked")
             broker.log_manager.checkpoint_recovery_points()
             image, gone, fs = broker.image, broker.log(NEW).directory, broker.fs.after_crash()

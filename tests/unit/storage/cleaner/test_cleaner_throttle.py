@@ -11,11 +11,12 @@ from penstock.errors import CleaningAbortedError
 from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace
 from storage.cleaner.cleaner_types import NO_LIMIT
 from tests.support.compaction import NoWait
+from tests.support.machine import THREADS
 
 
 def test_every_byte_takes_its_share_of_a_second() -> None:
     clock = ManualClock(now_ms=1000)
-    throttle = CleanerThrottle(100, clock.now_ms)
+    throttle = CleanerThrottle(100, clock.now_ms, THREADS.lock())
 
     assert throttle.wait_ms(50) == 500
     assert throttle.wait_ms(50) == 1000, "another thread's bytes come after those of the first"
@@ -25,14 +26,14 @@ def test_every_byte_takes_its_share_of_a_second() -> None:
 
 def test_idle_time_is_not_saved_up() -> None:
     clock = ManualClock()
-    throttle = CleanerThrottle(100, clock.now_ms)
+    throttle = CleanerThrottle(100, clock.now_ms, THREADS.lock())
     clock.advance(60_000)
 
     assert throttle.wait_ms(100) == 1000
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    throttle = CleanerThrottle(NO_LIMIT, ManualClock().now_ms)
+    throttle = CleanerThrottle(NO_LIMIT, ManualClock().now_ms, THREADS.lock())
 
     assert throttle.wait_ms(1 << 40) == 0
     assert throttle.throttled_ms == 0
@@ -40,7 +41,7 @@ def test_without_a_limit_nobody_waits() -> None:
 
 def test_a_stop_ends_the_wait() -> None:
     stop = NoWait()
-    pace = Pace(CleanerThrottle(1000, ManualClock().now_ms), stop)
+    pace = Pace(CleanerThrottle(1000, ManualClock().now_ms, THREADS.lock()), stop)
     pace(500)
     assert stop.waits_s == [0.5]
     stop.set()
@@ -50,7 +51,7 @@ def test_a_stop_ends_the_wait() -> None:
 
 def test_an_event_of_the_machine_is_a_stop_signal() -> None:
     stop = threading.Event()
-    pace = Pace(CleanerThrottle(1, ManualClock().now_ms), stop)
+    pace = Pace(CleanerThrottle(1, ManualClock().now_ms, THREADS.lock()), stop)
     stop.set()
     with pytest.raises(CleaningAbortedError):
         pace(1 << 30)

@@ -20,6 +20,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from tests.support.compaction import COMPACT, RETENTION_MS, CompactedLog, NoWait, state_of
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, batch, new_log
 
 CHANGES = [(b"k%d" % (n % 5), b"value-%03d" % n) for n in range(40)]
@@ -43,7 +44,9 @@ def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
     log.append_as_leader(batch(b"1"), 0, NOW_MS)
     log.roll()
     log.flush()
-    cleaner = LogCleaner(fs, CleanerConfig(), lambda: [Candidate(log, 1, CleanerCheckpoint(fs, "/d"))], ManualClock())
+    cleaner = LogCleaner(
+        fs, CleanerConfig(), lambda: [Candidate(log, 1, CleanerCheckpoint(fs, "/d"))], ManualClock(), THREADS
+    )
 
     assert cleaner.choose(NOW_MS) is None
 
@@ -65,7 +68,11 @@ def test_the_dirtiest_of_several_logs_goes_first() -> None:
         checkpoint.put(topic_partition, 20, 0)
         logs.append(log)
     cleaner = LogCleaner(
-        fs, CleanerConfig(), lambda: [Candidate(log, log.log_end_offset, checkpoint) for log in logs], ManualClock()
+        fs,
+        CleanerConfig(),
+        lambda: [Candidate(log, log.log_end_offset, checkpoint) for log in logs],
+        ManualClock(),
+        THREADS,
     )
 
     order = []
@@ -327,7 +334,7 @@ def test_a_stop_during_a_wait_ends_the_pass_in_mid_file() -> None:
             return super().wait(timeout) or len(self.waits_s) > 10
 
     compacted = filled()
-    compacted.cleaner._new_stop_signal = StopsAtThirdWait
+    compacted.threads.new_signal = StopsAtThirdWait
     compacted.clean_once()
 
     assert compacted.cleaner.statistics().aborted == 1

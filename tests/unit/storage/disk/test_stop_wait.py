@@ -12,10 +12,11 @@ from penstock.clock import ManualClock
 from penstock.errors import MetaPropertiesError
 from penstock.types import TopicPartition
 from storage.disk.file_names import CLEAN_SHUTDOWN
-from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
+from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
 HUNG, GOOD = TopicPartition("hung", 0), TopicPartition("good", 0)
@@ -51,7 +52,7 @@ def test_what_ends_in_time_is_waited_for_and_nothing_is_given_up() -> None:
             clock.advance(STOP_WAIT_MS // 5)
             return answers.pop() if answers else set()
 
-        wait = StopWait(clock)
+        wait = stop_wait(clock)
         await wait.until_idle(under_way)
         assert wait.given_up == set()
 
@@ -61,7 +62,7 @@ def test_what_ends_in_time_is_waited_for_and_nothing_is_given_up() -> None:
 def test_a_dir_is_given_up_after_its_time_in_all_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         clock = ManualClock()
-        wait = StopWait(clock)
+        wait = stop_wait(clock)
         first = asyncio.create_task(wait.until_idle(lambda: {"/hung", "/slow"} if clock.now_ms() < 20_000 else ()))
         await asyncio.sleep(0)
         clock.advance(20_000)
@@ -84,7 +85,7 @@ def test_a_flush_that_hangs_ends_the_waiting_for_its_dir_and_for_no_other(tmp_pa
     async def run() -> None:
         fs, clock = FaultyFileSystem(), ManualClock()
         manager, bad, _ = two_log_dirs(tmp_path, fs)
-        group_commit, wait = GroupCommit(lambda log_dir, error: None), StopWait(clock)
+        group_commit, wait = GroupCommit(lambda log_dir, error: None, THREADS), stop_wait(clock)
         with fs.standing_still("fdatasync", "/bad/") as fault:
             for log in manager.logs():
                 group_commit.flush(log)
@@ -103,7 +104,7 @@ def test_a_dir_that_hangs_while_it_is_closed_gets_no_marker_and_keeps_its_lock(t
     async def run() -> None:
         fs, clock = FaultyFileSystem(), ManualClock()
         manager, bad, good = two_log_dirs(tmp_path, fs)
-        wait = StopWait(clock)
+        wait = stop_wait(clock)
         with fs.standing_still("fdatasync", "/bad/") as fault:
             stop = asyncio.create_task(manager.close_within(wait, True, 7))
             assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
@@ -120,7 +121,7 @@ def test_a_dir_that_was_given_up_before_is_not_touched_any_more(tmp_path: Path) 
     async def run() -> None:
         fs = FaultyFileSystem()
         manager, bad, good = two_log_dirs(tmp_path, fs)
-        wait = StopWait(ManualClock())
+        wait = stop_wait(ManualClock())
         wait.given_up.add(bad)
         calls = len(fs.calls)
         await manager.close_within(wait, True, 7)

@@ -12,6 +12,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.gated_flushes import no_failure
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import SMALL
 
 
@@ -23,14 +24,14 @@ def log_in(fs: FaultyFileSystem, log_dir: Path) -> Log:
 
 def test_only_who_asks_for_the_disk_that_hangs_waits_for_it(tmp_path: Path) -> None:
     async def run() -> None:
-        fs, group_commit = FaultyFileSystem(), GroupCommit(no_failure)
+        fs, group_commit = FaultyFileSystem(), GroupCommit(no_failure, THREADS)
         hung, well = log_in(fs, tmp_path / "a"), log_in(fs, tmp_path / "b")
         answers: asyncio.Queue[tuple[str, BaseException | None]] = asyncio.Queue()
         with fs.standing_still("fsync_dir", f"{tmp_path}/a"):
             group_commit.when_disk_answers(hung, lambda error: answers.put_nowait(("hung", error)))
             group_commit.when_disk_answers(well, lambda error: answers.put_nowait(("well", error)))
             assert await asyncio.wait_for(answers.get(), 10) == ("well", None)
-            closing = asyncio.create_task(group_commit.close())
+            closing = asyncio.create_task(group_commit.close(stop_wait()))
             await asyncio.sleep(0)
             assert answers.empty() and not closing.done(), "the stop knows what stands in which log dir"
         assert await asyncio.wait_for(answers.get(), 10) == ("hung", None)
@@ -42,7 +43,7 @@ def test_only_who_asks_for_the_disk_that_hangs_waits_for_it(tmp_path: Path) -> N
 def test_the_error_of_the_disk_is_the_answer(tmp_path: Path) -> None:
     async def run() -> None:
         fs, failed = FaultyFileSystem(), list[str]()
-        group_commit = GroupCommit(lambda log_dir, error: failed.append(log_dir))
+        group_commit = GroupCommit(lambda log_dir, error: failed.append(log_dir), THREADS)
         log = log_in(fs, tmp_path / "a")
 
         async def answer() -> BaseException | None:
@@ -54,6 +55,6 @@ def test_the_error_of_the_disk_is_the_answer(tmp_path: Path) -> None:
             error = await answer()
         assert isinstance(error, OSError) and error.errno == errno.EIO
         assert failed == [], "what it means for the log dir is for the one who asked to say"
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(run())

@@ -8,6 +8,7 @@ import errno
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 from tests.support.gated_flushes import GatedFileSystem, no_failure, ready_log
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, batch
 
 
@@ -26,12 +27,12 @@ async def flush_begun(group_commit: GroupCommit, fs: GatedFileSystem) -> Log:
 def test_a_log_that_is_deleted_during_its_flush_harms_nobody() -> None:
     async def run() -> None:
         fs = GatedFileSystem()
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         log = await flush_begun(group_commit, fs)
         log.abandon()
         fs.rename("/d/orders-0", "/d/orders-0.x-delete")
         fs.gate.set()
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert group_commit.statistics().failed_log_dirs == ()
         assert fs.open_descriptors == 0
@@ -43,12 +44,12 @@ def test_a_sync_that_fails_for_a_deleted_log_ends_the_log_dir_for_the_kernel_tel
     async def run() -> None:
         fs = GatedFileSystem()
         failures: list[tuple[str, int | None]] = []
-        group_commit = GroupCommit(lambda log_dir, error: failures.append((log_dir, error.errno)))
+        group_commit = GroupCommit(lambda log_dir, error: failures.append((log_dir, error.errno)), THREADS)
         log = await flush_begun(group_commit, fs)
         log.abandon()
         fs.fail_on["fsync_dir"] = errno.EIO
         fs.gate.set()
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert failures == [("/d", errno.EIO)]
 

@@ -10,12 +10,13 @@ import pytest
 
 from storage.disk.disk_errors import FlushDeferredError
 from storage.log.flush_threads import FlushThreads
+from tests.support.machine import THREADS
 from tests.support.thread_shortage import no_thread_can_start
 
 
 def test_each_job_is_done_once_and_told_on_the_loop() -> None:
     async def main() -> None:
-        here, threads = threading.current_thread(), FlushThreads(3)
+        here, threads = threading.current_thread(), FlushThreads(THREADS, 3)
         told: list[tuple[int, threading.Thread]] = []
         worked: list[threading.Thread] = []
         all_told = asyncio.Event()
@@ -42,7 +43,7 @@ def test_each_job_is_done_once_and_told_on_the_loop() -> None:
 
 def test_as_many_jobs_as_there_are_threads_go_on_at_once() -> None:
     async def main() -> None:
-        threads, meeting = FlushThreads(3), threading.Barrier(3)
+        threads, meeting = FlushThreads(THREADS, 3), threading.Barrier(3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         for _ in range(3):
             threads.run(lambda: meeting.wait(10), outcomes.put_nowait)
@@ -54,7 +55,7 @@ def test_as_many_jobs_as_there_are_threads_go_on_at_once() -> None:
 
 def test_what_a_job_raised_is_told_and_the_thread_goes_on() -> None:
     async def main() -> None:
-        threads = FlushThreads(1)
+        threads = FlushThreads(THREADS, 1)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
 
         def fails(error: BaseException) -> None:
@@ -71,7 +72,7 @@ def test_what_a_job_raised_is_told_and_the_thread_goes_on() -> None:
 
 def test_close_waits_for_what_is_under_way() -> None:
     async def main() -> None:
-        threads, began, finished = FlushThreads(1), threading.Event(), threading.Event()
+        threads, began, finished = FlushThreads(THREADS, 1), threading.Event(), threading.Event()
 
         def slow() -> None:
             began.set()
@@ -90,7 +91,7 @@ def test_close_waits_for_what_is_under_way() -> None:
 
 def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
     async def main() -> None:
-        threads = FlushThreads(3)
+        threads = FlushThreads(THREADS, 3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         may_end = threading.Event()
         threads.run(lambda: may_end.wait(10), outcomes.put_nowait)
@@ -106,7 +107,7 @@ def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
 
 def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None:
     async def main() -> None:
-        threads = FlushThreads(2)
+        threads = FlushThreads(THREADS, 2)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         with no_thread_can_start(), pytest.raises(FlushDeferredError, match="no thread to flush in"):
             threads.run(lambda: None, lambda error: outcomes.put_nowait(OSError("it was refused")))
@@ -138,7 +139,7 @@ class LoopWithoutMemory:
 
 def test_an_outcome_that_the_loop_has_no_memory_for_is_told_later_and_once() -> None:
     async def main() -> None:
-        threads = FlushThreads(1)
+        threads = FlushThreads(THREADS, 1)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         loop = LoopWithoutMemory(asyncio.get_running_loop(), refused_before=2, refused_after=1)
         threads.run(lambda: None, outcomes.put_nowait, loop)

@@ -13,6 +13,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from tests.support.gated_flushes import GatedFileSystem, Waiter, another_log, no_failure, ready_log
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
 from tests.support.thread_shortage import no_thread_can_start
 
@@ -22,7 +23,7 @@ def test_requests_in_one_turn_share_a_flush() -> None:
         fs, waiter = GatedFileSystem(), Waiter()
         log = ready_log(fs)
         fs.syncs = 0
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         for _ in range(5):
             log.append_as_leader(batch(b"x"), 0, NOW_MS)
@@ -32,7 +33,7 @@ def test_requests_in_one_turn_share_a_flush() -> None:
         assert waiter.told == [6]
         assert fs.syncs == 1
         assert group_commit.statistics().requests == 5
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(run())
 
@@ -42,7 +43,7 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
         fs, waiter = GatedFileSystem(), Waiter()
         log = ready_log(fs)
         fs.syncs = 0
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         fs.gate.clear()
         log.append_as_leader(batch(b"x"), 0, NOW_MS)
@@ -59,7 +60,7 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
 
         assert waiter.told == [2, 6]
         assert fs.syncs == 2
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(run())
 
@@ -72,14 +73,14 @@ def test_more_logs_than_threads_are_all_flushed() -> None:
             Log.create(fs, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(topic_id="A" * 22)) for n in range(9)
         ]
         waiters = [Waiter() for _ in logs]
-        group_commit = GroupCommit(no_failure, threads=2)
+        group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
         for log, waiter in zip(logs, waiters, strict=True):
             group_commit.subscribe(log, waiter)
             log.append_as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(log)
         for waiter in waiters:
             await waiter.until(1)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert group_commit.statistics().flushes == 9
 
@@ -96,7 +97,7 @@ def test_a_disk_that_stands_still_holds_up_no_other() -> None:
             for n in range(5)
         ]
         other = Log.create(quick, "/quick/t-9", TopicPartition("t", 9), SMALL, LogOptions(topic_id="A" * 22))
-        group_commit = GroupCommit(no_failure, threads=2)
+        group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
         group_commit.subscribe(other, waiter)
         slow.gate.clear()
         for log in (*stuck, other):
@@ -105,7 +106,7 @@ def test_a_disk_that_stands_still_holds_up_no_other() -> None:
         await waiter.until(1)
         assert all(log.flushed_offset < log.log_end_offset for log in stuck)
         slow.gate.set()
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         assert all(log.flushed_offset == log.log_end_offset for log in stuck)
 
     asyncio.run(run())
@@ -115,11 +116,11 @@ def test_a_request_with_nothing_to_flush_is_answered() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         group_commit.request(log)
         await waiter.until(1)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(run())
 
@@ -128,14 +129,14 @@ def test_with_policy_os_nobody_waits_for_the_disk_unless_asked() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
         log = new_log(fs, flush_policy="os")
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         log.append_as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
         await waiter.until(1)
         assert (log.recovery_point, group_commit.statistics().flushes) == (0, 0)
         group_commit.flush(log)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert log.recovery_point == 1
 
@@ -154,7 +155,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
             failures.append((log_dir, error.errno))
             failed.set()
 
-        group_commit = GroupCommit(on_failure)
+        group_commit = GroupCommit(on_failure, THREADS)
         group_commit.subscribe(log, waiter)
         log.append_as_leader(batch(b"x"), 0, NOW_MS)
         fs.fail_on["fdatasync"] = errno.EIO
@@ -166,7 +167,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
             group_commit.request(again)
         for _ in range(10):
             await asyncio.sleep(0)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert failures == [("/d", errno.EIO)]
         assert waiter.told == []
@@ -218,7 +219,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
     async def run() -> None:
         fs, waiter = short_of(), Waiter()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
         group_commit.subscribe(log, waiter)
         took: list[float] = []
         tried_often = asyncio.Event()
@@ -243,7 +244,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
         found = group_commit.statistics()
         assert (found.deferred, found.failed_log_dirs, log.flushed_offset) == (0, (), 2)
         assert len(took) == found.flushes >= 4
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
     asyncio.run(run())
 
@@ -252,11 +253,11 @@ def test_close_does_not_wait_for_room() -> None:
     async def run() -> None:
         fs = FullFileSystem()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure, deferred_ms=3_600_000)
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=3_600_000)
         log.append_as_leader(batch(b"x"), 1, NOW_MS)
         fs.code = errno.ENOSPC
         group_commit.request(log)
-        await asyncio.wait_for(group_commit.close(), 10)
+        await asyncio.wait_for(group_commit.close(stop_wait()), 10)
 
         assert (group_commit.statistics().deferred, log.flushed_offset) == (0, 1)
 
@@ -267,10 +268,10 @@ def test_close_finishes_what_was_requested() -> None:
     async def run() -> None:
         fs = LosingFileSystem()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         log.append_as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
 
         assert log.flushed_offset == 2
 
@@ -281,7 +282,7 @@ def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
         group_commit.subscribe(log, waiter)
         log.append_as_leader(batch(b"x"), 0, NOW_MS)
         with no_thread_can_start():
@@ -291,7 +292,7 @@ def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None
                     await asyncio.sleep(0)
         assert (waiter.told, log.flushed_offset, group_commit.statistics().in_flight) == ([], 1, 0)
         await waiter.until(2)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         log.close()
         assert fs.open_descriptors == 0
 
@@ -324,7 +325,7 @@ def test_a_flush_that_finds_no_memory_is_tried_again_and_the_other_logs_go_on(fa
         healthy.mkdir("/e")
         log = ready_log(fs)
         other = Log.create(healthy, "/e/t-1", TopicPartition("t", 1), SMALL, LogOptions())
-        group_commit = GroupCommit(no_failure, deferred_ms=1)
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
         group_commit.subscribe(log, waiter)
         group_commit.subscribe(other, other_waiter)
         fs.fails = fails
@@ -334,7 +335,7 @@ def test_a_flush_that_finds_no_memory_is_tried_again_and_the_other_logs_go_on(fa
         await other_waiter.until(1)
         fs.fails = ""
         await waiter.until(2)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         assert group_commit.statistics().failed_log_dirs == ()
 
     asyncio.run(run())
@@ -350,14 +351,14 @@ def test_a_subscriber_with_a_bug_keeps_no_other_log_from_its_flush() -> None:
         def bug(flushed_offset: int) -> None:
             raise ValueError("a bug")
 
-        group_commit = GroupCommit(no_failure)
+        group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, bug)
         group_commit.subscribe(other, waiter)
         other.append_as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)  # nothing in it waits for the disk
         group_commit.request(other)
         await waiter.until(1)
-        await group_commit.close()
+        await group_commit.close(stop_wait())
         assert told == ["ValueError('a bug')"]
 
     asyncio.run(run())

@@ -7,6 +7,7 @@ import threading
 
 from broker.replication.leader.log_start_commit import LogStartCommit
 from penstock.errors import ApiError, KafkaStorageError
+from tests.support.machine import THREADS, stop_wait
 
 
 class Disk:
@@ -47,7 +48,7 @@ class Told:
 def test_requests_that_come_during_a_write_are_served_by_the_next_one() -> None:
     async def scenario() -> None:
         disk = Disk()
-        commit = LogStartCommit(disk.write)
+        commit = LogStartCommit(disk.write, THREADS.executor("log-starts", 2))
         told = Told()
         commit.request("/d", told)
         commit.request("/d", told)
@@ -66,7 +67,7 @@ def test_requests_that_come_during_a_write_are_served_by_the_next_one() -> None:
 def test_a_log_dir_that_refuses_fails_who_waits_for_it_and_nobody_else() -> None:
     async def scenario() -> None:
         disk = Disk()
-        commit = LogStartCommit(disk.write)
+        commit = LogStartCommit(disk.write, THREADS.executor("log-starts", 2))
         full = KafkaStorageError("ENOSPC")
         for failures, bug in (({"/d": full}, None), ({"/other": full}, None), ({}, ValueError("a bug")), ({}, None)):
             disk.failures, disk.bug = failures, bug
@@ -94,7 +95,7 @@ def test_a_log_dir_that_hangs_holds_up_no_other() -> None:
                 assert hangs.wait(timeout=10)
             return None
 
-        commit, there, here = LogStartCommit(write), Told(), Told()
+        commit, there, here = LogStartCommit(write, THREADS.executor("log-starts", 2)), Told(), Told()
         commit.request("/hung", there)
         commit.request("/here", here)
         await here.times(1)
@@ -111,11 +112,11 @@ def test_a_log_dir_that_hangs_holds_up_no_other() -> None:
 def test_closing_waits_for_the_write_under_way_and_takes_no_more() -> None:
     async def scenario() -> None:
         disk = Disk()
-        commit = LogStartCommit(disk.write)
+        commit = LogStartCommit(disk.write, THREADS.executor("log-starts", 2))
         told = Told()
         commit.request("/d", told)
         disk.may_end.release()
-        await commit.close()
+        await commit.close(stop_wait())
         commit.request("/d", told)
         assert told.errors == [None] and disk.begun == 1
 
