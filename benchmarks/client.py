@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path.insert(0, str(ROOT))
 
 PARTITIONS = 6
 
 
 def serve(pipe: Any, nodes: int) -> None:
     """A fake cluster until the other end closes the pipe."""
-    from fake_broker import FakeCluster
+    from tests.support.fake_broker import FakeCluster
 
     with FakeCluster(nodes) as cluster:
         cluster.keep_requests = False

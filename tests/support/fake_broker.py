@@ -1,6 +1,9 @@
-"""A fake cluster for client tests: real gRPC, real record batches, logs in memory, and errors on demand.
+"""A fake cluster for client tests: real record batches, logs in memory, and errors on demand.
 
-Nodes are grpc.aio servers of one thread that share the cluster's state. A test scripts what goes wrong:
+    with FakeCluster(3) as cluster: ...                        over gRPC, in a thread of its own
+    with FakeCluster(3, host=MemoryHost(network)) as cluster:  over a fake network, on the running loop of virtual time
+
+Its nodes (fake_node.py) share the cluster's state. A test scripts what goes wrong:
 `fail_produce`, `fail_fetch` and `fail_delete` queue errors for a partition (each is used once; a produce error that
 does not say "nothing was written" comes after the append), `refuse_fetches` queues errors for whole fetches, `silence`
 lets a node swallow requests, `break_streams` and `end_streams` end its open streams, `move_leader` moves a partition,
@@ -13,29 +16,114 @@ import asyncio
 import os
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-import grpc
-import grpc.aio
 import uvloop
 
-from penstock.epochs import diverging_epoch
-from penstock.error_trailer import trailer_of
-from penstock.errors import ERRORS, ApiError, InvalidRequestError, OffsetOutOfRangeError, UnknownTopicIdError
+from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc, common_pb2, configs_pb2
+from penstock.pb import common_pb2, configs_pb2
 from penstock.record.batch import PLACEMENT_BYTES, iter_headers, placement
-from penstock.types import EpochEntry, TopicPartition
+from penstock.types import Endpoint, EpochEntry, TopicPartition
+from tests.support.fake_network import FakeNetwork, Service
+from tests.support.fake_node import FakeNode, encode_error
+from tests.support.grpc_service import serve
 
-MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.so_reuseport", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
-]
+
+class Host(Protocol):
+    """Where the nodes of a fake cluster live."""
+
+    def start(self, services: Mapping[int, Service]) -> dict[int, Endpoint]: ...
+
+    def stop(self) -> None: ...
+
+    def start_node(self, node_id: int, endpoint: Endpoint, service: Service) -> None: ...
+
+    def stop_node(self, node_id: int, endpoint: Endpoint) -> None: ...
+
+    def call(self, work: Callable[[], object]) -> None:
+        """On the nodes' loop, before this returns."""
+        ...
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        """On the nodes' loop; for callers on any thread."""
+        ...
+
+
+class GrpcHost:
+    """grpc.aio servers on loopback ports, in one thread."""
+
+    def __init__(self) -> None:
+        self._servers: dict[int, Any] = {}
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="fake-broker", daemon=True)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _wait(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def start(self, services: Mapping[int, Service]) -> dict[int, Endpoint]:
+        self._thread.start()
+        return {node_id: self._wait(self._serve(node_id, service, 0)) for node_id, service in services.items()}
+
+    async def _serve(self, node_id: int, service: Service, port: int) -> Endpoint:
+        self._servers[node_id], port = await serve(service, port)
+        return Endpoint("127.0.0.1", port)
+
+    def stop(self) -> None:
+        for server in self._servers.values():
+            self._wait(server.stop(None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def start_node(self, node_id: int, endpoint: Endpoint, service: Service) -> None:
+        self._wait(self._serve(node_id, service, endpoint.port))
+
+    def stop_node(self, node_id: int, endpoint: Endpoint) -> None:
+        self._wait(self._servers.pop(node_id).stop(None))
+
+    def call(self, work: Callable[[], object]) -> None:
+        async def on_loop() -> None:
+            work()
+
+        self._wait(on_loop())
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(work)
+
+
+class MemoryHost:
+    """Node n is at fake:n of a fake network, on the loop that runs."""
+
+    def __init__(self, network: FakeNetwork) -> None:
+        self._network = network
+
+    def start(self, services: Mapping[int, Service]) -> dict[int, Endpoint]:
+        endpoints = {node_id: Endpoint("fake", node_id) for node_id in services}
+        for node_id, service in services.items():
+            self._network.listen(endpoints[node_id], service)
+        return endpoints
+
+    def stop(self) -> None:
+        """The network goes with the test."""
+
+    def start_node(self, node_id: int, endpoint: Endpoint, service: Service) -> None:
+        self._network.listen(endpoint, service)
+
+    def stop_node(self, node_id: int, endpoint: Endpoint) -> None:
+        self._network.leave(endpoint)
+
+    def call(self, work: Callable[[], object]) -> None:
+        work()
+
+    def call_soon(self, work: Callable[[], object]) -> None:
+        work()
 
 
 class FakeLog:
@@ -48,10 +136,12 @@ class FakeLog:
         self.end_offset = 0
         self.epochs: list[EpochEntry] = [EpochEntry(0, 0)]
         self.batches: list[tuple[int, int, bytes, int]] = []  # (base, next, bytes, max timestamp)
+        self.writers: dict[int, int] = {}  # which node appended what begins at an offset
         self.discard = discard
 
-    def append(self, records: bytes) -> int:
+    def append(self, records: bytes, node_id: int = 0) -> int:
         base = self.end_offset
+        self.writers[base] = node_id
         for at, header in iter_headers(records):
             start, end = self.end_offset, self.end_offset + header.last_offset_delta + 1
             if not self.discard:
@@ -79,9 +169,11 @@ class FakeLog:
 class FakeCluster:
     """`nodes` fake brokers; a context manager. Methods may be called from any thread."""
 
-    def __init__(self, nodes: int = 1, *, discard: bool = False) -> None:
+    def __init__(self, nodes: int = 1, *, discard: bool = False, host: Host | None = None) -> None:
+        self._host = host or GrpcHost()
+        self.cluster_id = "fake"
         self.node_ids = list(range(1, nodes + 1))
-        self.ports: dict[int, int] = {}
+        self.endpoints: dict[int, Endpoint] = {}
         self.topics: dict[str, str] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.logs: dict[TopicPartition, FakeLog] = {}
@@ -107,69 +199,49 @@ class FakeCluster:
         self.fetch_refusals: deque[ApiError] = deque()
         self._silent: set[int] = set()
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
-        self._contexts: dict[int, set[Any]] = defaultdict(set)
-        self._servers: dict[int, Any] = {}
-        self._loop = uvloop.new_event_loop()
+        self._streams: dict[int, set[Any]] = defaultdict(set)
         self._grown: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._run, name="fake-broker", daemon=True)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> FakeCluster:
-        self._thread.start()
-        self.run(self._start())
+        self.endpoints = self._host.start({node_id: FakeNode(self, node_id) for node_id in self.node_ids})
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
-    def run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
-
-    async def _start(self) -> None:
-        self._grown = asyncio.Event()
-        for node_id in self.node_ids:
-            await self._start_node(node_id, 0)
-
-    async def _start_node(self, node_id: int, port: int) -> None:
-        server = grpc.aio.server(options=OPTIONS)
-        broker_pb2_grpc.add_BrokerServicer_to_server(FakeNode(self, node_id), server)
-        self.ports[node_id] = server.add_insecure_port(f"127.0.0.1:{port}")
-        await server.start()
-        self._servers[node_id] = server
-
-    async def _stop(self) -> None:
-        for server in self._servers.values():
-            await server.stop(None)
+        self._host.stop()
 
     def stop_node(self, node_id: int) -> None:
         """The node goes away; its connections break."""
-        self.run(self._servers.pop(node_id).stop(None))
+        self._host.stop_node(node_id, self.endpoints[node_id])
 
     def start_node(self, node_id: int) -> None:
         """The node comes back at its old port."""
-        self.run(self._start_node(node_id, self.ports[node_id]))
+        self._host.start_node(node_id, self.endpoints[node_id], FakeNode(self, node_id))
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{self.ports[node_id]}" for node_id in self.node_ids)
+        return ",".join(map(str, self.endpoints.values()))
 
     # -- scripts -------------------------------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: dict[str, str] | None = None,
+        leaders: Mapping[int, int] | None = None,
+    ) -> None:
+        """`leaders` is partition → node; without it, the nodes in turn."""
         self._created += 1
         self.topics[name] = f"id-{self._created}-of-{name}"
         self.configs[name] = dict(config or {})
-        for partition in range(partitions):
-            leader = self.node_ids[partition % len(self.node_ids)]
-            self.logs[TopicPartition(name, partition)] = FakeLog(leader, self._discard)
+        in_turn = {partition: self.node_ids[partition % len(self.node_ids)] for partition in range(partitions)}
+        for partition, leader in (leaders or in_turn).items():
+            self.add_partition(name, partition, leader)
+
+    def add_partition(self, topic: str, partition: int, leader: int) -> None:
+        self.logs[TopicPartition(topic, partition)] = FakeLog(leader, self._discard)
 
     def delete_topic(self, name: str) -> None:
         del self.topics[name]
@@ -178,7 +250,7 @@ class FakeCluster:
 
     def freeze_metadata(self, node_id: int, topic: str) -> None:
         """From now on the node answers every Metadata with what it would say about this topic now: it lags."""
-        self.frozen_metadata[node_id] = FakeNode(self, node_id)._metadata(pb.MetadataRequest(topics=[topic]))
+        self.frozen_metadata[node_id] = FakeNode(self, node_id).metadata(pb.MetadataRequest(topics=[topic]))
 
     def fail_produce(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._produce_errors[TopicPartition(topic, partition)].extend(errors)
@@ -200,16 +272,16 @@ class FakeCluster:
     def break_streams(self, node_id: int) -> None:
         """Every open stream of the node ends with UNAVAILABLE."""
 
-        async def break_all() -> None:
-            for task in list(self._contexts[node_id]):
-                task.cancel()
+        def break_all() -> None:
+            for task in list(self._streams[node_id]):
+                task.cancel("the stream was broken off")
 
-        self.run(break_all())
+        self._host.call(break_all)
 
     def end_streams(self, node_id: int) -> None:
         """Every open fetch stream of the node ends in order, without an answer to its request, as when a node stops."""
         self.ended[node_id] += 1
-        self._loop.call_soon_threadsafe(self.grow)
+        self._host.call_soon(self.grow)
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
         """A new leader in a new epoch."""
@@ -235,24 +307,24 @@ class FakeCluster:
     def append(self, topic: str, partition: int, records: bytes) -> int:
         """Appends behind the clients' backs and wakes whoever waits for records."""
         base = self.logs[TopicPartition(topic, partition)].append(records)
-        self._loop.call_soon_threadsafe(self.grow)
+        self._host.call_soon(self.grow)
         return base
 
     def grow(self) -> None:
         """Wakes every waiting fetch."""
-        if self._grown is not None:
-            self._grown.set()
-            self._grown = asyncio.Event()
+        grown, self._grown = self._grown, None
+        if grown is not None:
+            grown.set()
 
     # -- state, as the nodes see it ------------------------------------------------------------------------------------
 
     def hint(self, tp: TopicPartition) -> common_pb2.LeaderHint:
         log = self.logs[tp]
-        port = self.ports[log.leader_id]
+        host, port = self.endpoints.get(log.leader_id, ("", 0))
         return common_pb2.LeaderHint(
             leader_id=log.leader_id,
             leader_epoch=log.epoch,
-            host="127.0.0.1",
+            host=host,
             port=port,
             topic_id=self.topics[tp.topic],
         )
@@ -277,285 +349,13 @@ class FakeCluster:
     def is_silent(self, node_id: int) -> bool:
         return node_id in self._silent
 
-    def task_of_stream(self, node_id: int) -> set[Any]:
-        return self._contexts[node_id]
+    def tasks_of_streams(self, node_id: int) -> set[Any]:
+        return self._streams[node_id]
 
     async def wait_grown(self, seconds: float) -> None:
-        event = self._grown
+        self._grown = self._grown or asyncio.Event()
         try:
             async with asyncio.timeout(seconds):
-                if event is not None:
-                    await event.wait()
+                await self._grown.wait()
         except TimeoutError:
             return
-
-
-def encode_error(error: ApiError) -> common_pb2.Error:
-    wire = common_pb2.Error(
-        nothing_written=error.nothing_written and not type(error).nothing_written,
-        code=error.code,
-        message=error.message,
-        log_start_offset=error.log_start_offset,
-        log_end_offset=error.log_end_offset,
-    )
-    if error.leader is not None:
-        host, port = error.leader.endpoint or ("", 0)
-        wire.leader.CopyFrom(
-            common_pb2.LeaderHint(
-                leader_id=error.leader.leader_id,
-                leader_epoch=error.leader.leader_epoch,
-                host=host,
-                port=port,
-                topic_id=error.leader.topic_id,
-            )
-        )
-    return wire
-
-
-class FakeNode(broker_pb2_grpc.BrokerServicer):
-    """One broker's door."""
-
-    def __init__(self, cluster: FakeCluster, node_id: int) -> None:
-        self._cluster = cluster
-        self._node_id = node_id
-
-    async def _guarded(self, answers: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
-        task = asyncio.current_task()
-        streams = self._cluster.task_of_stream(self._node_id)
-        streams.add(task)
-        try:
-            async for answer in answers:
-                yield answer
-        except asyncio.CancelledError:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the stream was broken off")
-        finally:
-            streams.discard(task)
-
-    async def Produce(self, requests: Any, context: Any) -> AsyncIterator[Any]:
-        async for answer in self._guarded(self._produce(requests), context):
-            yield answer
-
-    async def _produce(self, requests: Any) -> AsyncIterator[Any]:
-        cluster = self._cluster
-        async for request in requests:
-            if cluster.keep_requests:
-                cluster.produced.append((self._node_id, request))
-            if cluster.on_produce is not None:
-                cluster.on_produce(self._node_id, request)
-            answer = pb.ProduceResponse(correlation_id=request.correlation_id)
-            for part in request.partitions:
-                result = self._append(part)
-                if request.acks != 0:
-                    answer.partitions.append(result)
-            cluster.grow()
-            if not cluster.is_silent(self._node_id):
-                yield answer
-
-    def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
-        tp = TopicPartition(part.topic, part.partition)
-        result = pb.PartitionProduceResult(topic=part.topic, partition=part.partition, log_append_time_ms=-1)
-        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
-        if error is not None:
-            result.error.CopyFrom(error)
-        if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):
-            result.base_offset = self._cluster.logs[tp].append(part.records)
-        return result
-
-    async def Fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:
-        async for answer in self._guarded(self._fetch(requests, context), context):
-            yield answer
-
-    async def _fetch(self, requests: Any, context: Any) -> AsyncIterator[Any]:
-        session: dict[TopicPartition, pb.FetchPartition] = {}
-        ended = self._cluster.ended[self._node_id]
-        async for request in requests:
-            if self._cluster.keep_requests:
-                self._cluster.fetches.append((self._node_id, request))
-            if self._cluster.fetch_refusals:
-                error = self._cluster.fetch_refusals.popleft()
-                await context.abort(grpc.StatusCode.INTERNAL, str(error), trailer_of(error))
-            for part in request.partitions:
-                session[TopicPartition(part.topic, part.partition)] = part
-            for gone in request.forgotten:
-                session.pop(TopicPartition(gone.topic, gone.partition), None)
-            loop = asyncio.get_running_loop()
-            until = loop.time() + request.max_wait_ms / 1000
-            while True:
-                if self._cluster.ended[self._node_id] != ended:
-                    return
-                results = [r for tp, part in session.items() if (r := self._read(tp, part, request)) is not None]
-                left = until - loop.time()
-                if results or left <= 0:
-                    break
-                await self._cluster.wait_grown(left)
-            yield pb.FetchResponse(correlation_id=request.correlation_id, partitions=results)
-
-    def _read(
-        self, tp: TopicPartition, part: pb.FetchPartition, request: pb.FetchRequest
-    ) -> pb.PartitionFetchResult | None:
-        result = pb.PartitionFetchResult(
-            topic=tp.topic, partition=tp.partition, topic_id=part.topic_id, fetch_offset=part.fetch_offset
-        )
-        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("fetch", tp)
-        if error is not None:
-            result.error.CopyFrom(error)
-            return result
-        log = self._cluster.logs[tp]
-        result.high_watermark, result.log_start_offset = log.end_offset, log.log_start_offset
-        diverging = diverging_epoch(log.epochs, log.end_offset, part.fetch_offset, part.last_fetched_epoch)
-        if diverging is not None:
-            result.diverging_epoch.epoch, result.diverging_epoch.end_offset = diverging
-            return result
-        if not log.log_start_offset <= part.fetch_offset <= log.end_offset:
-            bounds = {"log_start_offset": log.log_start_offset, "log_end_offset": log.end_offset}
-            result.error.CopyFrom(encode_error(OffsetOutOfRangeError("out of range", **bounds)))
-            return result
-        result.records = log.read(part.fetch_offset, min(part.max_bytes, request.max_bytes))
-        return result if result.records else None
-
-    async def ListOffsets(self, request: Any, context: Any) -> Any:
-        answer = pb.ListOffsetsResponse()
-        for part in request.partitions:
-            tp = TopicPartition(part.topic, part.partition)
-            result = answer.partitions.add(topic=part.topic, partition=part.partition, offset=-1, timestamp_ms=-1)
-            error = self._cluster.leadership_error(self._node_id, part)
-            if error is not None:
-                result.error.CopyFrom(error)
-                continue
-            log = self._cluster.logs[tp]
-            result.leader_epoch = log.epoch
-            if part.timestamp_ms == -1:
-                result.offset = log.end_offset
-            elif part.timestamp_ms == -2:
-                result.offset = log.log_start_offset
-            else:
-                for base, _, _, max_timestamp_ms in log.batches:
-                    if max_timestamp_ms >= part.timestamp_ms:
-                        result.offset, result.timestamp_ms = base, max_timestamp_ms
-                        break
-        return answer
-
-    async def Metadata(self, request: Any, context: Any) -> Any:
-        self._cluster.metadata_requests += 1
-        return self._cluster.frozen_metadata.get(self._node_id) or self._metadata(request)
-
-    def _metadata(self, request: Any) -> pb.MetadataResponse:
-        cluster = self._cluster
-        answer = pb.MetadataResponse(
-            cluster_id="fake", controller_id=cluster.controller_id, metadata_offset=cluster.heard_offset
-        )
-        cluster.heard_offset += 1
-        answer.brokers.extend(self._brokers())
-        names = cluster.topics if request.all_topics else request.topics
-        hidden = cluster.hide_topics_for > 0
-        cluster.hide_topics_for -= hidden
-        for name in names:
-            topic = answer.topics.add(name=name)
-            if name not in cluster.topics or hidden:
-                topic.error.code, topic.error.message = 3, f"{name} is not known"
-                continue
-            topic.topic_id = cluster.topics[name]
-            topic.config.update(cluster.configs[name])
-            for tp, log in cluster.logs.items():
-                if tp.topic == name:
-                    topic.partitions.add(
-                        partition=tp.partition,
-                        leader_id=log.leader_id,
-                        leader_epoch=log.epoch,
-                        replicas=[log.leader_id],
-                        isr=[log.leader_id],
-                    )
-        return answer
-
-    def _brokers(self) -> list[common_pb2.Node]:
-        ports = self._cluster.ports
-        return [common_pb2.Node(node_id=n, host="127.0.0.1", port=ports[n]) for n in self._cluster.node_ids]
-
-    async def CreateTopics(self, request: Any, context: Any) -> Any:
-        answer = pb.CreateTopicsResponse()
-        for topic in request.topics:
-            result = answer.topics.add(name=topic.name)
-            if self._node_id != self._cluster.controller_id:
-                port = self._cluster.ports[self._cluster.controller_id]
-                result.error.code, result.error.message = 41, "not the controller"
-                result.error.leader.CopyFrom(
-                    common_pb2.LeaderHint(leader_id=self._cluster.controller_id, host="127.0.0.1", port=port)
-                )
-            elif topic.name in self._cluster.topics:
-                result.error.code, result.error.message = 36, f"topic {topic.name} exists"
-            else:
-                self._cluster.create_topic(topic.name, max(topic.partitions, 1), dict(topic.config))
-                result.topic_id = self._cluster.topics[topic.name]
-        return answer
-
-    async def DeleteTopics(self, request: Any, context: Any) -> Any:
-        answer = pb.DeleteTopicsResponse()
-        cluster = self._cluster
-        for topic_id in request.topic_ids:
-            result = answer.topics.add(topic_id=topic_id)
-            name = next((name for name, found in cluster.topics.items() if found == topic_id), None)
-            if name is None:
-                result.error.CopyFrom(encode_error(UnknownTopicIdError(f"no topic has the id {topic_id}")))
-            else:
-                cluster.delete_topic(name)
-        if cluster.on_delete_topics is not None:
-            after, cluster.on_delete_topics = cluster.on_delete_topics, None
-            after()
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "the answer got lost")
-        return answer
-
-    async def DeleteRecords(self, request: Any, context: Any) -> Any:
-        cluster = self._cluster
-        cluster.deletions.append((self._node_id, request))
-        after, cluster.on_delete_records = cluster.on_delete_records, None
-        answer = pb.DeleteRecordsResponse()
-        for part in request.partitions:
-            tp = TopicPartition(part.topic, part.partition)
-            result = answer.partitions.add(topic=part.topic, partition=part.partition, low_watermark=-1)
-            error = cluster.leadership_error(self._node_id, part) or cluster.next_error("delete", tp)
-            if error is not None:
-                result.error.CopyFrom(error)
-                continue
-            if part.before_offset > cluster.logs[tp].log_start_offset:
-                cluster.delete_below(*tp, part.before_offset)
-            result.low_watermark = cluster.logs[tp].log_start_offset
-        if after is not None:
-            after()
-        return answer
-
-    async def AlterConfigs(self, request: Any, context: Any) -> Any:
-        cluster = self._cluster
-        cluster.alterations.append(request)
-        answer = configs_pb2.AlterConfigsResponse(metadata_offset=cluster.metadata_offset)
-        for resource in request.resources:
-            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
-            if resource.resource_name not in cluster.topics:
-                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
-            elif not request.validate_only:
-                for change in resource.changes:
-                    cluster.configs[resource.resource_name][change.key] = change.value
-        return answer
-
-    async def DescribeConfigs(self, request: Any, context: Any) -> Any:
-        answer = configs_pb2.DescribeConfigsResponse()
-        for resource in request.resources:
-            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
-            if resource.resource_type == "broker":
-                result.configs.add(key="node.id", value=str(self._node_id), source="CONFIG_SOURCE_STATIC_BROKER_CONFIG")
-            elif resource.resource_name not in self._cluster.topics:
-                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
-            else:
-                for key, value in self._cluster.configs[resource.resource_name].items():
-                    result.configs.add(key=key, value=value, source=1, type="string", documentation="says nothing")
-                result.configs.add(key="segment.bytes", value="1", source=5, type="int")
-        return answer
-
-    async def DescribeCluster(self, request: Any, context: Any) -> Any:
-        answer = pb.DescribeClusterResponse(cluster_id="fake", controller_id=self._cluster.controller_id)
-        answer.brokers.extend(self._brokers())
-        return answer
-
-    async def DescribeQuorum(self, request: Any, context: Any) -> Any:
-        answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
-        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=-1)
-        return answer

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.background import LoopThread, loop_thread
+from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.types import TopicPartition
 
@@ -18,8 +19,14 @@ T = TypeVar("T")
 class Admin:
     """Administers a cluster; thread-safe. Options: `penstock.client.cluster.config.AdminConfig`."""
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
-        self._admin = AsyncAdmin(bootstrap, **options)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        self._admin = AsyncAdmin(bootstrap, environment=environment, **options)
         self._thread: LoopThread = loop_thread()
         self._thread.clients.add(self)
 

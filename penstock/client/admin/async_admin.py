@@ -21,8 +21,8 @@ from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.environment import ClientEnvironment, system_environment
 from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
-from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     ApiError,
     ClientClosedError,
@@ -40,10 +40,19 @@ OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max
 class AsyncAdmin:
     """Administers a cluster from one event loop. Options: `penstock.client.cluster.config.AdminConfig`."""
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        environment = environment or system_environment()
         self._config: AdminConfig = admin_config(options)
-        self._clock: Clock = SystemClock()
-        self._cluster = Cluster(parse_bootstrap(bootstrap), self._config.connection(), self._clock)
+        self._clock = environment.clock
+        self._cluster = Cluster(
+            parse_bootstrap(bootstrap), self._config.connection(), self._clock, environment.transport
+        )
         self._closed = False
 
     async def start(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from penstock.client.cluster.by_leader import Answer, Question, ask_leaders, check_partition
 from penstock.client.cluster.cluster import Cluster
 from penstock.client.cluster.offsets import list_offsets
-from penstock.client.wire.channel import Connection
+from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import DeleteRecordsPart
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.client.cluster.cluster import SILENCE_MS, Cluster
-from penstock.client.wire.channel import Connection
+from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
     InvalidTopicError,

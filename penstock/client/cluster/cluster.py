@@ -17,7 +17,7 @@ from typing import TypeVar
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.retry import Backoff
-from penstock.client.wire.channel import Connection
+from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.clock import Clock
 from penstock.errors import (
@@ -30,6 +30,7 @@ from penstock.errors import (
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.transport import Transport
 from penstock.types import Endpoint
 
 METADATA_ATTEMPT_MS = 3_000
@@ -52,14 +53,14 @@ class Cluster:
         bootstrap: tuple[Endpoint, ...],
         config: ConnectionConfig,
         clock: Clock,
-        connect: Callable[[Endpoint], Connection] = Connection,
+        transport: Transport,
     ) -> None:
         self.bootstrap = bootstrap
         self.config = config
         self.clock = clock
         self.cache = MetadataCache()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._connect = connect
+        self._transport = transport
         self._connections: dict[Endpoint, Connection] = {}
         self._tracked: set[str] = set()
         self._listeners: list[Callable[[], None]] = []
@@ -89,7 +90,7 @@ class Cluster:
     def connection_to(self, endpoint: Endpoint) -> Connection:
         found = self._connections.get(endpoint)
         if found is None:
-            found = self._connections[endpoint] = self._connect(endpoint)
+            found = self._connections[endpoint] = Connection(self._transport, endpoint)
         return found
 
     def connection(self, node_id: int) -> Connection | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from penstock.client.cluster.by_leader import Answer, LeaderCall, Question, Round, ask_leaders, ask_leaders_once
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
-from penstock.client.wire.channel import Connection
+from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ListOffsetsPart
 from penstock.types import TopicPartition
 

@@ -11,6 +11,7 @@ from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatist
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
+from penstock.client.environment import ClientEnvironment
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -22,8 +23,14 @@ T = TypeVar("T")
 class AsyncConsumer:
     """Reads assigned partitions from one event loop. Options: `penstock.client.cluster.config.ConsumerConfig`."""
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
-        self._core = ConsumerCore(bootstrap, options)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        self._core = ConsumerCore(bootstrap, options, environment)
         self._ready = asyncio.Event()
         self._started = False
 

@@ -17,6 +17,7 @@ from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatist
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
+from penstock.client.environment import ClientEnvironment
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -28,8 +29,14 @@ T = TypeVar("T")
 class Consumer:
     """Reads assigned partitions. Options: `penstock.client.cluster.config.ConsumerConfig`."""
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
-        self._core = ConsumerCore(bootstrap, options)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        self._core = ConsumerCore(bootstrap, options, environment)
         self._ready = threading.Event()
         self._thread = loop_thread()
         self._core.start(self._thread.loop, self._ready.set)

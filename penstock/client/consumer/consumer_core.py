@@ -22,8 +22,8 @@ from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.consumer.raw_fetch import RawFetch, RawRange
 from penstock.client.consumer.reader import Reader
+from penstock.client.environment import ClientEnvironment, system_environment
 from penstock.client.wire.large_buffers import reuse_large_buffers
-from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     ClientClosedError,
     OffsetOutOfRangeError,
@@ -60,11 +60,14 @@ class _Leftover:
 class ConsumerCore:
     """Everything of a consumer but how to wait."""
 
-    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], clock: Clock | None = None) -> None:
+    def __init__(
+        self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment | None = None
+    ) -> None:
+        environment = environment or system_environment()
         self.config: ConsumerConfig = consumer_config(options)
         self.bootstrap = parse_bootstrap(bootstrap)
-        self.clock: Clock = clock or SystemClock()
-        self.cluster = Cluster(self.bootstrap, self.config.connection(), self.clock)
+        self.clock = environment.clock
+        self.cluster = Cluster(self.bootstrap, self.config.connection(), self.clock, environment.transport)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes)
         self.reader = Reader(self.positions, self.buffer)

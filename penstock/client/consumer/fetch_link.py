@@ -18,7 +18,7 @@ from typing import Protocol
 from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.fetch_buffer import Refusal
 from penstock.client.consumer.fetch_session_view import FetchSession, SessionDelta
-from penstock.client.wire.channel import Connection, FetchStream
+from penstock.client.wire.connection import Connection, FetchStream
 from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import TopicPartition

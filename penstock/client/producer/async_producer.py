@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.accumulator import Refusal
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -25,8 +26,14 @@ from penstock.types import TopicPartition
 class AsyncProducer:
     """Sends records to topics from one event loop. Options: `penstock.client.cluster.config.ProducerConfig`."""
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
-        self._core = ProducerCore(bootstrap, options)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        self._core = ProducerCore(bootstrap, options, environment)
         self._started = False
 
     async def start(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from penstock.client.producer.dispatcher import OutboundRequest
-from penstock.client.wire.channel import Connection, ProduceStream
+from penstock.client.wire.connection import Connection, ProduceStream
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall
 from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, UnknownServerError

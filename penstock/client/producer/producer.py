@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.client.background import loop_thread
+from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.accumulator import PartitionQueue, Refusal
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -35,8 +36,14 @@ class Producer:
     goes to the new one, as with Kafka's producer.
     """
 
-    def __init__(self, bootstrap: str | Sequence[str] = "127.0.0.1:9192", **options: Any) -> None:
-        self._core = ProducerCore(bootstrap, options)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        *,
+        environment: ClientEnvironment | None = None,
+        **options: Any,
+    ) -> None:
+        self._core = ProducerCore(bootstrap, options, environment)
         self._sticky = self._core.accumulator.sticky
         self._keyed = self._core.accumulator.keyed
         self._thread = loop_thread()

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.client.cluster.cluster import Cluster
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.environment import ClientEnvironment, system_environment
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
@@ -23,7 +24,6 @@ from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.sender import ProducerStatistics, Sender
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.client.wire.messages import TopicInfo
-from penstock.clock import Clock, SystemClock
 from penstock.errors import (
     BufferExhaustedError,
     ClientClosedError,
@@ -38,16 +38,19 @@ from penstock.types import TopicPartition
 class ProducerCore:
     """Everything of a producer but how to wait."""
 
-    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], clock: Clock | None = None) -> None:
+    def __init__(
+        self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment | None = None
+    ) -> None:
+        environment = environment or system_environment()
         self.config: ProducerConfig = producer_config(options)
         self.bootstrap = parse_bootstrap(bootstrap)
-        self.clock: Clock = clock or SystemClock()
+        self.clock = environment.clock
         config = self.config
         self.codec = codec_from_name(config.compression_type)
         self.memory = MemoryPool(config.buffer_memory)
         batch_size = min(config.batch_size, config.max_request_size)
         self.accumulator = Accumulator(AccumulatorConfig(batch_size, config.linger_ms, self.codec), self.memory)
-        self.cluster = Cluster(self.bootstrap, config.connection(), self.clock)
+        self.cluster = Cluster(self.bootstrap, config.connection(), self.clock, environment.transport)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )

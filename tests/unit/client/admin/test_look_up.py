@@ -16,7 +16,7 @@ from penstock.client.consumer.reader import Reader
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
-from tests.support.fake_connections import END_OFFSET, TOPIC, FakeNodes
+from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.scripted_fetch import TP, ScriptedCluster, answer_of, batch_at
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -28,6 +28,7 @@ CONFIG = ConnectionConfig(
     retry_backoff_max_ms=1_000,
     metadata_max_age_ms=300_000,
 )
+END_OFFSET = 7
 GOOD, BAD = TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)
 
 
@@ -36,8 +37,8 @@ class Bench:
 
     def __init__(self, leaders: dict[int, int]) -> None:
         clock = virtual_clock()
-        self.nodes = FakeNodes(leaders, 2)
-        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, clock, self.nodes.connect)
+        self.nodes = FakeNodes(leaders, 2, END_OFFSET)
+        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, clock, self.nodes.network)
         self.positions = Positions("latest", self.cluster.backoff)
         self.buffer = FetchBuffer(1 << 20)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, consumer_config({}))
@@ -86,7 +87,7 @@ def test_a_partition_that_the_topic_made_anew_does_not_have_is_reported_and_not_
     async def story(bench: Bench) -> None:
         await asyncio.sleep(1)
         bench.nodes.make_anew({0: 1})
-        bench.nodes.asked.clear()
+        bench.nodes.forget_asked()
         await bench.cluster.refresh()
         await asyncio.sleep(2 * UNKNOWN_PARTITION_GRACE_MS / 1000)
         assert bench.position(GOOD) == END_OFFSET

@@ -8,28 +8,28 @@ import pytest
 
 from penstock.client.cluster.cluster import Cluster
 from penstock.client.cluster.config import consumer_config
-from tests.support.fake_connections import TOPIC, FakeNodes
+from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 
 def test_each_change_of_the_cluster_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         nodes = FakeNodes({0: 1}, 2)
-        cluster = Cluster(nodes.bootstrap, consumer_config({}).connection(), virtual_clock(), nodes.connect)
+        cluster = Cluster(nodes.bootstrap, consumer_config({}).connection(), virtual_clock(), nodes.network)
         await cluster.refresh((TOPIC,))
         assert caplog.messages == []
-        nodes.cluster_id = "other"
+        nodes.cluster.cluster_id = "other"
         for _ in range(3):
             await cluster.refresh((TOPIC,))
-        nodes.cluster_id = "c"
+        nodes.cluster.cluster_id = "fake"
         await cluster.refresh((TOPIC,))
         await cluster.close()
 
     with caplog.at_level(logging.WARNING, "penstock.client"):
         run_virtual(scenario())
     assert caplog.messages == [
-        "the cluster behind bootstrap fake:1,fake:2 was c and is other now: if it was not replaced on purpose, the"
+        "the cluster behind bootstrap fake:1,fake:2 was fake and is other now: if it was not replaced on purpose, the"
         " addresses lead to two clusters",
-        "the cluster behind bootstrap fake:1,fake:2 was other and is c now: if it was not replaced on purpose, the"
+        "the cluster behind bootstrap fake:1,fake:2 was other and is fake now: if it was not replaced on purpose, the"
         " addresses lead to two clusters",
     ]

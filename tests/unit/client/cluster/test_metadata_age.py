@@ -10,7 +10,7 @@ from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
 from penstock.types import TopicPartition
-from tests.support.fake_connections import TOPIC, FakeNodes
+from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 TP = TopicPartition(TOPIC, 0)
@@ -23,7 +23,7 @@ def reader_config(max_age_ms: int = MAX_AGE_MS) -> ConsumerConfig:
 
 
 def connected(nodes: FakeNodes, config: ConsumerConfig) -> Cluster:
-    return Cluster(nodes.bootstrap, config.connection(), virtual_clock(), nodes.connect)
+    return Cluster(nodes.bootstrap, config.connection(), virtual_clock(), nodes.network)
 
 
 def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition() -> None:
@@ -32,9 +32,10 @@ def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition
         cluster = connected(nodes, config)
         fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1 << 20), config)
         await fetcher.assign([TP])
+        await asyncio.sleep(0.5)  # its fetch waits at node 1, which has nothing to tell
         nodes.elect(0, 2)
         nodes.add_partition(1, leader=1)
-        await asyncio.sleep(MAX_AGE_MS / 1000 - 1)
+        await asyncio.sleep(MAX_AGE_MS / 1000 - 2)
         assert "brokers=[1]" in repr(fetcher)
         await asyncio.sleep(2)
         assert "brokers=[2]" in repr(fetcher)
@@ -50,11 +51,11 @@ def test_metadata_is_asked_for_once_in_every_max_age() -> None:
         nodes = FakeNodes({0: 1}, 2)
         cluster = connected(nodes, reader_config())
         await cluster.topic(TOPIC, 1_000)
-        nodes.asked.clear()
+        nodes.forget_asked()
         await asyncio.sleep(5.5 * MAX_AGE_MS / 1000)
         asked = list(nodes.asked)
         await cluster.close()
-        nodes.asked.clear()
+        nodes.forget_asked()
         await asyncio.sleep(5 * MAX_AGE_MS / 1000)
         assert nodes.asked == [], "a closed client asks nobody"
         return asked
@@ -67,7 +68,7 @@ def test_an_age_shorter_than_the_back_off_ends_too() -> None:
         nodes = FakeNodes({0: 1}, 2)
         cluster = connected(nodes, reader_config(max_age_ms=1))
         await cluster.topic(TOPIC, 1_000)
-        nodes.asked.clear()
+        nodes.forget_asked()
         await asyncio.sleep(10)
         await cluster.close()
         return len(nodes.asked)

@@ -15,7 +15,7 @@ from penstock.client.consumer.positions import Positions, Report
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
 from penstock.types import TopicPartition
-from tests.support.fake_connections import TOPIC, FakeNodes
+from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 CONFIG = ConnectionConfig(
@@ -32,7 +32,7 @@ TP = TopicPartition(TOPIC, 0)
 def with_cluster(story: Callable[[Cluster, FakeNodes], Awaitable[None]]) -> None:
     async def run() -> None:
         nodes = FakeNodes({0: 1}, 2)
-        cluster = Cluster(nodes.bootstrap, CONFIG, virtual_clock(), nodes.connect)
+        cluster = Cluster(nodes.bootstrap, CONFIG, virtual_clock(), nodes.network)
         try:
             await story(cluster, nodes)
         finally:
@@ -45,12 +45,12 @@ def test_a_topic_that_no_refresh_asks_for_is_asked_for_before_it_is_used() -> No
     async def story(cluster: Cluster, nodes: FakeNodes) -> None:
         await cluster.refresh((TOPIC,))
         nodes.make_anew({0: 1})
-        assert (await cluster.topic(TOPIC, 1_000)).topic_id == "id'"
+        assert (await cluster.topic(TOPIC, 1_000)).topic_id == nodes.topic_id
 
     with_cluster(story)
 
 
-@pytest.mark.parametrize("wanted", ["id'", "gone"])
+@pytest.mark.parametrize("wanted", ["new", "gone"])
 def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of_one_that_is_gone_is_not(
     wanted: str,
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of
         positions, buffer = Positions("none", cluster.backoff), FetchBuffer(1 << 20)
         fetcher = Fetcher(cluster, positions, buffer, consumer_config({}))
         began_ms = cluster.clock.now_ms()
-        await fetcher.assign_range(TP, (0, 5), wanted)
+        await fetcher.assign_range(TP, (0, 5), nodes.topic_id if wanted == "new" else "gone")
         report = buffer.take()
         if wanted == "gone":
             assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
@@ -79,7 +79,7 @@ def test_a_list_of_topics_is_not_older_than_what_was_seen_before_nor_is_what_com
         await cluster.refresh((TOPIC,), besides=nodes.bootstrap[:1])
         for _ in range(4):
             deadline_ms = cluster.clock.now_ms() + 5_000
-            assert [topic.topic_id for topic in await cluster.list_topics(deadline_ms)] == ["id'"]
+            assert [topic.topic_id for topic in await cluster.list_topics(deadline_ms)] == [nodes.topic_id]
 
     with_cluster(story)
 

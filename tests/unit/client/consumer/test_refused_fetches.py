@@ -19,8 +19,7 @@ from penstock.client.consumer.fetch_buffer import Refusal
 from penstock.client.consumer.fetch_link import UNKNOWN_ERRORS_MAX
 from penstock.client.consumer.positions import Deliver
 from penstock.client.consumer.raw_buffer import RawBuffer
-from penstock.client.wire.channel import FetchStream
-from penstock.client.wire.messages import FetchCall
+from penstock.client.wire.channel import GrpcStream
 from penstock.error_trailer import trailer_of
 from penstock.errors import (
     InvalidRequestError,
@@ -121,9 +120,8 @@ def test_a_write_to_a_stream_that_was_refused_says_why() -> None:
         async def trailing_metadata(self) -> grpc.aio.Metadata:
             return grpc.aio.Metadata(*trailer_of(PolicyViolationError()))
 
-    call = FetchCall(1, 1, 1, 1, (), (), "test")
     with pytest.raises(PolicyViolationError, match="not from here"):
-        asyncio.run(FetchStream(EndedCall(), Endpoint("host", 1)).write(call))
+        asyncio.run(GrpcStream(EndedCall(), Endpoint("host", 1)).write(b""))
 
 
 # -- the order of taking -----------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from penstock.client.wire.channel import Connection
+from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import FetchCall, ProduceCall
 from penstock.error_trailer import ERROR_CODE_KEY
 from penstock.errors import NetworkError
@@ -22,7 +23,7 @@ from tests.support.garbage_server import GARBAGE, speaking
 def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbage: bytes) -> None:
     async def main() -> None:
         async with speaking(garbage) as endpoint:
-            connection = Connection(endpoint)
+            connection = Connection(GrpcTransport(), endpoint)
             with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await connection.metadata(None, 5_000)
             produce = connection.open_produce()
@@ -53,7 +54,7 @@ def test_a_refusal_with_a_garbled_code_is_what_its_status_says() -> None:
         broker_pb2_grpc.add_BrokerServicer_to_server(Proxy(), server)
         endpoint = Endpoint("127.0.0.1", server.add_insecure_port("127.0.0.1:0"))
         await server.start()
-        connection = Connection(endpoint)
+        connection = Connection(GrpcTransport(), endpoint)
         with pytest.raises(NetworkError, match=f"{endpoint}: UNAVAILABLE: no upstream"):
             await connection.metadata(None, 5_000)
         fetch = connection.open_fetch()

@@ -1,0 +1,185 @@
+"""What the client asks of one broker: a method for each API, over a channel of the transport.
+
+A message is encoded before it goes to the channel, and what comes back is decoded; bytes that are no message are a
+NetworkError. Lists longer than a broker takes in one request are asked in portions. Not here: the transport
+(channel.py), which endpoint to ask, and what to do about an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from penstock.client.wire import protobuf as wire
+from penstock.client.wire.messages import (
+    ClusterInfo,
+    ClusterSnapshot,
+    ConfigAnswer,
+    ConfigChange,
+    ConfigResource,
+    DeleteRecordsPart,
+    DeleteRecordsResult,
+    FetchAnswer,
+    FetchCall,
+    ListOffsetsPart,
+    ListOffsetsResult,
+    NewTopic,
+    ProduceAnswer,
+    ProduceCall,
+    QuorumInfo,
+    TopicOutcome,
+)
+from penstock.errors import NetworkError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import configs_pb2
+from penstock.transport import Stream, Transport
+from penstock.types import Endpoint
+
+METADATA_TOPICS_MAX = 1_000
+LIST_OFFSETS_PARTITIONS_MAX = 2_000
+"""What a broker takes in one request (docs/request-limits.md)."""
+ANSWER_GRACE_MS = 1_000
+"""A broker that waits until the time limit of a request answers after it."""
+SERVICE = "/penstock.v1.Broker/"
+
+T = TypeVar("T")
+
+
+def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
+    """`items` in pieces; one empty piece where there are none."""
+    return [items[at : at + size_max] for at in range(0, max(1, len(items)), size_max)]
+
+
+class _MessageStream:
+    """A stream of the transport whose messages have types."""
+
+    __slots__ = ("_stream", "endpoint")
+
+    def __init__(self, stream: Stream, endpoint: Endpoint) -> None:
+        self._stream = stream
+        self.endpoint = endpoint
+
+    def cancel(self) -> None:
+        """Ends the stream now; a request without an answer will get none."""
+        self._stream.cancel()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.endpoint})"
+
+
+class ProduceStream(_MessageStream):
+    """Requests are appended and answered in the order in which they were written."""
+
+    __slots__ = ()
+
+    async def write(self, call: ProduceCall) -> None:
+        await self._stream.write(wire.encode_produce(call))
+
+    async def read(self) -> ProduceAnswer:
+        return wire.decode_produce(_parsed(pb.ProduceResponse, await self._stream.read(), self.endpoint))
+
+
+class FetchStream(_MessageStream):
+    """One fetch session."""
+
+    __slots__ = ()
+
+    async def write(self, call: FetchCall) -> None:
+        await self._stream.write(wire.encode_fetch(call).SerializeToString())
+
+    async def read(self) -> FetchAnswer:
+        return wire.decode_fetch(await self._stream.read())
+
+
+class Connection:
+    """The way to one endpoint. Made, used and closed on one event loop."""
+
+    def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._channel = transport.connect(endpoint)
+
+    async def _ask(self, api: str, request: Message, answer: Any, timeout_ms: int) -> Any:
+        """The answer of one call, which is a message of the class `answer`."""
+        raw = await self._channel.call(SERVICE + api, request.SerializeToString(), timeout_ms)
+        return _parsed(answer, raw, self.endpoint)
+
+    async def metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
+        """One answer about all of `topics`; a broker takes a limited number of names in one request."""
+        first, *others = [None] if topics is None else _portions(topics, METADATA_TOPICS_MAX)
+        answer = await self._metadata(first, timeout_ms)
+        for portion in others:
+            answer = answer.joined(await self._metadata(portion, timeout_ms))
+        return answer
+
+    async def _metadata(self, topics: Sequence[str] | None, timeout_ms: int) -> ClusterSnapshot:
+        request = wire.encode_metadata(topics)
+        return wire.decode_metadata(await self._ask("Metadata", request, pb.MetadataResponse, timeout_ms))
+
+    async def list_offsets(self, parts: Iterable[ListOffsetsPart], timeout_ms: int) -> tuple[ListOffsetsResult, ...]:
+        results: list[ListOffsetsResult] = []
+        for portion in _portions(tuple(parts), LIST_OFFSETS_PARTITIONS_MAX):
+            request = wire.encode_list_offsets(portion, timeout_ms)
+            answer = await self._ask("ListOffsets", request, pb.ListOffsetsResponse, timeout_ms)
+            results += wire.decode_list_offsets(answer)
+        return tuple(results)
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool = False
+    ) -> tuple[TopicOutcome, ...]:
+        request = wire.encode_create_topics(topics, timeout_ms, validate_only)
+        return wire.decode_topics(await self._ask("CreateTopics", request, pb.CreateTopicsResponse, timeout_ms))
+
+    async def delete_topics(self, topic_ids: Iterable[str], timeout_ms: int) -> tuple[TopicOutcome, ...]:
+        request = wire.encode_delete_topics(topic_ids, timeout_ms)
+        return wire.decode_topics(await self._ask("DeleteTopics", request, pb.DeleteTopicsResponse, timeout_ms))
+
+    async def delete_records(
+        self, parts: Iterable[DeleteRecordsPart], timeout_ms: int
+    ) -> tuple[DeleteRecordsResult, ...]:
+        """The broker waits `timeout_ms` for the replicas, and answers after that for which ones it waited in vain."""
+        request = wire.encode_delete_records(parts, timeout_ms)
+        patience_ms = timeout_ms + ANSWER_GRACE_MS
+        answer = await self._ask("DeleteRecords", request, pb.DeleteRecordsResponse, patience_ms)
+        return wire.decode_delete_records(answer)
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Iterable[ConfigChange]], timeout_ms: int, validate_only: bool = False
+    ) -> ConfigAnswer:
+        request = wire.encode_alter_configs(changes, timeout_ms, validate_only)
+        answer = await self._ask("AlterConfigs", request, configs_pb2.AlterConfigsResponse, timeout_ms)
+        return wire.decode_alter_configs(answer)
+
+    async def describe_configs(self, resources: Iterable[ConfigResource], timeout_ms: int) -> ConfigAnswer:
+        request = wire.encode_describe_configs(resources)
+        answer = await self._ask("DescribeConfigs", request, configs_pb2.DescribeConfigsResponse, timeout_ms)
+        return wire.decode_describe_configs(answer)
+
+    async def describe_cluster(self, timeout_ms: int) -> ClusterInfo:
+        request = pb.DescribeClusterRequest()
+        return wire.decode_cluster(await self._ask("DescribeCluster", request, pb.DescribeClusterResponse, timeout_ms))
+
+    async def describe_quorum(self, timeout_ms: int) -> QuorumInfo:
+        request = pb.DescribeQuorumRequest()
+        return wire.decode_quorum(await self._ask("DescribeQuorum", request, pb.DescribeQuorumResponse, timeout_ms))
+
+    def open_produce(self) -> ProduceStream:
+        return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)
+
+    def open_fetch(self) -> FetchStream:
+        return FetchStream(self._channel.open_stream(SERVICE + "Fetch"), self.endpoint)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({self.endpoint})"
+
+
+def _parsed(message: Any, raw: bytes, endpoint: Endpoint) -> Any:
+    """The bytes as a message of the class `message`."""
+    try:
+        return message.FromString(raw)
+    except DecodeError:
+        raise NetworkError(f"{endpoint}: the answer is not a message") from None

@@ -1,0 +1,56 @@
+"""How one process reaches another, injected: a channel to an address, with calls and streams of bytes on it.
+
+A method has gRPC's form, `/penstock.v1.Broker/Fetch`, and what goes to it and comes from it is the encoded message.
+The machine's transport is gRPC (client/wire/channel.py). A simulation gives one in memory, on a loop of virtual time
+(tests/support/fake_network.py); one conformance suite runs against both.
+
+A failure is an `ApiError`: the peer's own where it told one, else NetworkError (nobody there, or the connection ended)
+or RequestTimedOutError (no answer in time). A task that is cancelled while it waits is cancelled, and its call with it.
+Not here: what the messages mean, and which peer to ask.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.types import Endpoint
+
+
+class Stream(Protocol):
+    """Messages in both directions, each in order; `write` and `read` may wait at the same time, each in one task."""
+
+    async def write(self, message: bytes) -> None:
+        """Returns when the transport has taken the message, which says nothing of the peer."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next message; NetworkError when the peer has ended the stream in order."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends the stream now: whoever waits for it gets NetworkError."""
+        ...
+
+
+class Channel(Protocol):
+    """The way to one address. It connects when it is first used, and again by itself. Of one event loop."""
+
+    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+        """The answer to one request."""
+        ...
+
+    def open_stream(self, method: str) -> Stream:
+        """Never waits: a peer that cannot be reached fails the first read."""
+        ...
+
+    async def close(self) -> None:
+        """Ends every call and stream with NetworkError."""
+        ...
+
+
+class Transport(Protocol):
+    """Makes channels."""
+
+    def connect(self, endpoint: Endpoint) -> Channel:
+        """A channel of its own for each caller. Never waits, and never fails."""
+        ...

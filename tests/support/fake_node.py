@@ -1,0 +1,305 @@
+"""One broker of a fake cluster: what it answers to each request. Its state is the cluster's (fake_broker.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.message_factory import GetMessageClass
+
+from penstock.epochs import diverging_epoch
+from penstock.errors import ERRORS, ApiError, NetworkError, OffsetOutOfRangeError, UnknownTopicIdError
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import common_pb2, configs_pb2
+from penstock.types import TopicPartition
+from tests.support.fake_network import ServedStream
+
+if TYPE_CHECKING:
+    from tests.support.fake_broker import FakeCluster
+
+SERVICE = "/penstock.v1.Broker/"
+STREAMS = (SERVICE + "Produce", SERVICE + "Fetch")
+REQUESTS: dict[str, Any] = {
+    method.name: GetMessageClass(method.input_type) for method in pb.DESCRIPTOR.services_by_name["Broker"].methods
+}
+
+
+async def _requests(message: Any, stream: ServedStream) -> AsyncIterator[Any]:
+    while True:
+        yield message.FromString(await stream.read())
+
+
+def encode_error(error: ApiError) -> common_pb2.Error:
+    wire = common_pb2.Error(
+        nothing_written=error.nothing_written and not type(error).nothing_written,
+        code=error.code,
+        message=error.message,
+        log_start_offset=error.log_start_offset,
+        log_end_offset=error.log_end_offset,
+    )
+    if error.leader is not None:
+        host, port = error.leader.endpoint or ("", 0)
+        wire.leader.CopyFrom(
+            common_pb2.LeaderHint(
+                leader_id=error.leader.leader_id,
+                leader_epoch=error.leader.leader_epoch,
+                host=host,
+                port=port,
+                topic_id=error.leader.topic_id,
+            )
+        )
+    return wire
+
+
+class FakeNode:
+    """One broker's door (fake_network.Service)."""
+
+    def __init__(self, cluster: FakeCluster, node_id: int) -> None:
+        self._cluster = cluster
+        self._node_id = node_id
+
+    def is_stream(self, method: str) -> bool:
+        return method in STREAMS
+
+    async def call(self, method: str, request: bytes) -> bytes:
+        api = method.removeprefix(SERVICE)
+        return bytes(getattr(self, api)(REQUESTS[api].FromString(request)).SerializeToString())
+
+    async def stream(self, method: str, stream: ServedStream) -> None:
+        api = method.removeprefix(SERVICE)
+        requests = _requests(REQUESTS[api], stream)
+        task = asyncio.current_task()
+        streams = self._cluster.tasks_of_streams(self._node_id)
+        streams.add(task)
+        try:
+            async for answer in self._produce(requests) if api == "Produce" else self._fetch(requests):
+                await stream.write(answer.SerializeToString())
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args:  # by the test, not by the client
+                raise NetworkError(*cancelled.args) from None
+            raise
+        finally:
+            streams.discard(task)
+
+    async def _produce(self, requests: Any) -> AsyncIterator[Any]:
+        cluster = self._cluster
+        async for request in requests:
+            if cluster.keep_requests:
+                cluster.produced.append((self._node_id, request))
+            if cluster.on_produce is not None:
+                cluster.on_produce(self._node_id, request)
+            answer = pb.ProduceResponse(correlation_id=request.correlation_id)
+            for part in request.partitions:
+                result = self._append(part)
+                if request.acks != 0:
+                    answer.partitions.append(result)
+            cluster.grow()
+            if not cluster.is_silent(self._node_id):
+                yield answer
+
+    def _append(self, part: pb.PartitionRecords) -> pb.PartitionProduceResult:
+        tp = TopicPartition(part.topic, part.partition)
+        result = pb.PartitionProduceResult(topic=part.topic, partition=part.partition, log_append_time_ms=-1)
+        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("produce", tp)
+        if error is not None:
+            result.error.CopyFrom(error)
+        if error is None or not (error.nothing_written or ERRORS[error.code].nothing_written):
+            result.base_offset = self._cluster.logs[tp].append(part.records, self._node_id)
+        return result
+
+    async def _fetch(self, requests: Any) -> AsyncIterator[Any]:
+        session: dict[TopicPartition, pb.FetchPartition] = {}
+        ended = self._cluster.ended[self._node_id]
+        async for request in requests:
+            if self._cluster.keep_requests:
+                self._cluster.fetches.append((self._node_id, request))
+            if self._cluster.fetch_refusals:
+                raise self._cluster.fetch_refusals.popleft()
+            for part in request.partitions:
+                session[TopicPartition(part.topic, part.partition)] = part
+            for gone in request.forgotten:
+                session.pop(TopicPartition(gone.topic, gone.partition), None)
+            loop = asyncio.get_running_loop()
+            until = loop.time() + request.max_wait_ms / 1000
+            while True:
+                if self._cluster.ended[self._node_id] != ended:
+                    return
+                results = [r for tp, part in session.items() if (r := self._read(tp, part, request)) is not None]
+                left = until - loop.time()
+                if results or left <= 0:
+                    break
+                await self._cluster.wait_grown(left)
+            yield pb.FetchResponse(correlation_id=request.correlation_id, partitions=results)
+
+    def _read(
+        self, tp: TopicPartition, part: pb.FetchPartition, request: pb.FetchRequest
+    ) -> pb.PartitionFetchResult | None:
+        result = pb.PartitionFetchResult(
+            topic=tp.topic, partition=tp.partition, topic_id=part.topic_id, fetch_offset=part.fetch_offset
+        )
+        error = self._cluster.leadership_error(self._node_id, part) or self._cluster.next_error("fetch", tp)
+        if error is not None:
+            result.error.CopyFrom(error)
+            return result
+        log = self._cluster.logs[tp]
+        result.high_watermark, result.log_start_offset = log.end_offset, log.log_start_offset
+        diverging = diverging_epoch(log.epochs, log.end_offset, part.fetch_offset, part.last_fetched_epoch)
+        if diverging is not None:
+            result.diverging_epoch.epoch, result.diverging_epoch.end_offset = diverging
+            return result
+        if not log.log_start_offset <= part.fetch_offset <= log.end_offset:
+            bounds = {"log_start_offset": log.log_start_offset, "log_end_offset": log.end_offset}
+            result.error.CopyFrom(encode_error(OffsetOutOfRangeError("out of range", **bounds)))
+            return result
+        result.records = log.read(part.fetch_offset, min(part.max_bytes, request.max_bytes))
+        return result if result.records else None
+
+    def ListOffsets(self, request: Any) -> Any:
+        answer = pb.ListOffsetsResponse()
+        for part in request.partitions:
+            tp = TopicPartition(part.topic, part.partition)
+            result = answer.partitions.add(topic=part.topic, partition=part.partition, offset=-1, timestamp_ms=-1)
+            error = self._cluster.leadership_error(self._node_id, part)
+            if error is not None:
+                result.error.CopyFrom(error)
+                continue
+            log = self._cluster.logs[tp]
+            result.leader_epoch = log.epoch
+            if part.timestamp_ms == -1:
+                result.offset = log.end_offset
+            elif part.timestamp_ms == -2:
+                result.offset = log.log_start_offset
+            else:
+                for base, _, _, max_timestamp_ms in log.batches:
+                    if max_timestamp_ms >= part.timestamp_ms:
+                        result.offset, result.timestamp_ms = base, max_timestamp_ms
+                        break
+        return answer
+
+    def Metadata(self, request: Any) -> Any:
+        self._cluster.metadata_requests += 1
+        return self._cluster.frozen_metadata.get(self._node_id) or self.metadata(request)
+
+    def metadata(self, request: Any) -> pb.MetadataResponse:
+        cluster = self._cluster
+        answer = pb.MetadataResponse(
+            cluster_id=cluster.cluster_id, controller_id=cluster.controller_id, metadata_offset=cluster.heard_offset
+        )
+        cluster.heard_offset += 1
+        answer.brokers.extend(self._brokers())
+        names = cluster.topics if request.all_topics else request.topics
+        hidden = cluster.hide_topics_for > 0
+        cluster.hide_topics_for -= hidden
+        for name in names:
+            topic = answer.topics.add(name=name)
+            if name not in cluster.topics or hidden:
+                topic.error.code, topic.error.message = 3, f"{name} is not known"
+                continue
+            topic.topic_id = cluster.topics[name]
+            topic.config.update(cluster.configs[name])
+            for tp, log in cluster.logs.items():
+                if tp.topic == name:
+                    topic.partitions.add(
+                        partition=tp.partition,
+                        leader_id=log.leader_id,
+                        leader_epoch=log.epoch,
+                        replicas=[log.leader_id],
+                        isr=[log.leader_id],
+                    )
+        return answer
+
+    def _brokers(self) -> list[common_pb2.Node]:
+        at = self._cluster.endpoints
+        return [common_pb2.Node(node_id=n, host=at[n].host, port=at[n].port) for n in self._cluster.node_ids]
+
+    def CreateTopics(self, request: Any) -> Any:
+        answer = pb.CreateTopicsResponse()
+        for topic in request.topics:
+            result = answer.topics.add(name=topic.name)
+            if self._node_id != self._cluster.controller_id:
+                host, port = self._cluster.endpoints[self._cluster.controller_id]
+                result.error.code, result.error.message = 41, "not the controller"
+                result.error.leader.CopyFrom(
+                    common_pb2.LeaderHint(leader_id=self._cluster.controller_id, host=host, port=port)
+                )
+            elif topic.name in self._cluster.topics:
+                result.error.code, result.error.message = 36, f"topic {topic.name} exists"
+            else:
+                self._cluster.create_topic(topic.name, max(topic.partitions, 1), dict(topic.config))
+                result.topic_id = self._cluster.topics[topic.name]
+        return answer
+
+    def DeleteTopics(self, request: Any) -> Any:
+        answer = pb.DeleteTopicsResponse()
+        cluster = self._cluster
+        for topic_id in request.topic_ids:
+            result = answer.topics.add(topic_id=topic_id)
+            name = next((name for name, found in cluster.topics.items() if found == topic_id), None)
+            if name is None:
+                result.error.CopyFrom(encode_error(UnknownTopicIdError(f"no topic has the id {topic_id}")))
+            else:
+                cluster.delete_topic(name)
+        if cluster.on_delete_topics is not None:
+            after, cluster.on_delete_topics = cluster.on_delete_topics, None
+            after()
+            raise NetworkError("the answer got lost")
+        return answer
+
+    def DeleteRecords(self, request: Any) -> Any:
+        cluster = self._cluster
+        cluster.deletions.append((self._node_id, request))
+        after, cluster.on_delete_records = cluster.on_delete_records, None
+        answer = pb.DeleteRecordsResponse()
+        for part in request.partitions:
+            tp = TopicPartition(part.topic, part.partition)
+            result = answer.partitions.add(topic=part.topic, partition=part.partition, low_watermark=-1)
+            error = cluster.leadership_error(self._node_id, part) or cluster.next_error("delete", tp)
+            if error is not None:
+                result.error.CopyFrom(error)
+                continue
+            if part.before_offset > cluster.logs[tp].log_start_offset:
+                cluster.delete_below(*tp, part.before_offset)
+            result.low_watermark = cluster.logs[tp].log_start_offset
+        if after is not None:
+            after()
+        return answer
+
+    def AlterConfigs(self, request: Any) -> Any:
+        cluster = self._cluster
+        cluster.alterations.append(request)
+        answer = configs_pb2.AlterConfigsResponse(metadata_offset=cluster.metadata_offset)
+        for resource in request.resources:
+            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
+            if resource.resource_name not in cluster.topics:
+                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+            elif not request.validate_only:
+                for change in resource.changes:
+                    cluster.configs[resource.resource_name][change.key] = change.value
+        return answer
+
+    def DescribeConfigs(self, request: Any) -> Any:
+        answer = configs_pb2.DescribeConfigsResponse()
+        for resource in request.resources:
+            result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
+            if resource.resource_type == "broker":
+                result.configs.add(key="node.id", value=str(self._node_id), source="CONFIG_SOURCE_STATIC_BROKER_CONFIG")
+            elif resource.resource_name not in self._cluster.topics:
+                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+            else:
+                for key, value in self._cluster.configs[resource.resource_name].items():
+                    result.configs.add(key=key, value=value, source=1, type="string", documentation="says nothing")
+                result.configs.add(key="segment.bytes", value="1", source=5, type="int")
+        return answer
+
+    def DescribeCluster(self, request: Any) -> Any:
+        answer = pb.DescribeClusterResponse(
+            cluster_id=self._cluster.cluster_id, controller_id=self._cluster.controller_id
+        )
+        answer.brokers.extend(self._brokers())
+        return answer
+
+    def DescribeQuorum(self, request: Any) -> Any:
+        answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
+        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=-1)
+        return answer

@@ -1,0 +1,293 @@
+"""What every transport promises: the same stories over gRPC on a loopback port, and over the fake in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from penstock.client.wire.channel import GrpcTransport
+from penstock.errors import (
+    ApiError,
+    NetworkError,
+    NotControllerError,
+    PolicyViolationError,
+    RequestTimedOutError,
+)
+from penstock.transport import Channel, Transport
+from penstock.types import Endpoint
+from tests.support.fake_network import FakeNetwork, ServedStream
+from tests.support.grpc_service import serve
+from tests.support.virtual_time import run_virtual
+
+CALL, STREAM = "/penstock.v1.Test/Call", "/penstock.v1.Test/Stream"
+PATIENCE_MS = 20_000
+SHORT_MS = 50
+
+
+@dataclass
+class Echo:
+    """Answers with what it was sent, and does what some words say."""
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    given_up: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_stream(self, method: str) -> bool:
+        return method == STREAM
+
+    async def _hang(self) -> None:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.given_up.set()
+            raise
+
+    async def call(self, method: str, request: bytes) -> bytes:
+        if request == b"fail":
+            raise NotControllerError("ask another node")
+        if request == b"hang":
+            await self._hang()
+        return request
+
+    async def stream(self, method: str, stream: ServedStream) -> None:
+        while (message := await stream.read()) != b"end":
+            if message == b"fail":
+                raise PolicyViolationError("not from here")
+            if message == b"hang":
+                await self._hang()
+            await stream.write(message)
+
+
+@dataclass
+class Bench:
+    """One peer and a channel to it; `leave` kills the peer."""
+
+    echo: Echo
+    transport: Transport
+    channel: Channel
+    nowhere: Endpoint
+    leave: Callable[[], Awaitable[None]]
+
+
+Story = Callable[[Bench], Awaitable[None]]
+
+
+def over_grpc(story: Story) -> None:
+    async def run() -> None:
+        echo, transport = Echo(), GrpcTransport()
+        server, port = await serve(echo)
+        gone, nowhere = await serve(Echo())
+        await gone.stop(None)
+        channel = transport.connect(Endpoint("127.0.0.1", port))
+
+        async def leave() -> None:
+            await server.stop(None)
+
+        try:
+            async with asyncio.timeout(PATIENCE_MS / 1000):
+                await story(Bench(echo, transport, channel, Endpoint("127.0.0.1", nowhere), leave))
+        finally:
+            await channel.close()
+            await server.stop(None)
+
+    asyncio.run(run())
+
+
+def over_the_fake(story: Story) -> None:
+    async def run() -> None:
+        echo, network, here = Echo(), FakeNetwork(latency_ms=(1, 3)), Endpoint("node", 1)
+        network.listen(here, echo)
+
+        async def leave() -> None:
+            network.leave(here)
+
+        channel = network.connect(here)
+        try:
+            async with asyncio.timeout(PATIENCE_MS / 1000):
+                await story(Bench(echo, network, channel, Endpoint("node", 2), leave))
+        finally:
+            await channel.close()
+
+    run_virtual(run())
+
+
+@pytest.fixture(params=[over_grpc, over_the_fake], ids=["grpc", "fake"])
+def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
+    """Tells a story over one of the transports."""
+    return request.param  # type: ignore[no-any-return]
+
+
+async def raised_by(work: Awaitable[object], error: type[ApiError], told: str | None = None) -> None:
+    with pytest.raises(error, match=told) as raised:
+        await work
+    assert type(raised.value) is error
+
+
+def test_a_call_is_answered_with_the_peers_bytes(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        for request in (b"a", b"", b"\xff" * 100_000):
+            assert await bench.channel.call(CALL, request, PATIENCE_MS) == request
+
+    told(story)
+
+
+def test_calls_at_the_same_time_get_their_own_answers(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        requests = [b"%d" % n for n in range(20)]
+        calls = [bench.channel.call(CALL, request, PATIENCE_MS) for request in requests]
+        assert await asyncio.gather(*calls) == requests
+
+    told(story)
+
+
+def test_the_peers_error_is_raised_with_its_type_and_message(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        await raised_by(bench.channel.call(CALL, b"fail", PATIENCE_MS), NotControllerError, "ask another node")
+        assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a", "the channel is as good as before"
+
+    told(story)
+
+
+def test_a_call_to_a_peer_that_hangs_ends_at_its_deadline(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        await raised_by(bench.channel.call(CALL, b"hang", SHORT_MS), RequestTimedOutError, "DEADLINE_EXCEEDED")
+        assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a"
+
+    told(story)
+
+
+def test_a_cancelled_call_is_cancelled_at_the_peer_too(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        call = asyncio.ensure_future(bench.channel.call(CALL, b"hang", PATIENCE_MS))
+        await bench.echo.begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await bench.echo.given_up.wait()
+
+    told(story)
+
+
+def test_nobody_there_is_a_network_error(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        channel = bench.transport.connect(bench.nowhere)
+        await raised_by(channel.call(CALL, b"a", PATIENCE_MS), NetworkError, "UNAVAILABLE")
+        await raised_by(channel.open_stream(STREAM).read(), NetworkError, "UNAVAILABLE")
+        await channel.close()
+
+    told(story)
+
+
+def test_a_peer_that_dies_in_mid_call_is_a_network_error(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        call = asyncio.ensure_future(bench.channel.call(CALL, b"hang", PATIENCE_MS))
+        await bench.echo.begun.wait()
+        await bench.leave()
+        await raised_by(call, NetworkError)
+
+    told(story)
+
+
+def test_a_stream_carries_messages_in_order_and_does_not_wait_for_answers(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        messages = [b"%d" % n for n in range(50)]
+        for message in messages:
+            await stream.write(message)
+        assert [await stream.read() for _ in messages] == messages
+        stream.cancel()
+
+    told(story)
+
+
+def test_a_stream_that_ends_in_order_is_a_network_error_behind_its_last_message(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        for message in (b"a", b"b", b"end"):
+            await stream.write(message)
+        assert [await stream.read(), await stream.read()] == [b"a", b"b"]
+        await raised_by(stream.read(), NetworkError, "the broker closed the stream")
+        await raised_by(stream.read(), NetworkError, "the broker closed the stream")
+        await raised_by(stream.write(b"late"), NetworkError)
+
+    told(story)
+
+
+def test_a_stream_that_breaks_raises_the_peers_error_from_read_and_write(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        await stream.write(b"fail")
+        await raised_by(stream.read(), PolicyViolationError, "not from here")
+        await raised_by(stream.write(b"late"), PolicyViolationError, "not from here")
+
+    told(story)
+
+
+def test_a_peer_that_dies_breaks_its_streams(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        await stream.write(b"hang")
+        await bench.echo.begun.wait()
+        await bench.leave()
+        await raised_by(stream.read(), NetworkError)
+
+    told(story)
+
+
+def test_a_cancelled_stream_wakes_its_reader_and_the_peer(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        await stream.write(b"hang")
+        reader = asyncio.ensure_future(stream.read())
+        await bench.echo.begun.wait()
+        assert not reader.done(), "a stream has no deadline of its own"
+        stream.cancel()
+        await raised_by(reader, NetworkError, "the call was cancelled")
+        await bench.echo.given_up.wait()
+
+    told(story)
+
+
+def test_a_task_that_is_cancelled_while_it_reads_is_cancelled(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        await stream.write(b"hang")
+        reader = asyncio.ensure_future(stream.read())
+        await bench.echo.begun.wait()
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        stream.cancel()
+
+    told(story)
+
+
+def test_closing_a_channel_ends_what_waits(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        stream = bench.channel.open_stream(STREAM)
+        await stream.write(b"a")
+        assert await stream.read() == b"a"
+        waiting = [
+            asyncio.ensure_future(stream.read()),
+            asyncio.ensure_future(bench.channel.call(CALL, b"hang", PATIENCE_MS)),
+        ]
+        await bench.echo.begun.wait()
+        await bench.channel.close()
+        for work in waiting:
+            await raised_by(work, NetworkError)
+
+    told(story)
+
+
+def test_one_channel_knows_nothing_of_another(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        broken = bench.transport.connect(bench.nowhere)
+        await raised_by(broken.call(CALL, b"a", PATIENCE_MS), NetworkError)
+        await broken.close()
+        await raised_by(bench.channel.call(CALL, b"fail", PATIENCE_MS), NotControllerError)
+        assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a"
+
+    told(story)
