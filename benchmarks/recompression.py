@@ -30,6 +30,7 @@ from penstock.pb import broker_pb2_grpc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.testing import Cluster
+from penstock.threads import SystemThreads
 from penstock.types import TopicPartition
 from storage.append.batch_validation import check_produced
 from storage.append.recompression import Converted, is_due, prepared
@@ -106,7 +107,11 @@ def append(quick: bool) -> bool:
         batch = build_batch(values(records), timestamps_ms=NOW_MS, codec=Codec.LZ4)
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
             log = Log.create(
-                OsFileSystem(), f"{directory}/t-0", TopicPartition("t", 0), LogConfig(), LogOptions("T" * 22)
+                OsFileSystem(),
+                f"{directory}/t-0",
+                TopicPartition("t", 0),
+                LogConfig(),
+                LogOptions(SystemThreads(), "T" * 22),
             )
 
             def run(how: Callable[..., Converted], log: Log = log, batch: bytes = batch) -> None:

@@ -80,7 +80,7 @@ def _dirty_log(directory: str, shape: Shape, total_bytes: int) -> Log:
     keys = max(1, total_bytes // (shape.value_bytes + 20) // UPDATES_PER_KEY)
     os.makedirs(directory)
     config = LogConfig(segment_bytes=max(MIB, total_bytes // SEGMENTS), cleanup_policy="compact")
-    log = Log.create(OsFileSystem(), f"{directory}/{TP}", TP, config, LogOptions())
+    log = Log.create(OsFileSystem(), f"{directory}/{TP}", TP, config, LogOptions(SystemThreads()))
     words = [source.randbytes(8).hex().encode() for _ in range(500)]
     text = b" ".join(source.choices(words, k=shape.value_bytes))
     written = 0
@@ -100,14 +100,14 @@ def _copy(root: str, template: Log) -> Log:
     log_dir = tempfile.mkdtemp(dir=root)
     directory = f"{log_dir}/{template.topic_partition}"
     shutil.copytree(template.directory, directory)
-    options = LogOptions(last_known=LastKnown(True, template.log_end_offset))
+    options = LogOptions(SystemThreads(), last_known=LastKnown(True, template.log_end_offset))
     log = Log(OsFileSystem(), directory, template.topic_partition, CONFIG, options)
     os.sync()
     return log
 
 
 def _clean(log: Log) -> None:
-    checkpoint = CleanerCheckpoint(OsFileSystem(), log.log_dir)
+    checkpoint = CleanerCheckpoint(OsFileSystem(), log.log_dir, SystemThreads())
     cleaner = LogCleaner(
         OsFileSystem(),
         CleanerConfig(),

@@ -22,6 +22,7 @@ from crc32c import crc32c
 
 from benchmarks.storage_rows import MIB, Row, Scale, best_of, rate_row
 from penstock.record.builder import build_batch
+from penstock.threads import SystemThreads
 from penstock.types import TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
@@ -48,7 +49,7 @@ def batch_of(records: int) -> bytes:
 def new_log(directory: str, *, segment_bytes: int = 1024 * MIB, partition: int = 0) -> Log:
     config = LogConfig(segment_bytes=segment_bytes)
     tp = TopicPartition(TP.topic, partition)
-    return Log.create(OsFileSystem(), f"{directory}/{tp}", tp, config, LogOptions())
+    return Log.create(OsFileSystem(), f"{directory}/{tp}", tp, config, LogOptions(SystemThreads()))
 
 
 def filled_log(directory: str, batch: bytes, total_bytes: int, *, segment_bytes: int = 1024 * MIB) -> Log:
@@ -167,7 +168,7 @@ def bare_read(ranges: Ranges, *, check: bool = False) -> None:
 
 def reopened(log: Log, *, clean: bool = True) -> Log:
     last_known = LastKnown(clean, log.log_end_offset if clean else 0)
-    options = LogOptions(last_known=last_known)
+    options = LogOptions(SystemThreads(), last_known=last_known)
     return Log(OsFileSystem(), log.directory, log.topic_partition, log.config, options)
 
 

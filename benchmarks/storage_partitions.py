@@ -27,10 +27,14 @@ from crc32c import crc32c
 
 from benchmarks.storage_log import BATCHES, NOW_MS, batch_of
 from benchmarks.storage_rows import Row, Scale
+from broker.node.descriptors import open_files_limit
 from penstock.clock import SystemClock
+from penstock.ids import system_ids
+from penstock.threads import SystemThreads
 from penstock.types import TopicPartition, new_uuid
 from storage.disk.file_names import CLEAN_SHUTDOWN
 from storage.disk.file_system import OsFileSystem
+from storage.disk.machine import Machine
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
@@ -95,12 +99,16 @@ def _child(role: str, directory: str, partitions: int = 0) -> dict[str, float]:
 
 def _open(directory: str, fs: OsFileSystem | None = None) -> LogManager:
     config = LogManagerConfig(0, CLUSTER_ID, LogConfig(), progress=lambda progress: None)
-    return LogManager.open([directory], config, fs or OsFileSystem(), SystemClock())
+    return LogManager.open(
+        [directory],
+        config,
+        Machine(fs or OsFileSystem(), SystemClock(), SystemThreads(), system_ids(), open_files_limit()),
+    )
 
 
 def make(directory: str, partitions: int) -> None:
     """A log dir with so many partitions, stopped cleanly."""
-    format_directory(OsFileSystem(), directory, CLUSTER_ID, 0)
+    format_directory(OsFileSystem(), directory, CLUSTER_ID, 0, new_uuid())
     manager = _open(directory, UnsyncedFileSystem())
     batch = batch_of(BATCHES["16 KiB"])
     for number in range(partitions):

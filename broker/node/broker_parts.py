@@ -41,7 +41,7 @@ from broker.network.handler_pool import HandlerPool
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.node.descriptors import open_files_limit, plan_descriptors
+from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.lifecycle import BrokerLifecycle
 from broker.quorum.controller_channel import ControllerChannel
@@ -146,7 +146,7 @@ class BrokerParts:
         config = self.config
         self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
-        descriptors = plan_descriptors(open_files_limit())
+        descriptors = plan_descriptors(self._environment.descriptors_max)
         limits = listener_limits(config, descriptors.client_connections_max)
         node_limits = listener_limits(config, descriptors.node_connections_max)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)

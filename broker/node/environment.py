@@ -10,10 +10,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from broker.node.descriptors import open_files_limit
 from penstock.clock import Clock, SystemClock
 from penstock.ids import Ids, system_ids
 from penstock.threads import SystemThreads, Threads
 from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.disk.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,16 @@ class Environment:
     ids: Ids
     file_system: FileSystem
     threads: Threads
+    descriptors_max: int
+    """How many files, sockets and pipes the process may have open."""
+
+    def machine(self) -> Machine:
+        """What storage gets of it."""
+        return Machine(self.file_system, self.clock, self.threads, self.ids, self.descriptors_max)
 
 
 def system_environment() -> Environment:
-    """The machine."""
-    return Environment(SystemClock(), random.Random(), system_ids(), OsFileSystem(), SystemThreads())
+    """The machine, as this process finds it now."""
+    return Environment(
+        SystemClock(), random.Random(), system_ids(), OsFileSystem(), SystemThreads(), open_files_limit()
+    )

@@ -14,22 +14,22 @@ import sys
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
+from broker.node.environment import Environment, system_environment
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
-from penstock.types import new_uuid
 from storage.disk.file_names import partition_directory
-from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.disk.file_system import FileSystem
 from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
-"""As `new_uuid` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
+"""As `penstock.ids` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
 
 
 def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), rejoin)
+    formatted, cluster_id = format_node(config, cluster_id, system_environment(), rejoin)
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
     if rejoin:
@@ -41,10 +41,11 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     """For a start that may be the first: formats when no dir is formatted yet. Those that are must be of the cluster;
     all else is left to the start."""
     config = load_config(config_path)
-    fs = OsFileSystem()
-    formatted = [(path, found) for path, found in _formatted(config, fs).items() if found is not None]
+    environment = system_environment()
+    found = _formatted(config, environment.file_system)
+    formatted = [(path, properties) for path, properties in found.items() if properties is not None]
     if not formatted:
-        format_node(config, cluster_id, fs)
+        format_node(config, cluster_id, environment)
     for directory, properties in formatted:
         if properties.cluster_id != cluster_id:
             raise MetaPropertiesError(
@@ -53,12 +54,15 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
             )
 
 
-def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: bool = False) -> tuple[list[str], str]:
+def format_node(
+    config: NodeConfig, cluster_id: str, environment: Environment, rejoin: bool = False
+) -> tuple[list[str], str]:
     """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
 
     `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
     interruption, it does what is missing.
     """
+    fs, ids = environment.file_system, environment.ids
     if rejoin:
         _require_rejoinable(config, fs)
     found = _formatted(config, fs)
@@ -74,7 +78,7 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: boo
             "--rejoin needs --cluster-id here: no log dir of this node says which cluster it rejoins; "
             "`penstock cluster describe` of the other nodes shows the id"
         )
-    chosen = cluster_id or next((properties.cluster_id for properties in known.values()), new_uuid())
+    chosen = cluster_id or next((properties.cluster_id for properties in known.values()), ids.new_id())
     for directory in new:
         require_empty(fs, directory)
     for directory, properties in known.items():
@@ -91,7 +95,7 @@ def format_node(config: NodeConfig, cluster_id: str, fs: FileSystem, rejoin: boo
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
     for directory in new:
-        format_directory(fs, directory, chosen, config.node_id)
+        format_directory(fs, directory, chosen, config.node_id, ids.new_id())
     if rejoin:
         memory = VoterMemory(config.metadata_log_dir, fs)
         memory.note_voted()

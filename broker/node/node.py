@@ -21,7 +21,7 @@ from broker.network.busy_time import BusyTimes
 from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import NodeLoad
 from broker.node.broker_parts import BrokerParts
-from broker.node.descriptors import open_files_limit, plan_descriptors
+from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.quorum.cluster_guard import ClusterGuard
 from broker.quorum.controller_channel import ControllerChannel
@@ -149,7 +149,7 @@ class Node:
             raise NotControllerError("this node has no controller role")
         return controller_server(
             self.config.listener("CONTROLLER"),
-            listener_limits(self.config, plan_descriptors(open_files_limit()).node_connections_max),
+            listener_limits(self.config, plan_descriptors(self._environment.descriptors_max).node_connections_max),
             QuorumDoor(lambda request: self._busy.raft.timed(self.raft.handle(request))),
             ControllerDoor(controller.handle, self.describe_quorum),
         )

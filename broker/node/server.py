@@ -21,7 +21,7 @@ import uvloop
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
-from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment, system_environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
@@ -51,10 +51,10 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     """Run the node of this configuration file; blocks until it has stopped."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
-    environment = system_environment()
     limit_malloc_arenas()
     raise_open_files_limit()
-    descriptors = plan_descriptors(open_files_limit())
+    environment = system_environment()
+    descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
     log_manager = open_log_dirs(config, environment)
@@ -77,8 +77,7 @@ def open_log_dirs(config: NodeConfig, environment: Environment) -> LogManager:
             recovery_threads=config.num_recovery_threads_per_data_dir,
             before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
         ),
-        environment.file_system,
-        environment.clock,
+        environment.machine(),
     )
 
 

@@ -15,8 +15,7 @@ logs are created on the event loop. Not here: the format (`checkpoint_file.py`),
 
 from __future__ import annotations
 
-import threading
-
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.disk.file_names import CLEANER_OFFSET_CHECKPOINT
 from storage.disk.file_system import FileSystem
@@ -28,13 +27,13 @@ class CleanerCheckpoint:
 
     __slots__ = ("_claims", "_generations", "_lines", "_mutex", "_under_way")
 
-    def __init__(self, fs: FileSystem, log_dir: str) -> None:
+    def __init__(self, fs: FileSystem, log_dir: str, threads: Threads) -> None:
         """Reads the file; without it, or when it is damaged, every log is dirty from its beginning."""
         self._lines = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSET_CHECKPOINT}")
         self._generations: dict[TopicPartition, int] = {}
-        self._mutex = threading.Lock()
+        self._mutex = threads.lock()
         """Held while the file is written."""
-        self._claims = threading.Lock()
+        self._claims = threads.lock()
         """Held, never for long, while a generation or `_under_way` changes, or counts."""
         self._under_way: TopicPartition | None = None
         """Whose line is being raised."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import sys
 
-from penstock.types import TopicPartition, new_uuid
+from penstock.types import TopicPartition
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -69,9 +69,9 @@ def parse_partition_directory(name: str) -> TopicPartition | None:
     return TopicPartition(sys.intern(match["topic"]), int(match["partition"])) if match else None
 
 
-def set_aside_directory(topic_partition: TopicPartition, suffix: str) -> str:
-    """A name that no live partition can have, unique, and within the file system's limit."""
-    tail = f"-{topic_partition.partition}.{new_uuid()}{suffix}"
+def set_aside_directory(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
+    """A name that no live partition can have, as unique as `unique`, and within the file system's limit."""
+    tail = f"-{topic_partition.partition}.{unique}{suffix}"
     return topic_partition.topic[: MAX_NAME_CHARACTERS - len(tail)] + tail
 
 

@@ -11,9 +11,10 @@ Record bytes need none of this: they are synced through descriptors. Not here: w
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from penstock.threads import Threads
 
 
 class NamedWrites:
@@ -21,10 +22,10 @@ class NamedWrites:
 
     __slots__ = ("_ended", "_naming", "one")
 
-    def __init__(self) -> None:
-        self.one = threading.Lock()
+    def __init__(self, threads: Threads) -> None:
+        self.one = threads.lock()
         """Held while a file is written, synced and renamed."""
-        self._naming = threading.Lock()
+        self._naming = threads.lock()
         self._ended = False
 
     @contextmanager

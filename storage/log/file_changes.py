@@ -21,9 +21,9 @@ Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start r
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
 
+from penstock.threads import Lock
 from storage.disk.atomic_file import write_atomically
 from storage.disk.file_names import (
     CLEANED_SUFFIX,
@@ -46,9 +46,9 @@ class FileChanges:
 
     __slots__ = ("_deleted", "_directory", "_fs", "_running", "_steps")
 
-    def __init__(self, fs: FileSystem, directory: str) -> None:
-        self._fs, self._directory = fs, directory
-        self._running = threading.Lock()
+    def __init__(self, fs: FileSystem, directory: str, running: Lock) -> None:
+        """`running` is held while a change is carried out."""
+        self._fs, self._directory, self._running = fs, directory, running
         self._steps: list[Step] = []
         self._deleted: dict[str, int | None] = {}
         """Files on their way out, and when they were first seen as such; None: not seen yet."""

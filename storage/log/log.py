@@ -24,6 +24,7 @@ from storage.append.fetch_overlap import without_overlap
 from storage.append.recompression import prepared
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import Bytes, FileSystem
+from storage.disk.named_writes import NamedWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
@@ -56,12 +57,13 @@ class Log:
         self.config = config
         self.flush_policy = options.flush_policy
         self._lower_checkpoints = options.lower_checkpoints
-        recovered = open_segments(fs, directory, config, options.last_known, options.before_doubtful_cut)
+        names = NamedWrites(options.threads)
+        recovered = open_segments(fs, directory, config, options.last_known, names, options.before_doubtful_cut)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()
-        self._changes = FileChanges(fs, directory)
+        self._changes = FileChanges(fs, directory, options.threads.lock())
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
         self._claims_below = _NO_LIMIT  # while a truncation is under way, where it cuts

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.record.batch import BatchHeader
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.log_config import FlushPolicy
 from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
@@ -25,6 +26,7 @@ def _keep_checkpoints(topic_partition: TopicPartition, offset: int) -> None:
 class LogOptions:
     """How a log is opened, apart from its config."""
 
+    threads: Threads
     topic_id: str = ""
     flush_policy: FlushPolicy = "fsync"
     last_known: LastKnown = field(default_factory=LastKnown)

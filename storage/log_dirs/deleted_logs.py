@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 
+from penstock.threads import Lock
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import FileSystem, remove_tree
 
@@ -21,9 +21,8 @@ DIRECTORIES_PER_CALL = 64
 class DeletedLogs:
     """Added to on one thread, removed in any."""
 
-    def __init__(self, fs: FileSystem) -> None:
-        self._fs = fs
-        self._lock = threading.Lock()
+    def __init__(self, fs: FileSystem, lock: Lock) -> None:
+        self._fs, self._lock = fs, lock
         self._due_ms: dict[str, int] = {}
 
     def add(self, path: str, due_ms: int) -> None:

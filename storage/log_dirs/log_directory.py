@@ -17,11 +17,11 @@ created on the event loop. Not here: the logs (`log_manager.py`), meta.propertie
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 
 from penstock.errors import MetaPropertiesError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk.checkpoint_file import OffsetLines
@@ -45,7 +45,7 @@ Offsets = Mapping[TopicPartition, int]
 class LogDirectory:
     """A log dir that this process holds."""
 
-    def __init__(self, fs: FileSystem, path: str) -> None:
+    def __init__(self, fs: FileSystem, path: str, threads: Threads) -> None:
         """Lock the dir, and read what it knows. The marker is gone afterwards."""
         self._fs = fs
         self.path = path
@@ -55,9 +55,9 @@ class LogDirectory:
             holder = f"another process (it holds {path}/{LOCK})"
             raise MetaPropertiesError(f"{path} is in use by {holder}; stop that first") from error
         try:
-            self._mutex = threading.Lock()
+            self._mutex = threads.lock()
             """Held while a checkpoint is written."""
-            self._claims = threading.Lock()
+            self._claims = threads.lock()
             """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
             self._under_way: Offsets = {}
             """What is being written and may be on the disk already."""
@@ -67,7 +67,7 @@ class LogDirectory:
             self._recovery_points = OffsetCheckpoint(fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True)
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
-            self.cleaner_checkpoint = CleanerCheckpoint(fs, path)
+            self.cleaner_checkpoint = CleanerCheckpoint(fs, path, threads)
             if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
                 self._begin_recovery_points()
         except BaseException:

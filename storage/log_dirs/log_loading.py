@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
-from queue import SimpleQueue
 from typing import NamedTuple
 
 from penstock.clock import Clock
 from penstock.errors import InvariantViolation, PenstockError
+from penstock.threads import Queue, Thread, Threads
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import (
@@ -116,13 +116,14 @@ def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:
 class LogLoader:
     """One loading; see the module."""
 
-    def __init__(self, found: Sequence[FoundLog], open_log: Callable[[FoundLog], Log]) -> None:
+    def __init__(self, found: Sequence[FoundLog], open_log: Callable[[FoundLog], Log], threads: Threads) -> None:
         """`found` is in order of its log dirs."""
         self._found = found
         self._open_log = open_log
         self._opened: dict[int, Opened] = {}
         self._failures: dict[int, BaseException] = {}
-        self._stopped = threading.Event()
+        self._threads = threads
+        self._stopped = threads.event()
 
     def load(self, config: LogManagerConfig, clock: Clock) -> list[Opened]:
         """What came of each, in the order of `found`; raises, with everything closed, what must not be overlooked."""
@@ -148,7 +149,7 @@ class LogLoader:
             reporter.opened(at, self._opened[at])
 
     def _run_in_threads(self, threads: int, reporter: _Reporter) -> None:
-        done: SimpleQueue[int | None] = SimpleQueue()
+        done: Queue[int | None] = self._threads.queue()
 
         def work(todo: deque[int]) -> None:
             while True:
@@ -158,14 +159,13 @@ class LogLoader:
                     return
                 done.put(at if self._open(at) else None)
 
-        workers: list[threading.Thread] = []
-        for path, group in groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path):
-            todo = deque(group)
-            number = min(threads, len(todo))
-            workers += [threading.Thread(target=work, args=(todo,), name=f"load {path}") for _ in range(number)]
+        workers: list[Thread] = []
         try:
-            for worker in workers:
-                worker.start()
+            for path, group in groupby(range(len(self._found)), key=lambda at: self._found[at].directory.path):
+                todo = deque(group)
+                for _ in range(min(threads, len(todo))):
+                    worker = self._threads.start(f"load {path}", partial(work, todo))
+                    workers.append(worker)
             for _ in self._found:
                 opened = done.get()
                 if opened is None:
@@ -174,8 +174,7 @@ class LogLoader:
         finally:
             self._stopped.set()
             for worker in workers:
-                if worker.ident is not None:
-                    worker.join()
+                worker.join()
 
     def _open(self, at: int) -> bool:
         """False when there is no point in going on, or nobody wants to."""

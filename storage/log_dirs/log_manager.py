@@ -15,12 +15,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from penstock.clock import Clock
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk.disk_errors import is_disk_full, storage_error
-from storage.disk.file_system import FileSystem
+from storage.disk.machine import Machine
 from storage.disk.stop_wait import StopWait
 from storage.log.log import Log
 from storage.log.log_types import LogManagerStatistics, OfflineLog
@@ -35,7 +34,7 @@ from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.log_table import LogId, LogTable
 from storage.log_dirs.meta_properties import MetaProperties, verify_log_dirs
 from storage.log_dirs.vanished_logs import find_vanished
-from storage.segment.open_files import OpenFiles, default_limit
+from storage.segment.open_files import OpenFiles, share_of
 
 __all__ = ["LoadProgress", "LogManager", "LogManagerConfig"]
 
@@ -45,29 +44,29 @@ _log = logging.getLogger(__name__)
 class LogManager:
     """The logs of one node."""
 
-    def __init__(self, fs: FileSystem, config: LogManagerConfig, clock: Clock) -> None:
-        self._fs, self._config, self._clock = fs, config, clock
+    def __init__(self, machine: Machine, config: LogManagerConfig) -> None:
+        self._machine, self._config = machine, config
+        self._fs, self._clock = machine.file_system, machine.clock
         self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
         self._directories: dict[str, LogDirectory] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
         self._unlisted_log_dirs: list[str] = []  # of those that are offline: nobody knows which logs are in them
         self._is_loaded = False
         self.table = LogTable()
-        self.removal = LogRemoval(fs, clock, config.log_config, self._directories, self.table)
-        self.open_files = OpenFiles(default_limit() if config.open_files_max is None else config.open_files_max)
-        self._opener = LogOpener(fs, config, self.open_files)
+        self.removal = LogRemoval(machine, config.log_config, self._directories, self.table)
+        open_files_max = config.open_files_max
+        self.open_files = OpenFiles(share_of(machine.descriptors_max) if open_files_max is None else open_files_max)
+        self._opener = LogOpener(self._fs, config, self.open_files, machine.threads)
         self.checkpoints = LogCheckpoints(self._directories, self.table)
 
     @classmethod
-    def open(
-        cls, dirs: Sequence[str | os.PathLike[str]], config: LogManagerConfig, fs: FileSystem, clock: Clock
-    ) -> LogManager:
+    def open(cls, dirs: Sequence[str | os.PathLike[str]], config: LogManagerConfig, machine: Machine) -> LogManager:
         """Take the log dirs and open every log in them, with recovery where the last stop was not clean."""
         paths = [os.path.normpath(os.fspath(path)) for path in dirs]
         if not paths or len(set(paths)) != len(paths):
             raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and none twice")
-        manager = cls(fs, config, clock)
-        manager.meta_properties, failed = verify_log_dirs(fs, paths, config.cluster_id, config.node_id)
+        manager = cls(machine, config)
+        manager.meta_properties, failed = verify_log_dirs(machine.file_system, paths, config.cluster_id, config.node_id)
         try:
             for path, error in failed.items():
                 manager.fail_log_dir(path, error)
@@ -83,7 +82,7 @@ class LogManager:
     def _take(self, paths: Sequence[str] | Mapping[str, MetaProperties]) -> None:
         for path in paths:
             try:
-                self._directories[path] = LogDirectory(self._fs, path)
+                self._directories[path] = LogDirectory(self._fs, path, self._machine.threads)
             except OSError as error:
                 refuse_without_descriptors("use the log dir", path, error)
                 self.fail_log_dir(path, error)
@@ -96,7 +95,8 @@ class LogManager:
             path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
             why = KafkaStorageError(f"{path}: the same partition stands in {', '.join(copies)}; move all but one away")
             self._stays_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
-        loader = LogLoader(found.logs, lambda log: self._opener.open(log.directory, log.topic_partition))
+        threads, opener = self._machine.threads, self._opener
+        loader = LogLoader(found.logs, lambda log: opener.open(log.directory, log.topic_partition), threads)
         for log, opened in zip(found.logs, loader.load(self._config, self._clock), strict=True):
             if isinstance(opened, Log):
                 self.table.add(opened)

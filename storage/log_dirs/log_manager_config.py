@@ -59,7 +59,7 @@ class LogManagerConfig:
     recovery_threads: int = RECOVERY_THREADS
     """num.recovery.threads.per.data.dir; with 1, everything happens in the caller's thread, in order."""
     open_files_max: int | None = None
-    """How many segments of all logs have their files open; None: half of the descriptors that the process may have."""
+    """How many segments of all logs have their files open; None: half of `Machine.descriptors_max`."""
     before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None
     """Called, with the log's directory, BEFORE a tail is cut that may have been flushed; what it raises is why the log
     stays offline, uncut. In a loader's thread."""

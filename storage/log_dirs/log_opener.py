@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import LOG_SUFFIX, partition_directory
@@ -29,8 +30,8 @@ from storage.segment.open_files import OpenFiles
 class LogOpener:
     """See the module."""
 
-    def __init__(self, fs: FileSystem, config: LogManagerConfig, open_files: OpenFiles) -> None:
-        self._fs, self._config, self._open_files = fs, config, open_files
+    def __init__(self, fs: FileSystem, config: LogManagerConfig, open_files: OpenFiles, threads: Threads) -> None:
+        self._fs, self._config, self._open_files, self._threads = fs, config, open_files, threads
 
     def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
         """The log that is in the dir; CorruptFileError or OSError when it cannot be used."""
@@ -86,6 +87,7 @@ class LogOpener:
 
     def _options(self, directory: LogDirectory, topic_id: str, last_known: LastKnown) -> LogOptions:
         return LogOptions(
+            self._threads,
             topic_id=topic_id,
             flush_policy=self._config.flush_policy,
             last_known=last_known,

@@ -17,12 +17,11 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 
-from penstock.clock import Clock
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
-from storage.disk.file_system import FileSystem
+from storage.disk.machine import Machine
 from storage.log.log import Log
 from storage.log.log_types import OfflineLog
 from storage.log_config import LogConfig
@@ -39,21 +38,20 @@ class LogRemoval:
 
     def __init__(
         self,
-        fs: FileSystem,
-        clock: Clock,
+        machine: Machine,
         default_config: LogConfig,
         directories: Mapping[str, LogDirectory],
         table: LogTable,
     ) -> None:
         """`default_config` says when the files of a log go that could not be opened."""
-        self._clock, self._default_config = clock, default_config
+        self._clock, self._default_config = machine.clock, default_config
         self._directories, self._table = directories, table
         self.strays: list[str] = []
         """Directories set aside because nobody asked for them, now or by an earlier run."""
         self.rotten: list[str] = []
         """Directories set aside because they are damaged, now or by an earlier run."""
-        self.deleted = DeletedLogs(fs)
-        self.aside = SetAside(fs)
+        self.deleted = DeletedLogs(machine.file_system, machine.threads.lock())
+        self.aside = SetAside(machine.file_system, machine.ids)
         self._deleting: ByLogId[Log] = ByLogId()
         """Out of use, in no table, and their directories may have the old names yet."""
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
-from penstock.types import new_uuid
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.file_names import LOCK, META_PROPERTIES, TMP_SUFFIX
 from storage.disk.file_system import FileSystem
@@ -44,8 +43,8 @@ class MetaProperties:
     directory_id: str
 
 
-def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -> MetaProperties:
-    """Make an empty (or missing) directory this node's; refuses any other."""
+def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, directory_id: str) -> MetaProperties:
+    """Make an empty (or missing) directory this node's; refuses any other. `directory_id` is new."""
     try:
         existing = read_meta_properties(fs, path) if fs.exists(path) else None
         if existing is not None:
@@ -55,7 +54,7 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int) -
             )
         _make(fs, path)
         require_empty(fs, path)
-        properties = MetaProperties(cluster_id, node_id, new_uuid())
+        properties = MetaProperties(cluster_id, node_id, directory_id)
         write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.errors import KafkaStorageError
+from penstock.ids import Ids
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, set_aside_directory
@@ -37,8 +38,8 @@ class Begun(NamedTuple):
 class SetAside:
     """Used on one thread, except `take_all`; blocks."""
 
-    def __init__(self, fs: FileSystem) -> None:
-        self._fs = fs
+    def __init__(self, fs: FileSystem, ids: Ids) -> None:
+        self._fs, self._ids = fs, ids
         self._begun: dict[str, Begun] = {}
         """By the old path; only of logs that are offline until all of it is done."""
         self._unsynced: set[str] | None = None
@@ -94,7 +95,7 @@ class SetAside:
 
     def _rename(self, path: str, topic_partition: TopicPartition, suffix: str) -> None:
         if path not in self._begun:
-            target = f"{os.path.dirname(path)}/{set_aside_directory(topic_partition, suffix)}"
+            target = f"{os.path.dirname(path)}/{set_aside_directory(topic_partition, self._ids.new_id(), suffix)}"
             self._fs.rename(path, target)
             self._begun[path] = Begun(target, suffix)
 

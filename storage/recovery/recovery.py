@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from storage.disk.file_system import FileSystem
+from storage.disk.named_writes import NamedWrites
 from storage.log_config import LogConfig
 from storage.recovery.epoch_witness import EpochWitness
 from storage.recovery.torn_append import is_torn_append
@@ -80,6 +81,7 @@ def open_segments(
     directory: str,
     config: LogConfig,
     last_known: LastKnown,
+    names: NamedWrites,
     before_doubtful_cut: BeforeDoubtfulCut | None = None,
 ) -> RecoveredLog:
     """Everything needed to go on with a log; creates the first segment of an empty one."""
@@ -88,7 +90,7 @@ def open_segments(
     recovery = _Recovery(fs, directory, config, last_known, segments, before_doubtful_cut)
     try:
         recovery.run()
-        return recovery.result()
+        return recovery.result(names)
     except BaseException:  # a log that is offline keeps no file open
         for segment in segments:
             segment.close()
@@ -254,12 +256,12 @@ class _Recovery:
                 path, position, f"the log ends at offset {log_end_offset}, but was flushed up to offset {bound}"
             )
 
-    def result(self) -> RecoveredLog:
+    def result(self, names: NamedWrites) -> RecoveredLog:
         first, newest = self._segments[0], self._segments[-1]
         log_end = newest.next_offset
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
         log_start = min(log_start, log_end)
-        cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end))
+        cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end), names)
         for segment in self._segments:  # most logs of a node are idle, and cost nothing then
             segment.release()
         return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)

@@ -32,12 +32,12 @@ class EpochCache:
 
     __slots__ = ("_directory", "_entries", "_fs", "_persisted_version", "_version", "names")
 
-    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...]) -> None:
+    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], names: NamedWrites) -> None:
         """`entries` are what the file holds."""
         self._fs, self._directory = fs, directory
         self._entries = entries
         self._version = self._persisted_version = 0
-        self.names = NamedWrites()
+        self.names = names
         """For every small file that a flush of the log writes."""
 
     @property

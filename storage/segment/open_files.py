@@ -16,7 +16,6 @@ passes each file at most once, and a file that was used is passed over. Not here
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -101,9 +100,6 @@ class OpenFiles:
         return f"OpenFiles({len(self._ring)} of {self.limit}, {self._evicted} evicted)"
 
 
-def default_limit() -> int:
-    """A share of the descriptors that the process may have (ulimit -n, LimitNOFILE=)."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return OPEN_FILES_MAX
-    return min(max(soft // DESCRIPTORS_SHARE, OPEN_FILES_MIN), OPEN_FILES_MAX)
+def share_of(descriptors_max: int) -> int:
+    """How many segments may have their files open in a process that may have so many descriptors."""
+    return min(max(descriptors_max // DESCRIPTORS_SHARE, OPEN_FILES_MIN), OPEN_FILES_MAX)

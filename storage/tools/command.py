@@ -13,13 +13,14 @@ import json
 import logging
 import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
 
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.threads import SystemThreads
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.tools.dump_files import dump
@@ -81,7 +82,8 @@ class _Lines:
 
     def __init__(self, wants_progress: bool) -> None:
         self._wants_progress = wants_progress
-        self._started_s = time.monotonic()
+        self._clock = SystemClock()
+        self._started_ms = self._clock.now_ms()
         self.read_bytes = self._told_bytes = 0
 
     def write(self, row: Row, *, flush: bool = True) -> None:
@@ -100,7 +102,7 @@ class _Lines:
             self.write({"type": "progress", "bytes": self.read_bytes})
 
     def speed(self) -> Row:
-        seconds = time.monotonic() - self._started_s
+        seconds = (self._clock.now_ms() - self._started_ms) / 1000
         return {
             "read_bytes": self.read_bytes,
             "seconds": round(seconds, 3),
@@ -148,7 +150,7 @@ def _recover(request: Request, lines: _Lines) -> int:
     agreed_at = _agreed_at(target)
     options = RecoverOptions(request.rebuild_indexes, request.truncate_at, request.start_at, agreed_at, lines.on_read)
     logs = refused = changes = 0
-    for found in recover(fs, target, options):
+    for found in recover(fs, target, options, SystemThreads()):
         lines.write(_line(found))
         logs += isinstance(found, Recovered)
         refused += isinstance(found, Finding)

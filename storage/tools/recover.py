@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import CorruptFileError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import storage_error
@@ -66,23 +67,25 @@ class Recovered:
     cut_bytes: int
 
 
-def recover(fs: FileSystem, target: Target, options: RecoverOptions) -> Iterator[Change | Finding | Recovered]:
+def recover(
+    fs: FileSystem, target: Target, options: RecoverOptions, threads: Threads
+) -> Iterator[Change | Finding | Recovered]:
     """What was done, as it is done."""
     recorded = RecordedFileSystem(fs, options.on_read)
     if target.log_dir is None:
         for log in target.logs:
-            yield from _Recovery(recorded, None, options).run(log)
+            yield from _Recovery(recorded, None, options, threads).run(log)
         return
-    yield from _in_log_dir(recorded, target, target.log_dir, options)
+    yield from _in_log_dir(recorded, target, target.log_dir, options, threads)
 
 
 def _in_log_dir(
-    fs: RecordedFileSystem, target: Target, log_dir: str, options: RecoverOptions
+    fs: RecordedFileSystem, target: Target, log_dir: str, options: RecoverOptions, threads: Threads
 ) -> Iterator[Change | Finding | Recovered]:
-    directory = LogDirectory(fs, log_dir)
+    directory = LogDirectory(fs, log_dir, threads)
     closed = False
     try:
-        recovery = _Recovery(fs, directory, options)
+        recovery = _Recovery(fs, directory, options, threads)
         for log in target.logs:
             yield from recovery.run(log)
         if target.is_log_dir:
@@ -112,8 +115,10 @@ def _remove_deleted(fs: FileSystem, log_dir: str) -> None:
 class _Recovery:
     """Of the logs of one target, one after another."""
 
-    def __init__(self, fs: RecordedFileSystem, directory: LogDirectory | None, options: RecoverOptions) -> None:
-        self._fs, self._directory, self._options = fs, directory, options
+    def __init__(
+        self, fs: RecordedFileSystem, directory: LogDirectory | None, options: RecoverOptions, threads: Threads
+    ) -> None:
+        self._fs, self._directory, self._options, self._threads = fs, directory, options, threads
         self._recovered: dict[TopicPartition, Recovered] = {}
 
     def run(self, path: LogPath) -> Iterator[Change | Finding | Recovered]:
@@ -123,7 +128,7 @@ class _Recovery:
             yield Finding("damage", "changed", path.directory, what, "look again, and agree again")
             return
         last_known = self._last_known(path)
-        options = LogOptions(last_known=last_known)
+        options = LogOptions(self._threads, last_known=last_known)
         if self._directory is not None and tp is not None:
             options = replace(options, lower_checkpoints=self._directory.lower_checkpoints)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.clock import ManualClock
 from penstock.types import TopicPartition
 from storage.disk.file_names import META_PROPERTIES
 from storage.log_config import LogConfig
@@ -10,6 +9,8 @@ from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_manager_config import LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import IDS as NEW_IDS
+from tests.support.machine import machine
 from tests.support.storage import CLUSTER_ID, SMALL
 
 DIR = "/d"
@@ -37,10 +38,10 @@ def is_formatted(fs: LosingFileSystem) -> bool:
 
 
 def format_disk(fs: LosingFileSystem) -> None:
-    format_directory(fs, DIR, CLUSTER_ID, 1)
+    format_directory(fs, DIR, CLUSTER_ID, 1, NEW_IDS.new_id())
 
 
 def start(fs: LosingFileSystem) -> LogManager:
     """The logs of a formatted disk."""
     config = LogManagerConfig(1, CLUSTER_ID, config_for=config_for, recovery_threads=1, progress=lambda progress: None)
-    return LogManager.open((DIR,), config, fs, ManualClock())
+    return LogManager.open((DIR,), config, machine(fs))

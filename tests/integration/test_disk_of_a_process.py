@@ -32,6 +32,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.integration.test_cluster import wait_until
 from tests.support import raw_broker
+from tests.support.machine import IDS
 from tests.support.small_disk import make_read_only, small_disk
 
 BATCH = build_batch([bytes(10_000)], timestamps_ms=1_700_000_000_000)
@@ -192,7 +193,7 @@ def test_a_replaced_log_dir_is_refused_until_given_up_and_then_never_leads_empty
         lost = directory_id(second)
         assert cluster.stop(0) == 0
         aside = second.rename(tmp_path / "dead")
-        format_directory(OsFileSystem(), str(second), cluster.cluster_id, 0)
+        format_directory(OsFileSystem(), str(second), cluster.cluster_id, 0, IDS.new_id())
         with pytest.raises(NodeFailedError, match=f"without log dir {lost}.*--lost-log-dirs {lost}.*{second}"):
             cluster.start(0)
         assert cluster.stop(0) == EXIT_REFUSED

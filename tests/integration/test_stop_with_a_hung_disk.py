@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from broker.config.config import load_config
+from broker.node.environment import system_environment
 from broker.node.format import format_node
 from penstock.testing.layout import new_layout
 from storage.disk.file_names import CLEAN_SHUTDOWN
-from storage.disk.file_system import OsFileSystem
 
 STOP_WAIT_MS = 300
 NODE = """
@@ -27,7 +27,7 @@ from tests.support.faulty_fs import FaultyFileSystem
 config, fs = load_config(sys.argv[1]), FaultyFileSystem()
 environment = replace(system_environment(), file_system=fs)
 settings = LogManagerConfig(config.node_id, config_for=lambda partition: METADATA_LOG_CONFIG)
-log_manager = LogManager.open(config.log_dirs, settings, fs, environment.clock)
+log_manager = LogManager.open(config.log_dirs, settings, environment.machine())
 
 def stop_when_it_hangs(fault):
     fault.was_met.wait()
@@ -48,7 +48,7 @@ def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
         "log.flush.offset.checkpoint.interval.ms": 50,  # the metadata log, in the first dir, always has something new
     }
     layout.write([own])
-    format_node(load_config(str(layout.config_path(0))), layout.cluster_id, OsFileSystem())
+    format_node(load_config(str(layout.config_path(0))), layout.cluster_id, system_environment())
     command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr

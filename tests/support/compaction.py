@@ -22,6 +22,7 @@ from storage.log.log_types import AppendInfo, LogOptions
 from storage.log_config import LogConfig
 from storage.recovery.recovery import LastKnown
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, TOPIC_ID, TP
 
 DIRECTORY = "/d/orders-0"
@@ -88,8 +89,9 @@ class CompactedLog:
         if not self.fs.exists("/d"):
             self.fs.mkdir("/d")
             self.fs.fsync_dir("/")
-        self.checkpoint = CleanerCheckpoint(self.fs, "/d")
+        self.checkpoint = CleanerCheckpoint(self.fs, "/d", THREADS)
         options = LogOptions(
+            THREADS,
             topic_id=TOPIC_ID,
             last_known=LastKnown(recovery_point=flushed),
             lower_checkpoints=self.checkpoint.lower,

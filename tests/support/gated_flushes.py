@@ -9,6 +9,7 @@ from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
 
 
@@ -53,7 +54,7 @@ def ready_log(fs: LosingFileSystem) -> Log:
 
 def another_log(fs: LosingFileSystem, number: int) -> Log:
     partition = TopicPartition("another", number)
-    return Log.create(fs, f"/d/{partition}", partition, SMALL, LogOptions())
+    return Log.create(fs, f"/d/{partition}", partition, SMALL, LogOptions(THREADS))
 
 
 def no_failure(log_dir: str, error: OSError) -> None:

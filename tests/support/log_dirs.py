@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.clock import ManualClock
 from penstock.types import TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
+from tests.support.machine import IDS, machine
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch
 
 BATCHES = 20
@@ -24,8 +24,8 @@ def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES) -> P
     Not clean: the process ends when `flushed` of the batches were flushed and checkpointed.
     """
     fs = OsFileSystem()
-    format_directory(fs, str(path), CLUSTER_ID, 1)
-    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), fs, ManualClock())
+    format_directory(fs, str(path), CLUSTER_ID, 1, IDS.new_id())
+    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), machine(fs))
     manager.get_or_create(OTHER, TOPIC_ID, SMALL, is_new=True).flush()
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True)
     for n in range(BATCHES):
@@ -57,7 +57,7 @@ def open_values(path: Path) -> list[bytes]:
     """What a node finds in orders-0, after a start on the directory; it is closed again."""
     from tests.support.storage import read_all
 
-    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), OsFileSystem(), ManualClock())
+    manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), machine())
     try:
         log = manager.get(TP, TOPIC_ID)
         assert log is not None, manager.table.offline

@@ -1,12 +1,27 @@
-"""What most tests need of the machine where it does not matter to them: threads, and how long a stop waits."""
+"""What most tests need of the machine where it does not matter to them."""
 
 from __future__ import annotations
 
-from penstock.clock import Clock, SystemClock
+from penstock.clock import Clock, ManualClock, SystemClock
+from penstock.ids import system_ids
 from penstock.threads import SystemThreads
+from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.disk.machine import Machine
+from storage.disk.named_writes import NamedWrites
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 
 THREADS = SystemThreads()
+IDS = system_ids()
+DESCRIPTORS_MAX = 1024
+
+
+def machine(fs: FileSystem | None = None, clock: Clock | None = None) -> Machine:
+    """On this file system, in a time that stands still."""
+    return Machine(fs or OsFileSystem(), clock or ManualClock(), THREADS, IDS, DESCRIPTORS_MAX)
+
+
+def named_writes() -> NamedWrites:
+    return NamedWrites(THREADS)
 
 
 def stop_wait(clock: Clock | None = None, limit_ms: int = STOP_WAIT_MS) -> StopWait:

@@ -27,7 +27,6 @@ from penstock.clock import SystemClock
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.types import TopicPartition
-from storage.disk.file_system import OsFileSystem
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
@@ -90,10 +89,11 @@ class NodesHere:
     async def _start(self) -> None:
         for index in range(len(self.fs)):
             config = load_config(str(self._layout.config_path(index)))
-            format_node(config, self._layout.cluster_id, OsFileSystem())
+            format_node(config, self._layout.cluster_id, system_environment())
             manager_config = LogManagerConfig(config.node_id, config_for=_config_of_found_log)
-            log_manager = LogManager.open(config.log_dirs, manager_config, self.fs[index], self.clocks[index])
-            self.nodes.append(Node(config, log_manager, self._environment(index)))
+            environment = self._environment(index)
+            log_manager = LogManager.open(config.log_dirs, manager_config, environment.machine())
+            self.nodes.append(Node(config, log_manager, environment))
         await asyncio.gather(*(node.start() for node in self.nodes))
         await asyncio.gather(*(node.wait_ready() for node in self.nodes))
 

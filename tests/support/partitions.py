@@ -12,6 +12,7 @@ from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
+from tests.support.machine import THREADS
 
 TOPIC_ID = "topic-id"
 PARTITION = TopicPartition("t", 0)
@@ -27,7 +28,7 @@ def make_log(
     """A new log below `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = str(directory / str(partition))
-    return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), LogOptions(TOPIC_ID))
+    return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), LogOptions(THREADS, TOPIC_ID))
 
 
 def make_partition(directory: Path, broker_id: int = 1, min_insync_replicas: int = 1) -> Partition:

@@ -15,6 +15,7 @@ from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from storage.recovery.recovery import LastKnown
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import IDS, THREADS, machine
 
 TP = TopicPartition("orders", 0)
 TOPIC_ID = "A" * 22
@@ -33,13 +34,13 @@ def new_log(fs: LosingFileSystem, config: LogConfig = SMALL, **options: object) 
     if not fs.exists("/d"):
         fs.mkdir("/d")
         fs.fsync_dir("/")
-    return Log.create(fs, "/d/orders-0", TP, config, LogOptions(topic_id=TOPIC_ID, **options))  # type: ignore[arg-type]
+    return Log.create(fs, "/d/orders-0", TP, config, LogOptions(THREADS, topic_id=TOPIC_ID, **options))  # type: ignore[arg-type]
 
 
 def reopened(
     fs: LosingFileSystem, recovery_point: int | None, *, clean: bool = False, config: LogConfig = SMALL
 ) -> Log:
-    return Log(fs, "/d/orders-0", TP, config, LogOptions(last_known=LastKnown(clean, recovery_point)))
+    return Log(fs, "/d/orders-0", TP, config, LogOptions(THREADS, last_known=LastKnown(clean, recovery_point)))
 
 
 def log_named(manager: LogManager, topic_partition: TopicPartition) -> Log | None:
@@ -75,6 +76,6 @@ def open_manager(
     """The node's logs; formats what is not there. One thread, so that operations are always numbered alike."""
     for path in dirs:
         if not fs.exists(path) or not fs.exists(f"{path}/meta.properties"):
-            format_directory(fs, path, CLUSTER_ID, 1)
+            format_directory(fs, path, CLUSTER_ID, 1, IDS.new_id())
     settings = LogManagerConfig(1, CLUSTER_ID, config, recovery_threads=recovery_threads, **more)  # type: ignore[arg-type]
-    return LogManager.open(dirs, settings, fs, clock or ManualClock())
+    return LogManager.open(dirs, settings, machine(fs, clock or ManualClock()))

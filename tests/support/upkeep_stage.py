@@ -23,7 +23,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
-from tests.support.machine import THREADS, stop_wait
+from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
 
 ME = 1
@@ -72,8 +72,8 @@ class Stage:
 @asynccontextmanager
 async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     fs, clock = OsFileSystem(), ManualClock()
-    format_directory(fs, str(path / "data"), "cluster", ME)
-    log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), fs, clock)
+    format_directory(fs, str(path / "data"), "cluster", ME, IDS.new_id())
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), machine(fs, clock))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     replicas = ReplicaManager(ME, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
     scheduler = Scheduler(clock, THREADS, lambda error: None)

@@ -17,9 +17,7 @@ from random import Random
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, PenstockError
-from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.tools.findings import Finding
 from storage.tools.overlay import OverlayFileSystem
@@ -27,6 +25,7 @@ from storage.tools.target import find_target
 from storage.tools.verify_log import VerifyOptions
 from storage.tools.verify_log_dir import verify
 from tests.support.log_dirs import BATCHES, contents, make_log_dir
+from tests.support.machine import machine
 from tests.support.storage import CLUSTER_ID, SMALL, TP, log_named, read_all
 
 CASES = 40
@@ -66,7 +65,7 @@ class Damaged:
         """What is read from orders-0; None when it is refused, at the start or by a read."""
         config = LogManagerConfig(1, CLUSTER_ID, SMALL)
         try:
-            manager = LogManager.open([self._path], config, OsFileSystem(), ManualClock())
+            manager = LogManager.open([self._path], config, machine())
         except PenstockError:
             return None
         try:

@@ -38,6 +38,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
 from storage.recovery.recovery import LastKnown
+from tests.support.machine import THREADS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_log, state
 
 BROKERS = (1, 2, 3)
@@ -392,7 +393,9 @@ class World:
             PARTITION,
             LogConfig(),
             LogOptions(
-                TOPIC_ID, last_known=LastKnown(recovery_point=recovery_point, log_start_offset=broker.durable_log_start)
+                THREADS,
+                TOPIC_ID,
+                last_known=LastKnown(recovery_point=recovery_point, log_start_offset=broker.durable_log_start),
             ),
         )
         log.truncate_to(self.random.randint(recovery_point, end))

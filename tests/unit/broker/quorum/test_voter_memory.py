@@ -17,6 +17,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.recovery.recovery import LastKnown
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS
 from tests.support.partitions import batch
 
 STATE = ElectionState(7, 2, 3)
@@ -34,7 +35,7 @@ class Voter:
     def start(self, *, gave_up_dirs: bool = False) -> ElectionState | None:
         """Opens everything as a node does; the election state that raft will load."""
         known = LastKnown(recovery_point=0)
-        options = LogOptions(last_known=known, before_doubtful_cut=self._before_cut)
+        options = LogOptions(THREADS, last_known=known, before_doubtful_cut=self._before_cut)
         exists = Path(self.directory).exists()
         make = Log if exists else Log.create
         self.log = make(self.fs, self.directory, METADATA_PARTITION, METADATA_LOG_CONFIG, options)

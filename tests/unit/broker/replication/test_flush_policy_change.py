@@ -15,7 +15,7 @@ from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
-from tests.support.machine import THREADS, stop_wait
+from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 BROKER, EPOCH = 1, 5
@@ -41,8 +41,8 @@ class Fetchers:
 def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_path: Path, leader_id: int) -> None:
     async def scenario() -> None:
         fs, flushed = OsFileSystem(), asyncio.Event()
-        format_directory(fs, str(tmp_path / "data"), "cluster", BROKER)
-        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(BROKER), fs, ManualClock())
+        format_directory(fs, str(tmp_path / "data"), "cluster", BROKER, IDS.new_id())
+        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(BROKER), machine(fs))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         manager = ReplicaManager(BROKER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         fetchers = Fetchers()

@@ -23,7 +23,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.machine import THREADS
+from tests.support.machine import IDS, THREADS, machine
 from tests.support.partitions import NOBODY, TOPIC_ID, state
 from tests.support.virtual_time import run_virtual
 
@@ -79,8 +79,8 @@ async def broker(
     fs.mkdir("/d")
     if fs_made is not None:
         fs_made.append(fs)
-    format_directory(fs, "/d", "cluster", ME)
-    log_manager = LogManager.open(["/d"], LogManagerConfig(ME), fs, clock)
+    format_directory(fs, "/d", "cluster", ME, IDS.new_id())
+    log_manager = LogManager.open(["/d"], LogManagerConfig(ME), machine(fs, clock))
     manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, THREADS, 10_000, on_fatal)
     manager.registered(101)
     yield manager, log_manager

@@ -25,6 +25,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.recovery.recovery import LastKnown
+from tests.support.machine import THREADS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 
 WALL_MS = 1_700_000_000_000
@@ -184,7 +185,11 @@ def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retria
         file.seek(30)
         file.write(b"\xff")
     idle = Log(
-        OsFileSystem(), log.directory, PARTITION, log.config, LogOptions(TOPIC_ID, last_known=LastKnown(True, 3))
+        OsFileSystem(),
+        log.directory,
+        PARTITION,
+        log.config,
+        LogOptions(THREADS, TOPIC_ID, last_known=LastKnown(True, 3)),
     )
     partition, noticed = Partition(1, idle, 0, 1), []
     partition.on_disk_error = lambda _, error: noticed.append(error)

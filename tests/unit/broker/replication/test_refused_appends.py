@@ -21,7 +21,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.faulty_fs import FaultyFileSystem
-from tests.support.machine import THREADS, stop_wait
+from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 
 FULL = KafkaStorageError("t-0/00.log: the disk is full")
@@ -38,8 +38,8 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
 ) -> None:
     async def scenario() -> None:
         fs, clock = FaultyFileSystem(), ManualClock()
-        format_directory(fs, str(tmp_path / "data"), "cluster", 1)
-        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), fs, clock)
+        format_directory(fs, str(tmp_path / "data"), "cluster", 1, IDS.new_id())
+        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), machine(fs, clock))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         manager = ReplicaManager(1, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
         manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)

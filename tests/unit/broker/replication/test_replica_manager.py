@@ -28,7 +28,7 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.meta_properties import format_directory
-from tests.support.machine import THREADS, stop_wait
+from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 
 LEADER, LEADER_EPOCH = 1, 5
@@ -71,8 +71,8 @@ class Fetchers:
 async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Partition, Proposals]]:
     """A manager that leads one partition, with an ISR of itself; its followers are registered, and fenced."""
     fs = OsFileSystem()
-    format_directory(fs, str(path / "data"), "cluster", LEADER)
-    log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
+    format_directory(fs, str(path / "data"), "cluster", LEADER, IDS.new_id())
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), machine(fs))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
     manager.registered(EPOCHS[LEADER])
@@ -320,7 +320,7 @@ def loses_its_log(path: Path) -> None:
 @asynccontextmanager
 async def started_again(path: Path) -> AsyncIterator[ReplicaManager]:
     """The next process of the broker, registered."""
-    log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), OsFileSystem(), ManualClock())
+    log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), machine())
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
     registers_anew(manager)
@@ -405,8 +405,8 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     """The topic was deleted while this broker was down, and then made anew."""
     old_id, new_id = new_uuid(), new_uuid()
     fs = OsFileSystem()
-    format_directory(fs, str(tmp_path / "data"), "cluster", LEADER)
-    log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
+    format_directory(fs, str(tmp_path / "data"), "cluster", LEADER, IDS.new_id())
+    log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), machine(fs))
     log = log_manager.get_or_create(PARTITION, old_id, LogConfig(), is_new=True)
     log.append_as_leader(batch(b"old"), LEADER_EPOCH, 1_700_000_000_000)
     log.flush()
@@ -416,7 +416,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     path.write_bytes(path.read_bytes()[:-1] + b"!")
 
     async def scenario() -> None:
-        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), fs, ManualClock())
+        log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), machine(fs))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         manager.registered(EPOCHS[LEADER])

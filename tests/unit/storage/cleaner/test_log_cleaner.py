@@ -45,7 +45,7 @@ def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
     log.roll()
     log.flush()
     cleaner = LogCleaner(
-        fs, CleanerConfig(), lambda: [Candidate(log, 1, CleanerCheckpoint(fs, "/d"))], ManualClock(), THREADS
+        fs, CleanerConfig(), lambda: [Candidate(log, 1, CleanerCheckpoint(fs, "/d", THREADS))], ManualClock(), THREADS
     )
 
     assert cleaner.choose(NOW_MS) is None
@@ -54,11 +54,11 @@ def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
 def test_the_dirtiest_of_several_logs_goes_first() -> None:
     fs = LosingFileSystem()
     fs.mkdir("/d")
-    checkpoint = CleanerCheckpoint(fs, "/d")
+    checkpoint = CleanerCheckpoint(fs, "/d", THREADS)
     logs = []
     for number, dirty in enumerate((10, 30, 20)):
         topic_partition = TopicPartition("t", number)
-        log = Log.create(fs, f"/d/t-{number}", topic_partition, COMPACT, LogOptions())
+        log = Log.create(fs, f"/d/t-{number}", topic_partition, COMPACT, LogOptions(THREADS))
         for offset in range(20 + dirty):
             log.append_as_leader(build_batch([b"x" * 30], keys=[b"k"], timestamps_ms=NOW_MS), 0, NOW_MS)
             if offset == 19:

@@ -28,6 +28,7 @@ from storage.disk.file_names import (
 from storage.disk.sealed_text import seal
 from storage.segment.epoch_cache import EpochCache
 from tests.support.losing_fs import Crashed, LosingFileSystem
+from tests.support.machine import named_writes
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_epochs_that_do_not_ascend_are_refused(fs: LosingFileSystem, rows: bytes
 
 
 def test_an_older_epoch_snapshot_never_replaces_a_newer_one(fs: LosingFileSystem) -> None:
-    cache = EpochCache(fs, "/", ())
+    cache = EpochCache(fs, "/", (), named_writes())
     cache.assign(1, 0)
     older = cache.unpersisted()
     cache.assign(2, 5)
@@ -165,7 +166,7 @@ def test_an_older_epoch_snapshot_never_replaces_a_newer_one(fs: LosingFileSystem
 
 
 def test_a_closed_epoch_cache_writes_nothing(fs: LosingFileSystem) -> None:
-    cache = EpochCache(fs, "/", ())
+    cache = EpochCache(fs, "/", (), named_writes())
     cache.assign(1, 0)
     snapshot = cache.unpersisted()
     assert snapshot is not None
@@ -185,7 +186,7 @@ def test_names_are_kafkas() -> None:
 
 
 def test_a_name_that_is_set_aside_fits_and_is_no_partition() -> None:
-    name = set_aside_directory(TopicPartition("t" * 249, 2_000_000_000), "-delete")
+    name = set_aside_directory(TopicPartition("t" * 249, 2_000_000_000), "u" * 22, "-delete")
 
     assert len(name) <= 255
     assert set_aside_suffix(name) == "-delete"

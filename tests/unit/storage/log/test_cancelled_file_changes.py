@@ -13,6 +13,7 @@ from typing import Any
 from storage.log import file_changes
 from storage.log.file_changes import FileChanges
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager
 
 SEGMENTS = 2
@@ -56,7 +57,7 @@ def test_a_cancellation_may_come_before_any_instruction_of_a_run(tmp_path: Path)
     oldest = log.segments[:SEGMENTS]
     instruction, begun = 0, set[int]()
     while True:
-        changes = FileChanges(fs, log.directory)
+        changes = FileChanges(fs, log.directory, THREADS.lock())
         changes.remove(oldest)
         renames = fs.calls_of("rename", ".log.deleted")
         with CancelledAt(changes, instruction) as cancelled:

@@ -19,7 +19,7 @@ from tests.support.storage import SMALL
 def log_in(fs: FaultyFileSystem, log_dir: Path) -> Log:
     log_dir.mkdir()
     partition = TopicPartition("t", 0)
-    return Log.create(fs, str(log_dir / str(partition)), partition, SMALL, LogOptions())
+    return Log.create(fs, str(log_dir / str(partition)), partition, SMALL, LogOptions(THREADS))
 
 
 def test_only_who_asks_for_the_disk_that_hangs_waits_for_it(tmp_path: Path) -> None:

@@ -70,7 +70,8 @@ def test_more_logs_than_threads_are_all_flushed() -> None:
         fs = LosingFileSystem()
         fs.mkdir("/d")
         logs = [
-            Log.create(fs, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(topic_id="A" * 22)) for n in range(9)
+            Log.create(fs, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(THREADS, topic_id="A" * 22))
+            for n in range(9)
         ]
         waiters = [Waiter() for _ in logs]
         group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
@@ -93,10 +94,10 @@ def test_a_disk_that_stands_still_holds_up_no_other() -> None:
         quick.mkdir("/quick")
         stuck = [ready_log(slow)]
         stuck += [
-            Log.create(slow, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(topic_id="A" * 22))
+            Log.create(slow, f"/d/t-{n}", TopicPartition("t", n), SMALL, LogOptions(THREADS, topic_id="A" * 22))
             for n in range(5)
         ]
-        other = Log.create(quick, "/quick/t-9", TopicPartition("t", 9), SMALL, LogOptions(topic_id="A" * 22))
+        other = Log.create(quick, "/quick/t-9", TopicPartition("t", 9), SMALL, LogOptions(THREADS, topic_id="A" * 22))
         group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
         group_commit.subscribe(other, waiter)
         slow.gate.clear()
@@ -147,7 +148,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
     async def run() -> None:
         fs, waiter = LosingFileSystem(), Waiter()
         log = ready_log(fs)
-        other = Log.create(fs, "/d/t-1", TopicPartition("t", 1), SMALL, LogOptions())
+        other = Log.create(fs, "/d/t-1", TopicPartition("t", 1), SMALL, LogOptions(THREADS))
         failures: list[tuple[str, int | None]] = []
         failed = asyncio.Event()
 
@@ -324,7 +325,7 @@ def test_a_flush_that_finds_no_memory_is_tried_again_and_the_other_logs_go_on(fa
         healthy = LosingFileSystem()
         healthy.mkdir("/e")
         log = ready_log(fs)
-        other = Log.create(healthy, "/e/t-1", TopicPartition("t", 1), SMALL, LogOptions())
+        other = Log.create(healthy, "/e/t-1", TopicPartition("t", 1), SMALL, LogOptions(THREADS))
         group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
         group_commit.subscribe(log, waiter)
         group_commit.subscribe(other, other_waiter)

@@ -20,6 +20,7 @@ from storage.disk.file_names import (
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_table import LogId
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import TOPIC_ID
 
 OLD, NEW = TopicPartition("old", 0), TopicPartition("new", 0)
@@ -41,7 +42,7 @@ def test_while_a_checkpoint_is_written_a_new_log_does_not_wait_and_one_that_it_c
     tmp_path: Path, name: str
 ) -> None:
     fs = FaultyFileSystem()
-    directory = LogDirectory(fs, str(tmp_path))
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
     write = {
         RECOVERY_POINT_CHECKPOINT: lambda read, kept: directory.checkpoint_recovery_points(lambda: by_id(read()), kept),
         HIGH_WATERMARK_CHECKPOINT: directory.checkpoint_high_watermarks,
@@ -66,7 +67,7 @@ def test_a_new_log_does_not_wait_for_the_line_of_a_cleaned_log_and_a_truncation_
     tmp_path: Path,
 ) -> None:
     fs = FaultyFileSystem()
-    directory = LogDirectory(fs, str(tmp_path))
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
     cleaned = directory.cleaner_checkpoint
     with fs.standing_still("fdatasync", CLEANER_OFFSET_CHECKPOINT) as fault:
         writer = started(lambda: cleaned.put(OLD, 5, cleaned.generation(OLD)))
@@ -92,7 +93,7 @@ def test_a_checkpoint_whose_directory_found_no_descriptor_counts_as_written_and_
     tmp_path: Path, name: str
 ) -> None:
     fs = FaultyFileSystem()
-    directory = LogDirectory(fs, str(tmp_path))
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
     write = {
         RECOVERY_POINT_CHECKPOINT: lambda offset: directory.checkpoint_recovery_points(
             lambda: by_id({OLD: offset}), ()
@@ -117,7 +118,7 @@ def test_a_truncation_keeps_the_lines_of_other_logs_that_are_in_doubt(tmp_path: 
     """There was no good checkpoint: one without their lines would let rot in them pass for a torn tail."""
     (tmp_path / RECOVERY_POINT_CHECKPOINT).write_bytes(b"damaged")
     fs = FaultyFileSystem()
-    directory = LogDirectory(fs, str(tmp_path))
+    directory = LogDirectory(fs, str(tmp_path), THREADS)
     with fs.failing("fsync_dir", str(tmp_path), errno.ENFILE), pytest.raises(OSError):
         directory.checkpoint_recovery_points(lambda: by_id({OLD: 5, NEW: 4}), ())
     directory.lower_checkpoints(OLD, 3)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError, MetaPropertiesError, PenstockError
 from penstock.types import TopicPartition
 from storage.disk.file_names import META_PROPERTIES
@@ -19,6 +18,7 @@ from storage.log_dirs.clean_shutdown import CleanStop, take_marker, write_marker
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.support.losing_fs import Crashed, LosingFileSystem
+from tests.support.machine import IDS, machine
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
 TWO = ("/a", "/b")
@@ -68,7 +68,7 @@ def two_logs(fs: LosingFileSystem, dirs: tuple[str, ...] = TWO, clean: bool = Tr
 
 
 def as_it_is(fs: LosingFileSystem, *dirs: str) -> LogManager:
-    return LogManager.open(dirs, LogManagerConfig(1, CLUSTER_ID, SMALL, recovery_threads=1), fs, ManualClock())
+    return LogManager.open(dirs, LogManagerConfig(1, CLUSTER_ID, SMALL, recovery_threads=1), machine(fs))
 
 
 # -- formatting --------------------------------------------------------------------------------------------------------
@@ -79,12 +79,12 @@ def test_a_format_that_was_interrupted_anywhere_can_be_done_again() -> None:
         fs = LosingFileSystem()
         fs.crash_at = crash_at
         with contextlib.suppress(Crashed):
-            format_directory(fs, "/deep/d", CLUSTER_ID, 1)
+            format_directory(fs, "/deep/d", CLUSTER_ID, 1, IDS.new_id())
         done = fs.operations < crash_at
         for found in (fs.after_kill(), fs.after_crash()):
             if not found.exists(f"/deep/d/{META_PROPERTIES}"):
                 assert not done
-                format_directory(found, "/deep/d", CLUSTER_ID, 1)
+                format_directory(found, "/deep/d", CLUSTER_ID, 1, IDS.new_id())
             assert read_meta_properties(found, "/deep/d") is not None
         if done:
             return
@@ -94,13 +94,13 @@ def test_a_format_that_was_interrupted_anywhere_can_be_done_again() -> None:
 def test_a_leftover_of_a_format_is_no_reason_to_refuse_but_anything_else_is(fs: LosingFileSystem) -> None:
     fs.mkdir("/d")
     fs.close(fs.open("/d/meta.properties.tmp", create=True))
-    format_directory(fs, "/d", CLUSTER_ID, 1)
+    format_directory(fs, "/d", CLUSTER_ID, 1, IDS.new_id())
     assert fs.listdir("/d") == ["meta.properties"]
 
     fs.mkdir("/e")
     fs.close(fs.open("/e/other.tmp", create=True))
     with pytest.raises(MetaPropertiesError, match=r"/e is not empty \(it holds other\.tmp\)"):
-        format_directory(fs, "/e", CLUSTER_ID, 1)
+        format_directory(fs, "/e", CLUSTER_ID, 1, IDS.new_id())
 
 
 # -- dirs that are gone ------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_stop_is_not_clean_when_one_of_its_dirs_is_missing_at_the_start(fs: Lo
 
 def test_a_dir_that_was_replaced_by_an_empty_one_is_missing(fs: LosingFileSystem) -> None:
     two_logs(fs)
-    format_directory(fs, "/c", CLUSTER_ID, 1)
+    format_directory(fs, "/c", CLUSTER_ID, 1, IDS.new_id())
     manager = as_it_is(fs, "/b", "/c")
 
     assert (manager.was_clean_shutdown, manager.previous_broker_epoch) == (False, -1)
@@ -294,7 +294,7 @@ def put(fs: LosingFileSystem, path: str, content: bytes) -> None:
 
 
 def test_no_flipped_bit_changes_whose_a_dir_is(fs: LosingFileSystem) -> None:
-    properties = format_directory(fs, "/d", CLUSTER_ID, 1)
+    properties = format_directory(fs, "/d", CLUSTER_ID, 1, IDS.new_id())
     content = fs.read_file("/d/meta.properties")
     for damaged in flips(content):
         put(fs, "/d/meta.properties", damaged)

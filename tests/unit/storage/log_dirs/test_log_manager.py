@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.errors import ConfigError, InconsistentTopicIdError, KafkaStorageError, MetaPropertiesError
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets
@@ -18,6 +17,7 @@ from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_table import LogId
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import IDS, machine
 from tests.support.storage import CLUSTER_ID, NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
 OTHER_ID = "B" * 22
@@ -40,14 +40,14 @@ def some_log(manager: LogManager, tp: TopicPartition = TP, count: int = 20) -> N
 
 
 def test_formatting_writes_meta_properties_once(fs: LosingFileSystem) -> None:
-    properties = format_directory(fs, "/data/one", CLUSTER_ID, 7)
+    properties = format_directory(fs, "/data/one", CLUSTER_ID, 7, IDS.new_id())
 
     lines = fs.read_file("/data/one/meta.properties").decode()
     content = f"version=1\ncluster.id={CLUSTER_ID}\nnode.id=7\ndirectory.id={properties.directory_id}\n"
     assert re.fullmatch(rf"{content}crc32c [0-9a-f]{{8}}\n", lines)
     assert read_meta_properties(fs.after_crash(), "/data/one") == properties
     with pytest.raises(MetaPropertiesError, match="formatted already, for node 7"):
-        format_directory(fs, "/data/one", CLUSTER_ID, 7)
+        format_directory(fs, "/data/one", CLUSTER_ID, 7, IDS.new_id())
 
 
 def test_a_directory_that_is_not_empty_is_never_formatted(fs: LosingFileSystem) -> None:
@@ -55,7 +55,7 @@ def test_a_directory_that_is_not_empty_is_never_formatted(fs: LosingFileSystem) 
     fs.mkdir("/d/photos")
 
     with pytest.raises(MetaPropertiesError, match="/d is not empty"):
-        format_directory(fs, "/d", CLUSTER_ID, 1)
+        format_directory(fs, "/d", CLUSTER_ID, 1, IDS.new_id())
     assert fs.listdir("/d") == ["photos"]
 
 
@@ -63,16 +63,16 @@ def test_a_file_is_not_a_log_dir(fs: LosingFileSystem) -> None:
     fs.close(fs.open("/d", create=True))
 
     with pytest.raises(MetaPropertiesError, match="/d is a file"):
-        format_directory(fs, "/d", CLUSTER_ID, 1)
+        format_directory(fs, "/d", CLUSTER_ID, 1, IDS.new_id())
 
 
 def opened(fs: LosingFileSystem, *dirs: str, cluster_id: str | None = CLUSTER_ID, node_id: int = 1) -> LogManager:
-    return LogManager.open(dirs, LogManagerConfig(node_id, cluster_id), fs, ManualClock())
+    return LogManager.open(dirs, LogManagerConfig(node_id, cluster_id), machine(fs))
 
 
 def test_dirs_that_are_not_this_nodes_are_refused_with_the_reason(fs: LosingFileSystem) -> None:
-    format_directory(fs, "/a", CLUSTER_ID, 1)
-    format_directory(fs, "/b", OTHER_ID, 1)
+    format_directory(fs, "/a", CLUSTER_ID, 1, IDS.new_id())
+    format_directory(fs, "/b", OTHER_ID, 1, IDS.new_id())
     fs.mkdir("/empty")
 
     with pytest.raises(
@@ -95,7 +95,7 @@ def test_dirs_that_are_not_this_nodes_are_refused_with_the_reason(fs: LosingFile
 
 
 def test_a_copied_dir_is_recognised(fs: LosingFileSystem) -> None:
-    format_directory(fs, "/a", CLUSTER_ID, 1)
+    format_directory(fs, "/a", CLUSTER_ID, 1, IDS.new_id())
     fs.mkdir("/b")
     fd = fs.open("/b/meta.properties", create=True)
     fs.pwritev(fd, [fs.read_file("/a/meta.properties")], 0)
@@ -417,15 +417,15 @@ def test_what_is_not_a_partition_is_left_alone(fs: LosingFileSystem) -> None:
 def test_the_machines_own_file_system_does_the_same(tmp_path) -> None:  # type: ignore[no-untyped-def]
     fs = OsFileSystem()
     directory = str(tmp_path / "deep" / "data")
-    format_directory(fs, directory, CLUSTER_ID, 1)
+    format_directory(fs, directory, CLUSTER_ID, 1, IDS.new_id())
     config = LogManagerConfig(1, None, SMALL)
-    manager = LogManager.open([directory], config, fs, ManualClock())
+    manager = LogManager.open([directory], config, machine(fs))
     with pytest.raises(MetaPropertiesError, match="in use"):
-        LogManager.open([directory], config, fs, ManualClock())
+        LogManager.open([directory], config, machine(fs))
     some_log(manager)
     manager.logs()[0].truncate_to(15)
     manager.close(True, 8)
-    manager = LogManager.open([directory], config, fs, ManualClock())
+    manager = LogManager.open([directory], config, machine(fs))
 
     assert manager.previous_broker_epoch == 8
     assert len(read_all(manager.logs()[0])) == 15

@@ -18,6 +18,7 @@ from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.log_table import LogId
 from storage.log_dirs.set_aside import SetAside
 from tests.support.losing_fs import Crashed, LosingFileSystem
+from tests.support.machine import IDS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
 OTHER = TopicPartition("orders", 1)
@@ -328,7 +329,7 @@ def test_a_log_dir_that_cannot_be_synced_keeps_no_other_from_it() -> None:
         fs.mkdir(directory)
     fs.fsync_dir("/")
     fs.fsync_dir("/b")
-    aside = SetAside(fs)
+    aside = SetAside(fs, IDS)
     with pytest.raises(KafkaStorageError, match="/a"), aside.one_sync():
         aside.take([f"/a/{TP}"], TP, STRAY_DIRECTORY_SUFFIX)
         (moved,) = aside.take([f"/b/{OTHER}"], OTHER, STRAY_DIRECTORY_SUFFIX)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import OffsetLines, read_offset_lines, write_offsets
@@ -16,6 +15,7 @@ from storage.log_dirs.log_table import LogId
 from storage.log_dirs.meta_properties import format_directory
 from storage.tools.recover import RecoverOptions, recover
 from storage.tools.target import find_target
+from tests.support.machine import IDS, THREADS, machine
 from tests.support.storage import TOPIC_ID
 
 ORDERS = TopicPartition("orders", 0)
@@ -26,8 +26,8 @@ FS = OsFileSystem()
 def opened(path: Path) -> LogManager:
     """The log manager of a node with one log dir, formatted if need be."""
     if not (path / "d").exists():
-        format_directory(FS, str(path / "d"), "cluster", 1)
-    return LogManager.open([path / "d"], LogManagerConfig(1), FS, ManualClock())
+        format_directory(FS, str(path / "d"), "cluster", 1, IDS.new_id())
+    return LogManager.open([path / "d"], LogManagerConfig(1), machine(FS))
 
 
 def with_records(path: Path, *, flushed: bool = True, partition: TopicPartition = ORDERS) -> LogManager:
@@ -132,7 +132,7 @@ def test_checkpoint_of_an_older_release_gets_the_topic_ids_when_it_is_written_ne
 
 def test_recovery_by_hand_does_not_forget_a_gone_log(tmp_path: Path) -> None:
     vanishes(tmp_path)
-    list(recover(FS, find_target(FS, str(tmp_path / "d")), RecoverOptions()))
+    list(recover(FS, find_target(FS, str(tmp_path / "d")), RecoverOptions(), THREADS))
     manager = opened(tmp_path)
     assert manager.table.vanished.ids() == (LogId(ORDERS, TOPIC_ID),)
     manager.close(clean=False)

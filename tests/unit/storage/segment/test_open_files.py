@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 from collections import OrderedDict
 from random import Random
 
-from storage.segment.open_files import OPEN_FILES_MIN, STEPS_PER_OPEN, OpenFiles, default_limit
+from storage.segment.open_files import OPEN_FILES_MAX, OPEN_FILES_MIN, STEPS_PER_OPEN, OpenFiles, share_of
 
 
 class File:
@@ -164,7 +163,7 @@ def test_it_never_closes_the_file_in_use_and_keeps_its_books() -> None:
         assert ring.statistics().open == len(open_ones(some)) <= 8 * 1.5 + 1
 
 
-def test_the_limit_follows_that_of_the_process() -> None:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-
-    assert OPEN_FILES_MIN <= default_limit() <= max(soft // 2, OPEN_FILES_MIN)
+def test_segments_have_half_of_the_descriptors_within_bounds() -> None:
+    assert share_of(1024) == 512
+    assert share_of(8) == OPEN_FILES_MIN
+    assert share_of(10**9) == OPEN_FILES_MAX

@@ -37,6 +37,7 @@ from tests.support.log_dirs import (
     open_values,
 )
 from tests.support.losing_fs import Crashed, LosingFileSystem
+from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
 WHOLE = [b"value-%02d" % n for n in range(20)]
@@ -58,7 +59,7 @@ def killed(tmp_path: Path) -> Path:
 def recovered(path: Path, fs: FileSystem | None = None, **options: object) -> list[Change | Finding | Recovered]:
     fs = fs or OsFileSystem()
     options["agreed_at"] = agreed_at(path)
-    return list(recover(fs, find_target(fs, str(path)), RecoverOptions(**options)))  # type: ignore[arg-type]
+    return list(recover(fs, find_target(fs, str(path)), RecoverOptions(**options), THREADS))  # type: ignore[arg-type]
 
 
 def agreed_at(path: Path) -> Callable[[LogPath], int | None]:
@@ -372,7 +373,7 @@ def crashes(fs: LosingFileSystem, options: RecoverOptions) -> Iterator[LosingFil
         running = fs.clone()
         running.crash_at = at
         try:
-            list(recover(running, find_target(running, "/d"), options))
+            list(recover(running, find_target(running, "/d"), options, THREADS))
         except Crashed:
             yield running.after_crash(Random(at))
             continue
@@ -417,6 +418,6 @@ def test_a_crash_while_a_log_is_begun_behind_its_damage_loses_nothing_and_the_ne
     for crashed in crashes(fs, options):
         outcomes += 1
         assert found_at_start(crashed.clone()) in (None, WHOLE[10:])
-        list(recover(crashed, find_target(crashed, "/d"), options))
+        list(recover(crashed, find_target(crashed, "/d"), options, THREADS))
         assert found_at_start(crashed) == WHOLE[10:]
     assert outcomes > 10
