@@ -1,14 +1,15 @@
-"""Does in threads what takes long with produced batches, before their request queues for the handlers: brings them into
-their topics' codec, and looks for a key in every record of a compacted topic.
+"""Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
+topic's codec, and checks that every record of a compacted topic has a key.
 
-Compressing a large batch takes milliseconds, and on the loop everybody would wait for them. Here only the stream waits
-that sent it: its door reads no further meanwhile, so its requests stay in order, and nobody else's are held up. What
-has the codec already, which is nearly always, does not come here but for a look at its headers.
+Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
+the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
+batch that already has the codec, which is the usual case, costs a look at its header.
 
-Nothing depends on this for being right. What is not converted here (another leader or configuration by then, a bug)
-the log does in the append itself; what is refused here is told by the produce API, after its own checks.
+Correctness does not depend on this module. The append itself converts a batch that was not converted here (because the
+leader or the configuration changed meanwhile). The produce API reports a batch that is refused here, after its own
+checks.
 
-Not here: the conversion itself and its limits for one append (storage/append/recompression.py).
+The conversion and its limits for one append are in storage/append/recompression.py.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ THREADS_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The records of one partition of a request, by their index in it."""
+    """The records of one partition of a request; `index` is the partition's place in the request."""
 
     index: int
     records: bytes
@@ -61,7 +62,7 @@ class ProduceConverter:
     def __init__(
         self, find: Callable[[TopicPartition], Partition | None], clock: Clock, request_unpacked_bytes_max: int
     ) -> None:
-        """`request_unpacked_bytes_max`: a request may not become larger than it could have come uncompressed."""
+        """`request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""
         self._find = find
         self._clock = clock
         self._request_unpacked_bytes_max = request_unpacked_bytes_max
@@ -70,7 +71,7 @@ class ProduceConverter:
         self._requests = self._bytes_before = self._bytes_after = self._refused = 0
 
     def begin(self, body: ProduceRequest) -> Awaitable[None] | None:
-        """What the stream has to wait for before the request may queue; None where nothing is to be converted."""
+        """An awaitable that ends when the request may be queued; None if nothing has to be converted."""
         work = []
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
@@ -99,7 +100,7 @@ class ProduceConverter:
                 body.partitions[one.index] = body.partitions[one.index]._replace(records=outcome)
 
     def _run(self, work: list[_Work], now_ms: int) -> list[bytes | ApiError]:
-        """In a thread: one outcome for each piece of work, in its order."""
+        """In a thread: one outcome for each piece of work, in the same order."""
         outcomes: list[bytes | ApiError] = []
         left_bytes = self._request_unpacked_bytes_max
         for one in work:
@@ -115,7 +116,7 @@ class ProduceConverter:
         return outcomes
 
     def close(self) -> None:
-        """No stream is open any more; what still runs has nobody who waits for it."""
+        """Called when no stream is open any more, so nobody waits for a conversion that still runs."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def statistics(self) -> ProduceConversionStatistics:

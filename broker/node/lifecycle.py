@@ -1,21 +1,22 @@
-"""This broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown.
+"""Keeps this broker registered with the controller: registration, heartbeats, unfencing, controlled shutdown.
 
     register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
                                                                                  └─ want_shut_down ─► should_shut_down
 
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
 
-It registers again while it runs in three cases, and each is logged and counted:
+While it runs, it registers again in three cases; each is logged and counted:
 
-- the controller knows its broker epoch no longer: with the same incarnation, for it is the same process;
-- the controller takes it for one that shuts down, which it did not ask for (anybody who reaches the controller can say
-  so in its name): as its own successor, because nothing else leads out of those states;
-- a replica was lost: as its own successor, for the reason below.
-
-A broker that lost a replica to its disk registers as its own successor: that takes it out of every ISR that has another
-member, the leaders of its partitions move, and it comes back into those ISRs that it can still follow. The new broker
-epoch is what makes this safe: what a leader remembers of its fetches is of the old one, and lets the lost replica into
-no ISR again (KIP-903). The controller needs to know nothing of disks for that.
+- The controller does not know its broker epoch any more. It registers with the same incarnation id: it is the same
+  process.
+- The controller's image says that this broker is shutting down, but nobody asked this process to stop. (Any process
+that
+  can connect to the controller can claim that.) It registers as its own successor, with a new incarnation id: nothing
+  else leads out of that state.
+- It lost a replica to its disk. It registers as its own successor. The controller then removes it from every ISR that
+  has another member and moves its leaderships; it rejoins the ISRs whose partitions it can still follow. Leaders
+  remember its earlier fetches under the old broker epoch, so these let no lost replica into an ISR again (KIP-903). The
+  controller needs to know nothing of disks.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ CONTROLLED_SHUTDOWN_MS_MAX = 5_000
 
 @dataclass(frozen=True, slots=True)
 class LifecycleStatistics:
-    """How this broker stands now, and how often it had to register again since the start."""
+    """Whether this broker is fenced now, and how often it had to register again since the start."""
 
     is_fenced: bool
     registrations_anew: int
@@ -97,7 +98,7 @@ class BrokerLifecycle:
         return self._task
 
     def leave_isrs(self) -> None:
-        """A replica here is lost: leave every ISR, and come back where that is deserved."""
+        """A replica here is lost: leave every ISR, and rejoin those whose partitions this broker can still follow."""
         self._replica_is_lost = True
         self._wake.set()
 
@@ -127,7 +128,7 @@ class BrokerLifecycle:
         return ""
 
     def _note_silence(self) -> None:
-        """After a session without an answer the controller has fenced this broker, or there is no controller."""
+        """Fences this broker after a session without an answer: the controller has fenced it, or there is none."""
         silent_ms = (asyncio.get_running_loop().time() - self._answered_s) * 1000
         if self.unfenced.is_set() and silent_ms >= self._session_timeout_ms:
             self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
@@ -154,7 +155,8 @@ class BrokerLifecycle:
         self._wake.clear()
 
     async def _register_as_successor(self, why: str) -> None:
-        """With the epoch of the registration before, as after a clean stop: the process that it is of is this one."""
+        """Register with the previous broker epoch, as after a clean stop: this process knows that it has ended
+        itself."""
         _log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(
             self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
@@ -163,7 +165,7 @@ class BrokerLifecycle:
         await self._register()
 
     async def _register_again(self, why: ApiError) -> None:
-        """As the same process. The stored epoch is not vouched for any more, as after an unclean stop."""
+        """Register as the same process, without a previous broker epoch, as after an unclean stop."""
         _log.warning("heartbeat: %s; broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(self._registration, previous_broker_epoch=NO_OFFSET)
         self._registrations_anew += 1
@@ -176,9 +178,11 @@ class BrokerLifecycle:
                 break
             except (InconsistentClusterIdError, InvalidRegistrationError) as error:
                 if self.broker_epoch == NO_EPOCH:
-                    raise  # this node, as it was started, is refused
+                    raise  # the first registration of this process was refused: the start fails
                 _log.error(
-                    "registration: %s; this process was registered before: somebody else spoke in its name", error
+                    "registration: %s; this process was registered before, so another process must have used its node"
+                    " id: find and stop that process",
+                    error,
                 )
             except DuplicateBrokerRegistrationError as error:
                 _log.warning("registration: %s; waiting for that session to end", error)
@@ -188,14 +192,14 @@ class BrokerLifecycle:
         self.broker_epoch = answer.broker_epoch
         if answer.unknown_lost_log_dirs:
             _log.warning(
-                "--lost-log-dirs %s: broker %d was not registered with that, so nothing was given up; it is registered"
-                " with %s. Correct the id, or leave the option out if the dir was given up before",
+                "--lost-log-dirs %s: broker %d was not registered with these ids, so nothing was given up; it is"
+                " registered with %s. Correct the id, or leave the option out if the dir was given up before",
                 ",".join(answer.unknown_lost_log_dirs),
                 self._registration.broker_id,
                 ", ".join(self._registration.log_dirs),
             )
-        self._registration = replace(self._registration, lost_log_dirs=())  # that is said once
-        self._replica_is_lost = False  # what was lost before this answer was lost in an earlier epoch
+        self._registration = replace(self._registration, lost_log_dirs=())  # only the first registration gives dirs up
+        self._replica_is_lost = False  # every loss before this answer was in an earlier broker epoch
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)
         if not self._may_unfence:
@@ -219,7 +223,7 @@ class BrokerLifecycle:
         return answer
 
     async def controlled_shutdown(self) -> bool:
-        """Ask the controller to move this broker's leaders away; True when it says that the broker may stop."""
+        """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""
         self._is_stopping = True
         try:
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):

@@ -1,22 +1,23 @@
-"""Replicas that this broker should serve and cannot: why, and when each of them may be made anew.
+"""Replicas that this broker should serve and cannot: why, and when each of them may be made anew. Pure.
 
-    damaged       its log has rotted. Set aside and fetched whole from the leader, once that can lose nothing
-    out of use    its log dir failed, or somebody must look at it. Stays until the node is started again
-    without log   none could be created, for lack of room or descriptors, and it is tried again; or the log is gone, and
-                  an empty one must not take its place
+    damaged       its log has rotted. It is set aside and fetched whole from the leader, once that can lose nothing
+    out of use    its log dir failed, or a person must look at it. It stays so until the node is started again
+    without log   no log could be created, for lack of room or descriptors: the broker tries again. Or the log is gone,
+                  and an empty one must not take its place
 
-Pure. A replica that begins with nothing must not be taken for the one that had everything (KIP-903), so a damaged one
-is made anew only when all of this holds:
+An empty replica must not count as the one that held every acked record (KIP-903). So a damaged replica is made anew
+only when all of this holds:
 
-- this broker has registered since the damage was found, so that what leaders know of its earlier fetches, which were of
-  another broker epoch, lets it into no ISR. That registration also took it out of every ISR that has another member;
-- the metadata that says the rest is not older than that registration;
-- this broker is not in the ISR: the last member stays in it, for nobody else is known to hold every acked record;
-- another broker leads: there is somebody to fetch from;
-- it was not made anew a few times already: a machine that damages whatever it is given needs a person.
+- This broker has registered since the damage was found. That took it out of every ISR that has another member. Leaders
+  remember its earlier fetches under an older broker epoch, so these let it into no ISR.
+- The metadata used below is not older than that registration.
+- This broker is not in the ISR. The last member stays in it: no other replica is known to hold every acked record.
+- Another broker leads, so there is a log to fetch.
+- The replica was made anew fewer than REBUILDS_MAX times: if it is damaged again and again, a person must look at the
+  machine.
 
-From then on it counts as in sync only after it has fetched up to the high watermark, as any follower. Not here: doing
-it (replica_manager.py), registering (`broker/node/lifecycle.py`).
+After that it joins the ISR like any follower: when it has fetched up to the high watermark. replica_manager.py makes
+the replica anew; `broker/node/lifecycle.py` registers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from penstock.errors import CorruptFileError
 from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
 
 REBUILDS_MAX = 3
-"""Of one replica, until the node is started again; each leaves a directory with everything that was in it."""
+"""The limit for one replica until the node is started again. Each rebuild sets aside a directory with the old log."""
 
 
 class Loss(Enum):
-    """What ails a replica."""
+    """Why a replica cannot be served."""
 
     DAMAGED = "damaged"
     OUT_OF_USE = "out of use"
@@ -42,7 +43,7 @@ class Loss(Enum):
 
 
 class Verdict(Enum):
-    """What to do about it now."""
+    """What to do about a lost replica now."""
 
     WAIT = "wait"
     REBUILD = "set the log aside, and begin with an empty one"
@@ -51,18 +52,18 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class LostReplica:
-    """One of them."""
+    """One lost replica."""
 
     loss: Loss
     why: Exception
-    broker_epoch: int  # of this broker when the loss was found
-    starts_empty: bool = False  # nothing that was acked is missing: new in the cluster, or set aside before
+    broker_epoch: int  # this broker's epoch when the loss was found
+    starts_empty: bool = False  # an empty log loses nothing: the partition is new, or its damaged log was set aside
     said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LostReplicasStatistics:
-    """How many there are now, and how many logs were set aside for a new one since the start."""
+    """The numbers of lost replicas now; `rebuilt` counts the logs that were set aside for a new one since the start."""
 
     damaged: int
     out_of_use: int
@@ -71,8 +72,8 @@ class LostReplicasStatistics:
 
 
 class LostReplicas:
-    """The lost replicas of one broker, which keeps the two epochs: what the controller answered last, and what the
-    metadata shows."""
+    """The lost replicas of one broker. The broker sets the two epochs: `broker_epoch` is the controller's last answer,
+    `registered_epoch` is the one in the metadata."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -95,15 +96,15 @@ class LostReplicas:
         return tuple(self._lost)
 
     def found(self, key: TopicPartition, why: Exception) -> None:
-        """Its log is damaged, or cannot be used, as was found now."""
+        """The replica's log was found damaged or unusable just now."""
         self._lost[key] = LostReplica(_loss_of(why), why, self.broker_epoch)
 
     def not_created(self, key: TopicPartition, why: Exception, *, is_new: bool) -> None:
-        """It has no log; `is_new`: nor had one before, in the whole cluster."""
+        """The replica has no log; `is_new`: the partition is new, and no replica of it ever had one."""
         self._lost[key] = LostReplica(Loss.WITHOUT_LOG, why, self.broker_epoch, is_new)
 
     def set_aside(self, key: TopicPartition) -> None:
-        """Its damaged log is out of the way."""
+        """The replica's damaged log was set aside."""
         lost = self._lost[key]
         lost.loss, lost.starts_empty = Loss.WITHOUT_LOG, True
         self._rebuilds[key] += 1
@@ -113,24 +114,24 @@ class LostReplicas:
         self._lost.pop(key, None)
 
     def verdict(self, key: TopicPartition, state: PartitionRegistration) -> Verdict:
-        """What may be done now; `state` is the newest word of the metadata on the partition."""
+        """What may be done now; `state` is the partition in the newest metadata."""
         if self._lost[key].loss is Loss.WITHOUT_LOG:
             return Verdict.HOST
         return Verdict.WAIT if self.obstacle(key, state) else Verdict.REBUILD
 
     def obstacle(self, key: TopicPartition, state: PartitionRegistration) -> str:
-        """What is in the way of a new log, with the remedy where a person must do something; "" when nothing is."""
+        """Why the log may not be made anew yet, with the remedy if a person must act; "" when it may."""
         lost = self._lost[key]
         if lost.loss is Loss.OUT_OF_USE:
-            return "it stays so until the disk is in order and this node was started again"
+            return "it stays offline: repair the disk, then start this node again"
         if self._rebuilds[key] >= REBUILDS_MAX:
             return (
-                f"it was made anew {REBUILDS_MAX} times since the start: look for faults of this machine's disks and "
-                "memory before you start this node again"
+                f"it was made anew {REBUILDS_MAX} times since the start: check this machine's disks and memory for "
+                "faults before you start this node again"
             )
         is_registered_anew = self.registered_epoch == self.broker_epoch > lost.broker_epoch
-        if not is_registered_anew and state.replicas != (self.broker_id,):  # alone, it never does: nobody else may lead
-            return "this broker registers anew first"
+        if not is_registered_anew and state.replicas != (self.broker_id,):  # a single replica: registering helps nobody
+            return "this broker has to register anew first, and does so by itself"
         if self.broker_id in state.isr:
             return (
                 "this is the only replica in sync, and no other is known to have every acked record: restore the file, "
@@ -141,9 +142,9 @@ class LostReplicas:
         return ""
 
     def why_offline(self, key: TopicPartition, state: PartitionRegistration) -> str:
-        """Why a partition that this broker should lead is offline, with the remedy; "" when it is not so.
+        """Why a partition that this broker should lead is offline, with the remedy; "" when it is not offline.
 
-        The controller does not know: there is nobody to whom the partition could go.
+        The controller does not know it, and could do nothing: no other replica may lead.
         """
         lost = self._lost.get(key)
         if lost is None or state.leader_id != self.broker_id:
@@ -165,28 +166,28 @@ class LostReplicas:
 
 
 def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path: str | None) -> str:
-    """Why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is where a log of
-    its was, that held flushed records.
+    """Why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is the directory
+    that is gone, if that log held flushed records.
 
-    As the last ISR member it would lead with the empty log, or be counted as having everything.
+    As the last ISR member the replica would lead with the empty log, or count as holding every acked record.
     """
     if broker_id not in state.isr:
         return ""
     if state.log_lost:
         return (
-            "its log went with a log dir that was given up (--lost-log-dirs), and this is its only in-sync replica:"
-            " start this node with that dir, or allow an unclean election, or delete the topic"
+            "its log was in a log dir that was given up (--lost-log-dirs), and this is the only in-sync replica: start"
+            " this node with that dir, or set unclean.leader.election.enable=true on the topic, or delete the topic"
         )
     if vanished_path is not None:
         return (
-            f"{vanished_path} is gone, but held flushed records, and this is its only in-sync replica: bring that"
+            f"{vanished_path} is gone. It held flushed records, and this is the only in-sync replica: bring the"
             " directory back and start this node again, or delete the topic"
         )
     return ""
 
 
 def _loss_of(why: BaseException | None) -> Loss:
-    """By the error, or what caused it."""
+    """DAMAGED if the error, or one of its causes, is a CorruptFileError."""
     while why is not None:
         if isinstance(why, CorruptFileError):
             return Loss.DAMAGED

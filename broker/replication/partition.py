@@ -1,9 +1,9 @@
-"""One partition on this broker: its log, its role, its high watermark, and who waits for it.
+"""One partition on this broker: its log, its role, its high watermark, and the requests that wait for it.
 
-Leader or follower or neither, as the metadata says; the role changes only in `become_leader` and `become_follower`. As
-leader it appends, serves reads, counts acknowledgements and wants ISR changes; as follower it appends what the leader
-sent. It calls its log directly (appends go to the page cache, inline) and never waits: flushing is group_commit's
-work, sending is alter_partition.py's, and waiting requests are callbacks in `OffsetWaiters`.
+It is leader or follower or neither, as the metadata says; the role changes only in `become_leader`, `become_follower`
+and `stop`. A leader appends, serves reads, counts acknowledgements and wants ISR changes. A follower appends the
+batches that its leader sent. The partition calls its log directly and never waits: group_commit.py flushes,
+alter_partition.py sends ISR proposals, and waiting requests are callbacks in `OffsetWaiters`.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Partition:
         return is_new
 
     def become_follower(self, state: PartitionRegistration, hint: LeaderHint) -> bool:
-        """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: that is
-        decided by epoch, on the first fetch from the new leader (KIP-101)."""
+        """Follow (or wait for a leader); True when the leader epoch is new here. Nothing is truncated yet: the first
+        fetch from the new leader compares epochs and decides that (KIP-101)."""
         is_new = state.leader_epoch > self.state.leader_epoch or self.leading is not None
         self.state, self.leading, self.leader_hint = state, None, hint
         if is_new:
@@ -91,7 +91,7 @@ class Partition:
         return is_new
 
     def stop(self, error: ApiError) -> None:
-        """This broker no longer hosts the partition, or its disk failed: whoever waits is told."""
+        """This broker no longer hosts the partition, or its disk failed: every waiting request gets `error`."""
         self.offline, self.leading = error, None
         self._fail_waiters(error)
         self._notify(wake=True)
@@ -102,9 +102,9 @@ class Partition:
         )
 
     def leader_state(self, current_leader_epoch: int = NO_EPOCH) -> LeaderState:
-        """The leader's state, or the typed error why there is none for a request of this epoch (KIP-320)."""
+        """The leader's state; raises the typed error that a request of this epoch gets otherwise (KIP-320)."""
         if self.offline is not None:
-            # Raised once for each request: without this it would keep every request's frames, records and all.
+            # One error object is raised for many requests: it must not keep the frames, and so the records, of each.
             raise self.offline.with_traceback(None)
         known = self.state.leader_epoch
         if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:
@@ -123,7 +123,7 @@ class Partition:
     # -- produce -------------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, records: bytes, acks: int, now_ms: int, wall_ms: int) -> AppendInfo:
-        """Append to the page cache. With acks=all, refused BEFORE a byte is written while the ISR is too small."""
+        """Append to the page cache. With acks=all and too small an ISR, it is refused BEFORE a byte is written."""
         leading = self.leader_state()
         if acks == -1 and len(leading.isr) < self.min_insync_replicas:
             raise NotEnoughReplicasError(
@@ -137,7 +137,7 @@ class Partition:
             self._note_refusal(error)
             self.on_disk_error(self, error)
             raise
-        except CorruptFileError as damage:  # an idle log's indexes are looked at with the first append
+        except CorruptFileError as damage:  # the first append to an idle log loads its indexes
             self.on_disk_error(self, damage)
             raise KafkaStorageError(f"{self.topic_partition}: appending failed: {damage}") from damage
         leading.note_append(end_before, now_ms)
@@ -151,7 +151,7 @@ class Partition:
             self.on_append_refused(self)
 
     def flushed(self, _offset: int) -> None:
-        """The log's flushed offset moved: acks=1 is kept, and the leader's own copy counts that far."""
+        """The log's flushed offset rose: acks=1 requests below it are answered, and the leader's copy counts to it."""
         self.acks_one.reached(self.log.flushed_offset)
         self.maybe_advance_high_watermark()
 
@@ -173,9 +173,10 @@ class Partition:
     def note_follower_fetch(
         self, replica_id: int, broker_epoch: int, position: ReplicaPosition, leader_epoch: int, now_ms: int
     ) -> EpochEndOffset | None:
-        """A replica asks from `position`: where its history leaves this leader's, or None.
+        """A replica fetches from `position`: returns where its history leaves this leader's, or None.
 
-        Only with None does the fetch acknowledge everything below its offset: a divergent tail is no copy (KIP-101).
+        Only if the result is None does the fetch acknowledge the records below its offset: a divergent tail is no copy
+        (KIP-101).
         """
         leading = self.leader_state(leader_epoch)
         if replica_id not in leading.followers:
@@ -196,10 +197,10 @@ class Partition:
         return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
 
     def _check_range(self, offset: int, bound: int) -> None:
-        """`bound` is what the asker may read up to; the log end is what may be asked for.
+        """Refuses an offset outside the log. `bound` is the end of what the fetcher may read, and goes into the error.
 
-        A new leader may know less of the high watermark than its predecessor told (KIP-207): a consumer that stands
-        between the two waits, because out of range would send it to another place for nothing.
+        An offset between `bound` and the log end is not refused. A new leader may know a lower high watermark than its
+        predecessor told (KIP-207); a consumer in between waits, because an error would make it reset its position.
         """
         start = self.log.log_start_offset
         if not start <= offset <= self.log.log_end_offset:
@@ -222,30 +223,31 @@ class Partition:
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
     def doubt_records(self) -> None:
-        """A follower did not take what it was sent: the log looks at its bytes again as they are read, all of them, for
-        what it wrote itself may have rotted since."""
+        """A follower refused records of this log: from now on the log checks every batch when it is read. Batches that
+        this process wrote are included, because they may have rotted since."""
         for segment in self.log.segments:
             segment.distrust()
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
-        """Every record below is gone from here at once; the offset that the low watermark is to reach (KIP-107).
+        """Deletes every record below the offset here, at once; returns the offset that the low watermark must reach
+        (KIP-107).
 
-        -1 is the high watermark: what is not committed cannot be deleted, for it may never have been.
+        -1 means the high watermark. Records that are not committed cannot be deleted.
         """
         leading = self.leader_state()
         if "delete" not in self.log.config.cleanup_policy.split(","):
             raise PolicyViolationError(
                 f"{self.topic_partition} has cleanup.policy={self.log.config.cleanup_policy}: its records are deleted"
-                " by key, not by offset"
+                " by key, not by offset. Write null for a key, or add delete to cleanup.policy"
             )
         offset = self.high_watermark if before_offset == NO_OFFSET else before_offset
         unsure = self.high_watermark < leading.epoch_start_offset
         if unsure and (before_offset == NO_OFFSET or self.high_watermark < offset <= leading.epoch_start_offset):
             raise OffsetNotAvailableError(
-                f"{self.topic_partition}: the new leader knows the high watermark only from"
-                f" {leading.epoch_start_offset} on; it stands at {self.high_watermark}"
+                f"{self.topic_partition}: the new leader does not know the high watermark yet: it has"
+                f" {self.high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
             )
         start = self.log.log_start_offset
         if not 0 <= offset <= self.high_watermark:
@@ -261,13 +263,14 @@ class Partition:
         return offset
 
     def log_start_moved(self) -> None:
-        """The log starts later than before, by a deletion or by retention: the followers hear of it at once."""
+        """A deletion or retention has moved the log start: waiting fetches of followers are answered at once."""
         for watcher in tuple(self.watchers):
             watcher.partition_changed(self.topic_partition, watcher.is_replica)
         self.check_low_watermark()
 
     def check_low_watermark(self) -> None:
-        """Whoever waits for it is told if it moved: a follower's log start, its life or the ISR may be other ones."""
+        """Answers the deletions that the low watermark has reached. Called when a log start, the ISR or the set of live
+        replicas has changed."""
         if len(self.deletions):
             self.deletions.reached(self.low_watermark())
 
@@ -278,11 +281,11 @@ class Partition:
     # -- as a follower -------------------------------------------------------------------------------------------------
 
     def append_as_follower(self, records: bytes, leader_log_start_offset: int = NO_OFFSET) -> bool:
-        """Append what the leader sent; True when the log had to begin anew for it, at the start of a batch.
+        """Append the leader's batches; True when the log had to begin anew for them, at the start of a batch.
 
-        A deletion may end inside a batch, and then the leader's first batch begins below its log start. Who starts over
-        there, or was cut off there because of another history, has nothing that the leader has: its log takes the batch
-        whole, and starts inside it, as the leader's does. That start is in memory only.
+        A deletion may end inside a batch; the leader's first batch then begins below its log start. A follower that
+        starts at the leader's log start, or was truncated to it, holds no record below it. Its log takes the whole
+        batch, and its log start is inside the batch, as the leader's is. That log start is in memory only.
         """
         partition_log, end = self.log, self.log.log_end_offset
         first = next((header for _, header in iter_headers(records)), None)
@@ -305,31 +308,33 @@ class Partition:
         return rebased
 
     def follower_high_watermark(self, leader_high_watermark: int) -> None:
-        """The leader's high watermark, as far as this log reaches."""
+        """Raise the high watermark to the leader's, but not above this log's end."""
         self.high_watermark = max(self.high_watermark, min(leader_high_watermark, self.log.log_end_offset))
 
     def follower_log_start(self, leader_log_start_offset: int) -> None:
-        """What the leader deleted is deleted here, too; never what may not be committed."""
+        """Delete what the leader deleted, but nothing above the high watermark."""
         offset = min(leader_log_start_offset, self.high_watermark)
         if offset > self.log.log_start_offset:
             self.log.advance_log_start(offset)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log where the leader's history leaves it; below the high watermark only after an unclean election."""
+        """Cut the log where its history leaves the leader's; below the high watermark only after an unclean
+        election."""
         if offset < self.high_watermark:
             _log.error("%s: truncating to %d, below the high watermark %d", self, offset, self.high_watermark)
-        self.high_watermark = min(self.high_watermark, offset)  # BEFORE: a checkpoint in another thread may be written
+        self.high_watermark = min(self.high_watermark, offset)  # BEFORE the cut: another thread may write a checkpoint
         try:
             self.log.truncate_to(offset)
         finally:
             self._bound_high_watermark()
 
     def _bound_high_watermark(self) -> None:
-        """The log may end below where it was to be cut: at the beginning of a batch."""
+        """Lower the high watermark to the log end: a truncation cuts at the beginning of a batch, maybe below its
+        offset."""
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Start over at the leader's log start, because everything here is older than that."""
+        """Empty the log and begin at the leader's log start, because all records here are older."""
         self.high_watermark = min(self.high_watermark, offset)
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset
@@ -337,13 +342,13 @@ class Partition:
     # -- ISR -----------------------------------------------------------------------------------------------------------
 
     def isr_committed(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
-        """The controller's answer to a proposal, before the metadata log brings the same."""
+        """The controller accepted a proposal; the metadata log will bring the same ISR later."""
         if self.leading is not None and self.leading.leader_epoch == leader_epoch:
             self.leading.commit_isr(isr, partition_epoch)
             self._after_isr_change()
 
     def isr_rejected(self, proposed: ProposedIsr) -> None:
-        """The controller refused the proposal for good: nothing of it is committed, nor will be."""
+        """The controller refused the proposal for good: it is not committed and never will be."""
         if self.leading is not None:
             self.leading.reject_proposal(proposed)
             self.maybe_advance_high_watermark()

@@ -1,12 +1,15 @@
-"""A leader's batch that begins below the follower's log end, because the leader has cleaned since. Pure.
+"""Fits a leader's batch that begins below the follower's log end, because the leader has cleaned its log. Pure.
 
-A cleaned batch is stretched over the removed ones behind it (`offset_tiling.py`). A follower that was away since may
-have the batch, and end among the offsets that it covers now: where the follower's log ends a batch once ended, so the
-records of this one are all below, and what is above are offsets of which nothing is left. An empty batch of the same
-epoch covers them. Of a batch that cannot be decoded the cleaner has taken nothing out, so its count tells where its
-records end. A batch that has records on both sides of the log end is none of these, and stays to be refused.
+The leader's cleaner stretches a batch over the offsets of removed batches behind it (`offset_tiling.py`). A follower
+that was away meanwhile may hold the original batch, so that its log ends inside the stretched one. All records of that
+batch are then below the follower's log end, because a batch once ended there. The offsets above hold no record any
+more: an empty batch of the same epoch takes their place.
 
-Not here: a log that starts inside a batch (broker's `Partition.append_as_follower`).
+The cleaner removes nothing from a batch that it cannot decode, so the record count in the header tells where the
+records of such a batch end. A batch with records on both sides of the log end is no such case: it is left as it is, and
+the append refuses it.
+
+A log that starts inside a batch is handled by the broker's `Partition.append_as_follower`.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from storage.segment.undecodable import DECODING_ERRORS
 
 
 def without_overlap(records: Bytes, log_end_offset: int) -> Bytes:
-    """The fetched batches, of which the first begins at the log end where all of its records are below that."""
+    """The fetched batches. If all records of the first are below the log end, an empty batch from there replaces it."""
     if len(records) < HEADER_BYTES:
         return records
     first = read_header(records)

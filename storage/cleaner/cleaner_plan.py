@@ -1,20 +1,24 @@
-"""Decides which log is cleaned next, from where to where, and which of its segments become one. Pure.
+"""Decides which log is cleaned next, which offsets a pass covers, and which segments are merged. Pure.
 
-A log is *clean* below its first dirty offset (the cleaner's checkpoint: the last pass ended there) and *dirty* from
-there on. Only full segments are cleaned that are flushed and below the high watermark, and of the dirty ones only those
-before the first that has a record younger than min.compaction.lag.ms; `facts.segments` holds the former.
+A log is *clean* below its first dirty offset and *dirty* from there on. The first dirty offset is the cleaner's
+checkpoint: the end of the last pass. A segment can be cleaned if it is full, flushed and below the high watermark;
+`facts.segments` holds these. Of the dirty ones, a pass takes those before the first segment that has a record younger
+than min.compaction.lag.ms.
 
     dirty ratio = dirty bytes / (clean bytes + dirty bytes)
 
-Logs above min.cleanable.dirty.ratio, or with a dirty record older than max.compaction.lag.ms, go first, the dirtiest
-before the others. Then those whose tombstones may go, which of a quiet topic nothing else would take out; when that is,
-the last pass has said. After a start nobody knows it: last come the logs whose headers must be asked for it.
+The order of the logs:
 
-A checkpoint is believed if it lies in the log. One beyond the log's end is of another history, one below the first
-segment says nothing: the log is dirty from its first segment on. (Not from the log's start: what is below has to be
-cleaned along, see `batch_filter.py`.) One above the high watermark is kept, for a leader or a start sets that back.
+1. Logs above min.cleanable.dirty.ratio, or with a dirty record older than max.compaction.lag.ms; the dirtiest first.
+2. Logs whose tombstones may be removed: in a quiet topic nothing else would remove them. The last pass found the time.
+3. Logs for which this time is not known, as after a start: a pass over their batch headers finds it.
 
-Not here: reading anything, the checkpoint's file, doing it (`cleaner.py`).
+A checkpoint that lies in the log is believed. A checkpoint beyond the log's end belongs to another history, and one
+below the first segment tells nothing: the log is then dirty from its first segment on. (Not from its log start: the
+records below that must be cleaned too, see `batch_filter.py`.) A checkpoint above the high watermark is kept, because a
+new leader or a start may set the high watermark back.
+
+This module reads no file. Passes are done by `cleaner.py`; the checkpoint's file is `cleaner_checkpoint.py`'s.
 """
 
 from __future__ import annotations
@@ -27,11 +31,12 @@ from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 INDEX_BYTES_PER_INTERVAL = 12
-"""An entry of a time index, the larger of the two."""
+"""The size of a time index entry, the larger of the two kinds of entry."""
 
 
 class SegmentFacts(NamedTuple):
-    """A full segment. The times are asked only where a lag is configured: the answer may have to be read from disk."""
+    """A full segment. The times are functions, because they may have to be read from disk; they are called only where
+    a compaction lag is configured."""
 
     base_offset: int
     next_offset: int
@@ -41,19 +46,19 @@ class SegmentFacts(NamedTuple):
 
 
 class KnownHorizon(NamedTuple):
-    """When the first of the tombstones may go that are below an offset; NEVER_MS where there are none."""
+    """When the first tombstone below `end_offset` may be removed; NEVER_MS if there is none."""
 
     horizon_ms: int
     end_offset: int
 
 
 class LogFacts(NamedTuple):
-    """What is known of one compacted log."""
+    """The state of one compacted log."""
 
     segments: Sequence[SegmentFacts]
-    """The full ones that are flushed and below the high watermark, oldest first."""
+    """The segments that can be cleaned (full, flushed, below the high watermark), oldest first."""
     begin_offset: int
-    """Of the first segment that there is."""
+    """The base offset of the log's first segment."""
     log_end_offset: int
     checkpoint: int | None
     horizon: KnownHorizon | None
@@ -65,7 +70,7 @@ class LogFacts(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """How a log stands, and why it should be cleaned, if so."""
+    """The clean and dirty parts of a log; `reason` says why it should be cleaned now, None that it need not be."""
 
     reason: Reason | None
     first_dirty_offset: int
@@ -80,13 +85,13 @@ class Assessment(NamedTuple):
 
     @property
     def urgency(self) -> tuple[int, float]:
-        """The largest goes first."""
+        """The log with the largest urgency is cleaned first."""
         ranks = {Reason.TOMBSTONES: 1, Reason.UNKNOWN_HORIZON: 0}
         return (ranks.get(self.reason, 2) if self.reason is not None else -1), self.dirty_ratio
 
 
 def assess(facts: LogFacts, now_ms: int) -> Assessment:
-    """Where the log is dirty, and whether it is its turn; `now_ms` is wall time."""
+    """Which part of the log is dirty, and whether the log should be cleaned now; `now_ms` is wall time."""
     first_dirty, warning = first_dirty_offset(facts)
     clean = [segment for segment in facts.segments if segment.next_offset <= first_dirty]
     dirty = _old_enough(facts.segments[len(clean) :], facts.config, now_ms)
@@ -98,14 +103,16 @@ def assess(facts: LogFacts, now_ms: int) -> Assessment:
 
 
 def first_dirty_offset(facts: LogFacts) -> tuple[int, str | None]:
-    """Where the next pass has to begin, and a warning where the checkpoint is not believed."""
+    """The offset where the next pass begins, and a warning if the checkpoint is not believed."""
     checkpoint, begin = facts.checkpoint, facts.begin_offset
     if checkpoint is None:
         return begin, None
     if checkpoint > facts.log_end_offset:
-        return begin, f"cleaned up to offset {checkpoint}, but the log ends at {facts.log_end_offset}: cleaning it all"
+        return begin, (
+            f"the cleaner's checkpoint is {checkpoint}, but the log ends at {facts.log_end_offset}: cleaning all of it"
+        )
     if checkpoint < begin:
-        return begin, f"cleaned up to offset {checkpoint}, but the log begins at {begin}: cleaning it all"
+        return begin, f"the cleaner's checkpoint is {checkpoint}, but the log begins at {begin}: cleaning all of it"
     return checkpoint, None
 
 
@@ -141,7 +148,7 @@ def _is_overdue(segment: SegmentFacts, config: LogConfig, now_ms: int) -> bool:
 
 
 def group_segments(segments: Sequence[SegmentFile], config: LogConfig) -> tuple[tuple[SegmentFile, ...], ...]:
-    """Neighbours that fit into one segment, by their present sizes: they shrink, so what comes out fits as well."""
+    """Neighbouring segments whose present sizes fit into one. Cleaning only shrinks them, so the result fits."""
     groups: list[tuple[SegmentFile, ...]] = []
     group: tuple[SegmentFile, ...] = ()
     for segment in segments:

@@ -1,18 +1,20 @@
-"""Covers the offsets of removed batches by the batches that stay, so that offsets are dense in a cleaned log as well.
+"""Covers the offsets of removed batches with the batches that stay, so that a cleaned log has dense offsets too.
 
-A batch's base offset is outside its checksum; what tells that it is right is the batch before, which ends there. So no
-gap is left between batches. The one that stays before a removed one is stretched: its last offset delta, which the
-checksum covers, then reaches the next that stays. Where that must not be, an *empty* batch takes the place of the
-removed one and is stretched in turn:
+The checksum of a batch does not cover its base offset. A base offset is proved right by the batch before it, which must
+end there; so no gap may be left between batches. The batch that stays before a removed one is *stretched*: its last
+offset delta, which its checksum covers, then reaches the next batch that stays.
 
-- nothing stays before it in this segment;
-- it is of another leader epoch: every offset keeps its epoch, or a follower that copies the log would have other epochs
-  than its leader has (KIP-101 compares them);
-- the one before has a producer id, whose sequence numbers are counted by the last offset delta, or is a control batch;
+In four cases the batch before cannot be stretched. An *empty* batch then replaces the removed one, and is stretched
+over the removed ones behind it:
+
+- no batch stays before it in this segment;
+- the batch before has another leader epoch. Every offset must keep its epoch, or a follower that copies the log has
+  other epochs than its leader, and epochs are what a fetch compares (KIP-101);
+- the batch before is a control batch, or has a producer id: sequence numbers are counted by the last offset delta;
 - the delta would exceed its four bytes.
 
-Readers take the records they find and go on after the last offset delta, as Kafka's clients do. Not here: what is
-removed (`batch_filter.py`), the file (`cleaned_file.py`).
+A reader takes the records of a batch and goes on after its last offset delta, as Kafka's clients do. `batch_filter.py`
+decides what is removed; `cleaned_file.py` writes the file.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ MAX_DELTA = 2**31 - 1
 
 
 class OffsetTiling:
-    """Told of every batch of a segment group in order; holds the last one back until it knows what follows."""
+    """Is given every batch of a segment group in order. It holds a kept batch back until the next one is kept."""
 
     __slots__ = ("_batch", "_header", "_next_offset", "_write")
 
@@ -38,12 +40,13 @@ class OffsetTiling:
         self._next_offset = 0
 
     def keep(self, header: BatchHeader, batch: Bytes) -> None:
-        """The batch stays, with these bytes; `header` is the one that it has in the log."""
+        """The batch stays, with these bytes; `header` is its header in the log."""
         self.finish()
         self._header, self._batch, self._next_offset = header, batch, header.next_offset
 
     def keep_empty(self, header: BatchHeader, batch: Bytes) -> bool:
-        """A batch without records is needed only where the one before cannot be stretched; True when it was."""
+        """A batch without records stays only if the one before cannot be stretched over it; True if it was
+        stretched."""
         if self._may_stretch(header):
             self._next_offset = header.next_offset
             return True
@@ -51,7 +54,7 @@ class OffsetTiling:
         return False
 
     def remove(self, header: BatchHeader) -> None:
-        """Nothing of the batch stays."""
+        """The batch is removed."""
         if self._may_stretch(header):
             self._next_offset = header.next_offset
             return
@@ -68,7 +71,7 @@ class OffsetTiling:
         return fits and before.leader_epoch == removed.leader_epoch
 
     def finish(self) -> None:
-        """Write what is held back; at the end of the group, and no batch may follow then without a `keep`."""
+        """Write the batch that is held back. Called at the end of the group too; after that, `keep` comes first."""
         header, self._header = self._header, None
         if header is None:
             return

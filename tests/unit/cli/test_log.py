@@ -95,7 +95,7 @@ def test_records_are_lost_only_after_a_yes(data: Path) -> None:
     assert penstock("recover", data).returncode == 0, "a start after a clean stop does not look there"
     before = contents(data)
     asked = penstock("recover", data, "--truncate-at-damage")
-    assert asked.returncode == 2 and "say --yes" in asked.stderr
+    assert asked.returncode == 2 and "add --yes" in asked.stderr
     dry = penstock("recover", data, "--truncate-at-damage", "--dry-run")
     assert dry.returncode == 0 and "10 offsets, 10 to 19, are lost; 6 records of them can be read" in dry.stdout
     assert contents(data) == before

@@ -33,7 +33,7 @@ def registered_anew(lost: LostReplicas) -> LostReplicas:
 def test_a_damaged_replica_out_of_the_isr_is_made_anew_after_the_next_registration() -> None:
     lost = lost_in_epoch(5)
     assert lost.verdict(PARTITION, FOLLOWER) is Verdict.WAIT
-    assert lost.obstacle(PARTITION, FOLLOWER) == "this broker registers anew first"
+    assert lost.obstacle(PARTITION, FOLLOWER) == "this broker has to register anew first, and does so by itself"
     assert registered_anew(lost).verdict(PARTITION, FOLLOWER) is Verdict.REBUILD
 
 
@@ -87,7 +87,7 @@ def test_a_replica_whose_disk_failed_is_left_alone(why: Exception) -> None:
     lost = LostReplicas(ME)
     lost.found(PARTITION, why)
     assert registered_anew(lost).verdict(PARTITION, FOLLOWER) is Verdict.WAIT
-    assert "started again" in lost.obstacle(PARTITION, FOLLOWER)
+    assert "start this node again" in lost.obstacle(PARTITION, FOLLOWER)
 
 
 def test_a_log_that_found_no_room_is_tried_again_whoever_leads() -> None:

@@ -340,7 +340,7 @@ def test_replica_whose_log_is_gone_does_not_lead_empty_after_any_start(
             assert manager.find(PARTITION) is None and manager.hosts(PARTITION)
             assert manager.statistics().offline == 1
         said = [line for line in caplog.messages if "t-0 is gone" in line and "only in-sync replica" in line]
-        assert len(said) == 1 and "bring that directory back" in said[0]
+        assert len(said) == 1 and "bring the directory back" in said[0]
 
     loses_its_log(tmp_path)
     asyncio.run(scenario())
@@ -381,7 +381,7 @@ def test_replica_that_the_metadata_calls_lost_gets_a_log_only_by_an_unclean_elec
             lost = replace(ALONE, leader_id=-1, log_lost=True)
             manager.apply(other, "other-id", lost, SETTINGS, NOBODY)
             assert manager.find(other) is None and manager.statistics().offline == 1
-            assert [line for line in caplog.messages if "--lost-log-dirs" in line and "unclean election" in line]
+            assert [line for line in caplog.messages if "--lost-log-dirs" in line and "unclean.leader.election.enable" in line]
             manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
             assert manager.get(other, "other-id").leading is not None
 
