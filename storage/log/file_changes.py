@@ -1,8 +1,8 @@
-"""Changes to the files of one log that were decided on the loop and are carried out in any thread: removals and swaps.
+"""Removals and swaps of one log's files: decided on the event loop, carried out in any thread.
 
-The log's memory changes at once, its directory when `run` is called; until then a crash brings the old files back,
-which is harmless: they hold what retention or the cleaner would take again. Changes are carried out in order, each once
-and durable before the next, because no crash may leave a hole between two segments, nor half a swap:
+The log's memory changes at once; its directory changes when `run` is called. A crash in between brings the old files
+back. That is harmless: retention or the cleaner takes the same records out again. Changes are carried out in order,
+once each, and each is durable before the next, because no crash may leave a hole between two segments, or half a swap:
 
   remove     oldest first: NNN.log -> NNN.log.deleted, fsync of the directory, then the next one
   replace    the new records stand in NNN.log.cleaned, synced.
@@ -12,10 +12,10 @@ and durable before the next, because no crash may leave a hole between two segme
              3  NNN.log.swap -> NNN.log
              4  new indexes
 
-A crash after 1 is finished at the next start (`segment_files.py`), which is why every step is durable before the next.
-A full disk leaves the change at the head of the queue, to be run again; any other error is final for the log dir.
-Files that were removed stay as `.deleted` for `file.delete.delay.ms`; a start removes them. Not here: which segments go
-(retention, cleaner), truncation, which must be durable at once (`segment_list.py`).
+After a crash behind step 1 the next start finishes the swap (`segment_files.py`); for that, every step is durable
+before the next. On a full disk the change stays at the head of the queue and is run again; any other error is final for
+the log dir. Removed files stay as `.deleted` for `file.delete.delay.ms`; a start removes them. Retention and the
+cleaner decide which segments go. Truncation is in `segment_list.py`, because it must be durable at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Step = Callable[[], None]
 
 
 class FileChanges:
-    """Added to on one thread, run on any."""
+    """Changes are added in one thread and run in any."""
 
     __slots__ = ("_deleted", "_directory", "_fs", "_running", "_steps")
 
@@ -51,7 +51,7 @@ class FileChanges:
         self._fs, self._directory, self._running = fs, directory, running
         self._steps: list[Step] = []
         self._deleted: dict[str, int | None] = {}
-        """Files on their way out, and when they were first seen as such; None: not seen yet."""
+        """Files to be unlinked, and when `delete_expired` first saw each; None: not seen yet."""
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -62,18 +62,18 @@ class FileChanges:
             self._steps.append(lambda stem=segment.stem: self._remove(stem))  # type: ignore[misc]
 
     def _remove(self, stem: str) -> None:
-        self._fs.fsync_dir(self._directory)  # the segment that is to be the first must be there when this one goes
+        self._fs.fsync_dir(self._directory)  # the next segment's name must be durable before this one goes
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._set_aside(stem + suffix)
         self._fs.fsync_dir(self._directory)
 
     def _set_aside(self, path: str) -> None:
-        with contextlib.suppress(FileNotFoundError):  # an index that was never written, or a step that is run again
+        with contextlib.suppress(FileNotFoundError):  # the index was never written, or this step is run again
             self._fs.rename(path, path + DELETED_SUFFIX)
             self._deleted[path + DELETED_SUFFIX] = None
 
     def replace(self, new: Segment, replaced: Sequence[Segment]) -> None:
-        """`new`, whose records stand in its .cleaned file, has taken the place of the consecutive segments."""
+        """`new`, whose records are in its .cleaned file, has replaced these consecutive segments in the log."""
         swap, cleaned = new.log_path + SWAP_SUFFIX, new.log_path + CLEANED_SUFFIX
         others = [segment.stem for segment in replaced if segment.base_offset != new.base_offset]
         indexes = SegmentIndexes(self._fs, new.stem, new.base_offset, new.indexes.interval_bytes)
@@ -96,7 +96,7 @@ class FileChanges:
             self._fs.close(fd)
 
     def _rename(self, source: str, target: str) -> tuple[Step, Step]:
-        """Two steps: when there is no descriptor for the second, the first must not be made again."""
+        """Two steps: if the second finds no descriptor, only the second is run again."""
         return lambda: self._fs.rename(source, target), lambda: self._fs.fsync_dir(self._directory)
 
     def _remove_replaced(self, stem: str, others: Sequence[str]) -> None:
@@ -114,38 +114,38 @@ class FileChanges:
         new.settled()
 
     def run(self, *, sync: bool = False) -> None:
-        """Carry out what is queued, and `sync` the directory; blocks. OSError when the disk failed, with the failed
-        change still at the head."""
+        """Carry out the queued changes; with `sync`, sync the directory. Blocks. OSError when the disk failed; the
+        failed change is then still at the head."""
         with self._running:
             while (step := self._next_step()) is not None:
                 step()
                 if self._next_step() is step:  # else it was cancelled meanwhile
-                    with contextlib.suppress(IndexError):  # now
+                    with contextlib.suppress(IndexError):  # or it is cancelled just now
                         self._steps.pop(0)
         if sync:
             self._fs.fsync_dir(self._directory)
 
     def _next_step(self) -> Step | None:
-        """None where there is none: `cancel` may come at any moment."""
+        """The step at the head, or None: `cancel` may come at any moment."""
         return next(iter(self._steps), None)
 
     def cancel(self, *, wait: bool = True) -> None:
-        """Forget what is queued: the log is closed, and the next start finds the old files or finishes a swap. Waits
-        for no more than the step that is under way; not even for that where the directory keeps its name."""
+        """Forget the queued changes: the log is closed, and the next start finds the old files or finishes a swap. With
+        `wait`, returns when the step under way has ended; it is needed only before the directory is renamed."""
         self._steps.clear()
         if wait:
             with self._running:
                 self._deleted.clear()
 
     def delete_expired(self, now_ms: int, delay_ms: int) -> int:
-        """Unlink what was set aside for so long; blocks. The time counts from the first call that sees a file."""
+        """Unlink removed files after `delay_ms`; blocks. The time counts from the first call that sees the file."""
         with self._running:
             seen = {path: now_ms if since_ms is None else since_ms for path, since_ms in self._deleted.items()}
             self._deleted.update(seen)
             return self._unlink([path for path, since_ms in seen.items() if now_ms - since_ms >= delay_ms])
 
     def delete_all(self) -> int:
-        """Unlink what was set aside: the log is being closed, and nobody reads it any more."""
+        """Unlink all removed files: the log is being closed, so it has no reader any more."""
         with self._running:
             return self._unlink(list(self._deleted))
 
@@ -158,7 +158,7 @@ class FileChanges:
 
     @property
     def deleted_files(self) -> int:
-        """Files that wait to be unlinked."""
+        """The number of files that wait to be unlinked."""
         return len(self._deleted)
 
     def __repr__(self) -> str:

@@ -1,15 +1,15 @@
-"""Flushing one log: what is dirty, one flush of it, and how far the log is durable.
+"""Flushes one log: which files are dirty, one flush of them, and how far the log is durable.
 
-A flush has three steps. `FlushTracker.prepare`, on the event loop, captures what is dirty up to the log end;
-`PendingFlush.run` blocks, in any thread, while appends go on and belong to the next flush; `FlushTracker.complete`, on
-the loop, lets the recovery point advance. Every file is synced through a descriptor of its own, so that rolling,
-truncating or closing the log cannot pull one away; small files are written only while their names are the log's
-(`named_writes.py`).
+A flush has three steps. `FlushTracker.prepare`, on the event loop, captures the dirty files up to the log end.
+`PendingFlush.run` blocks, in any thread; meanwhile appends go on and belong to the next flush. `FlushTracker.complete`,
+on the loop, advances the recovery point. Every file is synced through a descriptor of its own, so that rolling,
+truncating or closing the log cannot close it. Small files are written only while the directory's name belongs to this
+log (`named_writes.py`).
 
-The order in `run` is the promise: what explains the records (their epochs) is durable BEFORE the records, the names of
-new files BEFORE the flush counts. An error of a sync is never retried: the kernel may have dropped the pages (ATC'20).
-Only a lack of room or descriptors before or between the syncs is no failure but `FlushDeferredError`: the whole flush
-is made again. When and where to run it is `group_commit.py`.
+The order in `run` is the promise: the epochs of records are durable BEFORE the records, and the names of new files
+BEFORE the flush counts. A failed sync is never retried: the kernel may have dropped the pages (Rebello et al., "Can
+Applications Recover from fsync Failures?", ATC'20). A lack of room or descriptors before or between the syncs is no
+failure: it raises `FlushDeferredError`, and the whole flush is made again. `group_commit.py` decides when and where.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class DirtyFile:
 
 @dataclass(frozen=True, slots=True)
 class PendingFlush:
-    """What one flush makes durable. Invariant: after `run` everything below `end_offset` survives a power cut."""
+    """The files that one flush makes durable. Invariant: after `run` all records below `end_offset` survive a power
+    cut."""
 
     fs: FileSystem
     end_offset: int
@@ -64,8 +65,8 @@ class PendingFlush:
             self.abandon()
 
     def _sync_directories(self) -> None:
-        """A shortage here is of the descriptor to sync with: the sync itself never says that (`file_system.py`). What
-        was synced before is durable, and the next flush syncs it once more."""
+        """A shortage here means that there was no descriptor; the sync itself never reports one (`file_system.py`). The
+        files synced before are durable, and the next flush syncs them once more."""
         try:
             for directory in self.directories:
                 self.fs.fsync_dir(directory)
@@ -89,7 +90,7 @@ class PendingFlush:
             raise
 
     def abandon(self) -> None:
-        """Give the descriptors back; a flush that was never run counts for nothing."""
+        """Give the descriptors back. A flush that did not run makes nothing durable."""
         if not self._abandoned:
             self._abandoned.append(True)
             for file in self.files:
@@ -97,7 +98,7 @@ class PendingFlush:
 
 
 class FlushTracker:
-    """What of one log is durable. Invariant: everything below `recovery_point` is."""
+    """Knows how far one log is durable. Invariant: every record below `recovery_point` is on stable storage."""
 
     __slots__ = (
         "_directory",
@@ -123,7 +124,7 @@ class FlushTracker:
         self.recovery_point = recovery_point
         self.flushes = 0
         self.cut_is_unflushed = False
-        """A shortage came after a truncation: what was cut off may come back in a crash."""
+        """A truncation was not synced for a shortage: a crash may bring the cut records back."""
         self._generation = 0
         self._directory_changes = 1 if segments.active.synced_bytes < 0 else 0
         self._directory_synced = 0
@@ -137,7 +138,7 @@ class FlushTracker:
         self._new_in_parent, self._new_topic_id = True, topic_id
 
     def rolled(self, full: Segment) -> None:
-        """`full` will not change any more, and a new file has joined it."""
+        """`full` does not change any more; a new segment was created behind it."""
         self._directory_changes += 1
         self._unsaved_indexes.append(full)
 
@@ -151,7 +152,7 @@ class FlushTracker:
         self.append_taken_back()
 
     def append_taken_back(self) -> None:
-        """Files that an append created are removed: no flush counts before that is durable."""
+        """Files that a failed append created were removed; that must be durable before a flush counts."""
         self.segments_left()
         self._directory_changes += 1
 
@@ -164,7 +165,7 @@ class FlushTracker:
         return list(self._segments)[:-1]
 
     def prepare(self, end_offset: int, *, closing: bool = False) -> PendingFlush | None:
-        """Capture what is dirty; None when nothing is. `closing` writes the active segment's indexes too."""
+        """Capture the dirty files; None when there are none. With `closing`, the active segment's indexes as well."""
         dirty = self._dirty()
         snapshot = self._epochs.unpersisted()
         directories = self._dirty_directories()
@@ -188,7 +189,7 @@ class FlushTracker:
         )
 
     def _duplicates(self, dirty: list[Segment]) -> tuple[DirtyFile, ...]:
-        """A descriptor of its own for each file, or none at all."""
+        """A descriptor for each file; if one is refused, those already taken are given back."""
         files: list[DirtyFile] = []
         try:
             files.extend(DirtyFile(s.base_offset, s.size_bytes, s.cuts, self._fs.dup(s.fd())) for s in dirty)
@@ -202,8 +203,8 @@ class FlushTracker:
     def _dirty(self) -> list[Segment]:
         """Segments with bytes that are not durable, rolled ones included, oldest first.
 
-        The search ends at the recovery point, not at the first clean segment. Today both find the same: what is opened
-        is synced, and a flush takes every older segment along.
+        The search ends at the recovery point, not at the first clean segment. Today both find the same segments: opened
+        segments are synced, and a flush includes every older segment.
         """
         found = []
         for segment in self._segments.newest_first():
@@ -219,7 +220,7 @@ class FlushTracker:
         return (self._directory, os.path.dirname(self._directory)) if self._new_in_parent else (self._directory,)
 
     def complete(self, pending: PendingFlush) -> None:
-        """`pending.run` has returned: what it covered is durable, unless the log was truncated meanwhile."""
+        """`pending.run` has returned: its files are durable. It counts unless the log was truncated meanwhile."""
         if pending.generation != self._generation:
             return
         self.cut_is_unflushed = False
@@ -239,7 +240,7 @@ class FlushTracker:
         self.flushes += 1
 
     def sync_directories(self) -> None:
-        """Now, and blocking: before a second file is created while the first has no durable name."""
+        """Blocks. Needed before a second file is created while the name of the first is not durable."""
         if self._new_topic_id:
             with self._epochs.names.one:  # a flush may be writing it
                 write_topic_id(self._fs, self._directory, self._new_topic_id)
@@ -255,6 +256,6 @@ class FlushTracker:
 
 
 def raise_deferred(error: OSError) -> None:
-    """What a failure of anything but a sync means: a shortage may be tried again, anything else is final."""
+    """Raises for an error that is no failed sync: a shortage as FlushDeferredError (try again), any other as it is."""
     if is_shortage(error):
         raise FlushDeferredError(error.errno, error.strerror) from error

@@ -1,7 +1,7 @@
-"""When a log is to be flushed although nobody waits for it: flush.messages and flush.ms. Pure.
+"""When a log must be flushed although no request waits for it: flush.messages and flush.ms. Pure.
 
-Only with `flush.policy=os` is there ever something due: with fsync, every ack has been flushed already. Asked
-regularly, with monotonic time. Not here: the flush (`flush.py`), the schedule itself (broker).
+A flush is due only with `flush.policy=os`: with fsync every acked record is flushed already. The broker asks
+regularly, with monotonic time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from storage.log_config import LogConfig
 
 
 class FlushSchedule:
-    """Since when one log has unflushed records."""
+    """Remembers since when one log has unflushed records."""
 
     __slots__ = ("_dirty_since_ms",)
 

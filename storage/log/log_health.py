@@ -1,7 +1,8 @@
-"""Whether one log may be used: open, failed, closed; and what an error of its disk means to it.
+"""Whether one log may be used (open, failed, closed), and what an error of its disk means for it.
 
-A shortage (no room, no descriptors) refuses the one operation. Anything else leaves unknown what is on the disk, so
-that everything but reads is refused from then on (ATC'20). Not here: what becomes of the log dir (broker).
+A shortage (no room, no descriptors) refuses one operation. After any other error the content of the disk is not known,
+so from then on every operation but reading is refused (Rebello et al., "Can Applications Recover from fsync Failures?",
+ATC'20). The broker decides what becomes of the log dir.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from storage.disk.disk_errors import is_shortage, storage_error
 
 
 class LogHealth:
-    """The state of one log's disk, as far as the log has met it."""
+    """The health of one log, by the disk errors that it has met."""
 
     __slots__ = ("closed", "failure", "path")
 
@@ -24,18 +25,18 @@ class LogHealth:
         self.closed = False
 
     def fail(self, action: str, error: OSError, path: str | None = None) -> KafkaStorageError:
-        """What is on the disk is not known any more: refuse everything but reads. The error to raise."""
+        """From now on refuse everything but reads, because the content of the disk is not known. The error to raise."""
         self.failure = storage_error(action, path or self.path, error)
         self.failure.__cause__ = error
         return self.failure
 
     def refuse(self, action: str, error: OSError) -> KafkaStorageError:
-        """A shortage refuses this one operation, anything else all that come after it. The error to raise."""
+        """A shortage refuses this operation only; any other error fails the log. The error to raise."""
         return storage_error(action, self.path, error) if is_shortage(error) else self.fail(action, error)
 
     @contextmanager
     def failing(self, action: str) -> Iterator[None]:
-        """An error of the disk inside is final for the log; raised as the typed error."""
+        """A disk error in the block fails the log; it is raised as the typed error."""
         try:
             yield
         except OSError as error:
@@ -43,7 +44,7 @@ class LogHealth:
 
     @contextmanager
     def refusing(self, action: str) -> Iterator[None]:
-        """A shortage inside only refuses the operation; raised as the typed error."""
+        """A shortage in the block refuses the operation only; it is raised as the typed error."""
         try:
             yield
         except OSError as error:
@@ -51,7 +52,7 @@ class LogHealth:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """An error of the disk inside is raised as the typed error; what it means is for the broker to say."""
+        """A disk error in the block is raised as the typed error; the broker decides what follows."""
         try:
             yield
         except OSError as error:
@@ -64,7 +65,7 @@ class LogHealth:
     def must_be_writable(self) -> None:
         self.must_be_open()
         if self.failure is not None:
-            raise self.failure.with_traceback(None)  # raised many times: it would keep every caller's frames
+            raise self.failure.with_traceback(None)  # one error for all callers: it must not keep their frames
 
     def __repr__(self) -> str:
         return f"LogHealth({self.path}, {'closed' if self.closed else self.failure or 'good'})"

@@ -1,4 +1,4 @@
-"""What a log is asked with and answers with: frozen values, no behaviour."""
+"""The arguments and results of a log: frozen values, no behaviour."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
 from storage.segment.open_files import OpenFiles
 
 LowerCheckpoints = Callable[[TopicPartition, int], None]
-"""Makes durable that no checkpoint of the log dir claims more than this offset for the partition."""
+"""Lowers every checkpoint of the log dir to at most this offset for the partition, durably."""
 
 
 def _keep_checkpoints(topic_partition: TopicPartition, offset: int) -> None:
-    """For a log that stands alone, of which no checkpoint says anything."""
+    """For a log outside a log dir: it has no line in any checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """How a log is opened, apart from its config."""
+    """How a log is opened; its topic's configuration is not part of it."""
 
     threads: Threads
     topic_id: str = ""
@@ -37,7 +37,7 @@ class LogOptions:
 
 
 class AppendInfo(NamedTuple):
-    """What an append did."""
+    """The offsets, times and bytes of an append."""
 
     first_offset: int
     last_offset: int
@@ -49,7 +49,7 @@ class AppendInfo(NamedTuple):
 
     @classmethod
     def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:
-        """Of the batches as they were placed."""
+        """Of the batches with their final offsets."""
         first, last = headers[0], headers[-1]
         max_timestamp_ms, records = first.max_timestamp_ms, first.record_count
         for header in headers[1:]:
@@ -59,29 +59,30 @@ class AppendInfo(NamedTuple):
 
 
 class CleanedSegment(NamedTuple):
-    """What the cleaner made of consecutive full segments, written and synced in a `.log.cleaned` file."""
+    """A cleaned segment that will replace consecutive full segments; it is in a synced `.log.cleaned` file."""
 
     path: str
     base_offset: int
-    """Invariant: that of the first segment it replaces; also the file's name."""
+    """Invariant: the base offset of the first replaced segment; also the file's name."""
     next_offset: int
-    """Invariant: that of the last segment it replaces: what stays is stretched up to there (`offset_tiling.py`)."""
+    """Invariant: the next offset of the last replaced segment; the last batch is stretched to it
+    (`offset_tiling.py`)."""
     size_bytes: int
 
 
 class FetchData(NamedTuple):
-    """What a read found. `records` are whole batches; the first may begin below the offset that was asked for."""
+    """The result of a read. `records` are whole batches; the first may begin below the requested offset."""
 
     records: bytes
     next_offset: int
-    """Where to read on: the offset after the last batch, or the one asked for when there is none."""
+    """Where the next read begins: after the last batch, or at the requested offset if there is no batch."""
     log_start_offset: int
     log_end_offset: int
 
 
 @dataclass(slots=True)
 class LogCounters:
-    """What one log has done since it was opened."""
+    """Counts of one log since it was opened."""
 
     recovery_cut_bytes: int = 0
     appended_records: int = 0
@@ -125,18 +126,18 @@ class LogStatistics:
 
 @dataclass(frozen=True, slots=True)
 class OfflineLog:
-    """A log that is not in use: where it stands and why."""
+    """A log that is not in use: its directory, and why."""
 
     directory: str
     error: PenstockError
     copies: tuple[str, ...] = ()
-    """Where else the same partition stands."""
+    """Other directories of the same partition."""
     topic_id: str = ""
-    """Whose it is; "" where nobody can tell."""
+    """The topic that it belongs to; "" when not known."""
 
     @property
     def directories(self) -> tuple[str, ...]:
-        """Everywhere it stands."""
+        """All its directories."""
         return self.directory, *self.copies
 
 

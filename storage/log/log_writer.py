@@ -1,13 +1,13 @@
 """Writes batches at the end of a log, in the active segment or in new ones: all of an append, or nothing.
 
-Whatever fails after the first byte, be it any exception, the log is taken back to where it ended before: the file is
-cut, segments that the append began are removed, the indexes and the epoch cache forget what they were told. None of
-that needs room or a descriptor, so a shortage in the middle of an append refuses it and no more; a disk that cannot
-even cut a file fails the log. After a power cut, unflushed bytes of a refused append may be there, or not, as of any.
-Where no whole batch of it ever was in a file, no recovery can find one: the error of a shortage then says that nothing
-was written, and a producer knows that sending the records again makes no duplicates.
+If an append fails after its first byte, with any exception, the log is taken back to its old end: the file is cut, new
+segments are removed, and the indexes and the epoch cache forget the append. That needs no room and no descriptor, so a
+shortage in the middle of an append refuses the append and nothing else. A disk that cannot even cut a file fails the
+log. After a power cut, unflushed bytes of a refused append may be in the file, as those of any append may. If no whole
+batch of it was ever in a file, no recovery can find one. The error of a shortage then says that nothing was written,
+and a producer may send the records again without making duplicates.
 
-Not here: what may be appended (`batch_validation.py`), when a segment is full (`segment_roll.py`), flushing.
+`batch_validation.py` decides what may be appended, `segment_roll.py` when a segment is full.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from storage.segment.segment import Place, Segment
 
 
 class LogWriter:
-    """The writing end of one log, over what that log consists of."""
+    """Appends to one log: to its segments, indexes and epoch cache."""
 
     __slots__ = ("_counters", "_epochs", "_flushing", "_health", "_segments")
 
@@ -45,7 +45,7 @@ class LogWriter:
         self._health, self._counters = health, counters
 
     def append(self, runs: Iterable[Placed], log_end_offset: int, config: LogConfig) -> int:
-        """Write all of the runs, each in one segment, from the log end on; where the log ends then."""
+        """Write all runs from the log end on, each in one segment; returns the new log end."""
         active, entries = self._segments.active, self._epochs.entries
         first_bytes, has_batch = 0, False
         try:

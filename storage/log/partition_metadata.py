@@ -1,12 +1,12 @@
-"""partition.metadata: which topic, by id, the records in a partition's directory belong to (KIP-516).
+"""partition.metadata: the id of the topic to which the records in a partition's directory belong (KIP-516).
 
     version: 1
     topic_id: ZHvSRhLiTqGYt7CWsTqnaA
     crc32c 0a1b2c3d                          checksum of the lines before (sealed_text.py)
 
-A topic that was deleted and created again has the same name and another id; only the id keeps old records from coming
-back as the new topic's. For the same reason a flipped bit in it must be seen: the log would be taken for another
-topic's, be set aside, and an empty one would stand in its place. Version 0 is Kafka's, without a checksum; it is read.
+A topic that was deleted and created again has the same name and another id. Only the id keeps old records from
+returning as the new topic's. A flipped bit in the id must be noticed too: otherwise the log would count as another
+topic's and be set aside for an empty one. Version 0 is Kafka's, without a checksum; it is read, never written.
 """
 
 from __future__ import annotations
@@ -39,24 +39,23 @@ def read_topic_id(fs: FileSystem, directory: str) -> str | None:
 
 
 def note_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
-    """Write the file of a new log; nothing of it is durable before the first flush, which comes before the first ack.
+    """Write the file of a new log without a sync; it is durable with the first flush, which comes before the first ack.
 
-    Nothing is synced here: a topic may have thousands of partitions, and they are made on the event loop. Until that
-    flush a power cut may leave the file empty, which says no more than a missing one: nothing was acked.
+    A topic may have thousands of partitions, and they are created on the event loop. Until that flush a power cut may
+    leave the file empty. An empty file means the same as a missing one: no record was acked.
     """
     write_without_sync(fs, _path(directory), _content(topic_id))
 
 
 def write_topic_id(fs: FileSystem, directory: str, topic_id: str, step: NamingStep = always) -> None:
-    """Write the file anew, and make durable what it holds; its name is made so with the directory."""
+    """Write the file anew and sync its content; its name is durable with the next sync of the directory."""
     write_atomically(fs, _path(directory), _content(topic_id), sync_directory=False, step=step)
 
 
 def sync_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
-    """Make durable what the file holds, as `write_topic_id`; cheap where it is durable already.
+    """Sync the file's content; cheap if it is durable already.
 
-    A sync that a shortage refused is not made again, because the next one may say that all is well: the file is
-    written anew.
+    If a shortage refused a sync, the file is written anew instead: a second sync might wrongly report success.
     """
     try:
         sync_file(fs, _path(directory))
@@ -67,7 +66,7 @@ def sync_topic_id(fs: FileSystem, directory: str, topic_id: str) -> None:
 
 
 def remove_topic_id(fs: FileSystem, directory: str) -> None:
-    """Durably remove a file that a power cut has spoilt before the first flush of its log."""
+    """Durably remove a file that a power cut damaged before the first flush of its log."""
     fs.unlink(_path(directory))
     fs.fsync_dir(directory)
 

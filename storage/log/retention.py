@@ -1,16 +1,16 @@
 """Decides which of a log's oldest segments go, and why: by time, by size, or because the log starts above them.
 
-Pure; the rules are Kafka's. Segments go from the oldest on, up to the first
-that stays:
+Pure; the rules are Kafka's. Segments go from the oldest on, up to the first that stays:
 
-- nothing at or above the high watermark goes, whatever its age: a follower may still need it, and so may a new leader;
-- by log start: the next segment begins at or below it. The only rule for a log that is compacted and not deleted;
-- by size: at least `retention.bytes` stay;
-- by time: its largest timestamp, or where no record has one the time of the last write, is older than `retention.ms`;
+- no record at or above the high watermark goes, whatever its age: a follower or a new leader may still need it;
+- by log start: the next segment begins at or below the log start. A log that is only compacted has no other rule;
+- by size: the remaining segments have at least `retention.bytes`;
+- by time: the segment's largest timestamp is older than `retention.ms`. If no record has a timestamp, the time of the
+  last write counts;
 - the active segment may go by time or size too, after a new one was begun behind it; an empty one stays.
 
-`now_ms` is wall time, None while that cannot be believed: then nothing goes by time. Not here: taking them out of the
-log (`Log.remove_oldest`), the schedule (broker).
+`now_ms` is wall time, or None while the clock cannot be believed: then no segment goes by time. `Log.remove_oldest`
+takes the segments out of the log; the broker has the schedule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reason(Enum):
 
 
 class SegmentFacts(NamedTuple):
-    """One segment. `time_ms` is asked last, and only of the oldest ones: the answer may have to be read from disk."""
+    """One segment. `time_ms` is called last, and only for the oldest segments: it may have to read from disk."""
 
     next_offset: int
     size_bytes: int
@@ -39,7 +39,7 @@ class SegmentFacts(NamedTuple):
 
 
 class LogBounds(NamedTuple):
-    """What retention must know of a log besides its segments."""
+    """The offsets and sizes of a log that retention needs."""
 
     log_start_offset: int
     high_watermark: int
@@ -48,9 +48,9 @@ class LogBounds(NamedTuple):
 def expired(
     segments: Sequence[SegmentFacts], config: LogConfig, bounds: LogBounds, now_ms: int | None
 ) -> tuple[Reason, ...]:
-    """Why the oldest segments go, a reason for each that does; `segments` has the active one last.
+    """A reason for each of the oldest segments that goes, in order; `segments` has the active one last.
 
-    As many reasons as segments: the active one goes as well, so a new one must be begun first.
+    If there are as many reasons as segments, the active one goes too, and a new one must be begun first.
     """
     reasons: list[Reason] = []
     excess = sum(segment.size_bytes for segment in segments) - config.retention_bytes
@@ -69,7 +69,7 @@ def expired(
 
 
 def _reason(segment: SegmentFacts, config: LogConfig, excess: int, now_ms: int | None) -> Reason | None:
-    """By the topic's configuration alone; `excess` is how much the log holds above `retention.bytes`."""
+    """The reason by the topic's configuration alone; `excess` is the log's size above `retention.bytes`."""
     if "delete" not in config.cleanup_policy:
         return None
     if config.retention_bytes >= 0 and excess >= segment.size_bytes:

@@ -1,11 +1,11 @@
-"""The segments of one log in order: which one holds an offset, reading across them, adding, dropping and replacing.
+"""The segments of one log in order: finds the one that holds an offset, reads, adds, drops and replaces segments.
 
-Only a few full segments keep a descriptor and their indexes in memory, and of an idle log none (`open_files.py`).
-Truncation drops the newest, each gone for good before the next, so that no crash leaves a hole. What leaves at the
-other end or is replaced in between leaves the list only; its files are `file_changes.py`'s. Where a segment ends the
-next one begins, always.
+Only a few full segments keep a descriptor and their indexes in memory; an idle log keeps none (`open_files.py`).
+Truncation drops the newest segments, each durably before the next, so that no crash leaves a hole. Segments that
+retention takes or the cleaner replaces leave only the list here; `file_changes.py` removes their files. A segment
+always begins where the one before ends.
 
-Not here: when to roll, drop or replace (`log.py`, retention, cleaner).
+`log.py`, retention and the cleaner decide when to roll, drop or replace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from storage.segment.open_files import OpenFiles
 from storage.segment.segment import Place, Segment
 
 WARM_SEGMENTS = 8
-"""Full segments of one log that stay open; readers of more than that share them."""
+"""At most this many full segments of one log stay open."""
 
 
 class SegmentList:
@@ -33,7 +33,7 @@ class SegmentList:
     def __init__(
         self, fs: FileSystem, directory: str, segments: list[Segment], open_files: OpenFiles | None = None
     ) -> None:
-        """The segments must be closed when they are handed over."""
+        """The given segments must be closed."""
         self._fs, self._directory, self._open_files = fs, directory, open_files
         self._segments = segments
         for segment in segments:
@@ -41,7 +41,7 @@ class SegmentList:
         self._bases = [segment.base_offset for segment in segments]
         self._drop_is_unsynced = False
         self._warm: dict[int, Segment] = {}
-        """Longest unused first."""
+        """The open full segments, least recently used first."""
 
     @property
     def active(self) -> Segment:
@@ -70,16 +70,16 @@ class SegmentList:
         return self._segments[at] if at >= 0 and self._bases[at] == base_offset else None
 
     def holding(self, offset: int) -> Segment:
-        """The segment where the offset is, or would be."""
+        """The segment that holds the offset; for an offset at or above the log end, the active one."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def read(
         self, start_offset: int, end_offset: int, limits: tuple[int, bool], check: BatchCheck
     ) -> tuple[bytes, Place]:
-        """Whole batches out of one segment.
+        """Whole batches of one segment.
 
-        `limits` are the most bytes, and whether one batch may exceed them. What may have rotted is checked. A segment
-        reaches to the next one, so one that ends before is damaged.
+        `limits` are the most bytes, and whether one batch may exceed them. Batches that may have rotted are checked. A
+        segment that ends before the next one begins is damaged.
         """
         segment = self.holding(start_offset)
         records, begin, end = segment.read(start_offset, end_offset, *limits)
@@ -98,7 +98,7 @@ class SegmentList:
         return records, end
 
     def _keep_warm(self, segment: Segment) -> None:
-        """A full segment was used: it stays open, and the one that was used longest ago is closed."""
+        """A full segment was used: it stays open. Above the limit, the least recently used one is closed."""
         self._warm.pop(segment.base_offset, None)
         self._warm[segment.base_offset] = segment
         if len(self._warm) > WARM_SEGMENTS:
@@ -116,9 +116,10 @@ class SegmentList:
         self._bases.append(base_offset)
 
     def back_to(self, active: Segment, end: Place) -> bool:
-        """`active` was the active segment and ended there when an append began; it failed: drop what was written since.
+        """An append failed. When it began, `active` was the active segment and ended at `end`: drop what was written
+        since.
 
-        True when files were removed. All of it is durable with the next flush.
+        True when files were removed. The removal is durable with the next flush.
         """
         removed = False
         while self.active is not active:
@@ -131,7 +132,7 @@ class SegmentList:
         return removed
 
     def drop_newest(self) -> None:
-        """Durable when it returns; never the only one. After a shortage the next call makes it durable first."""
+        """Remove the newest segment, durably; never the only one. After a shortage the next call syncs that first."""
         if self._drop_is_unsynced:
             self._sync_drop()
         segment = self.active
@@ -147,7 +148,7 @@ class SegmentList:
         self._drop_is_unsynced = False
 
     def truncate_to(self, segment: Segment, place: Place) -> None:
-        """Cut `segment`, which is the active one then, at a boundary; drop all that come after it."""
+        """Drop all segments behind `segment`, and cut it at a boundary; it becomes the active one."""
         if segment is not self.active:
             while self.active is not segment:
                 self.drop_newest()
@@ -156,7 +157,8 @@ class SegmentList:
         self.active.truncate_to(place)
 
     def start_over(self, base_offset: int, interval_bytes: int) -> None:
-        """Drop everything, and begin with an empty segment in the oldest file, which needs no room on a full disk."""
+        """Drop every record and begin with an empty segment. It takes the oldest file, so a full disk has room for
+        it."""
         while len(self._segments) > 1:
             self.drop_newest()
         self._warm.clear()
@@ -167,16 +169,16 @@ class SegmentList:
         self._fs.fsync_dir(self._directory)
 
     def oldest_full(self, count: int) -> list[Segment]:
-        """Up to `count` of the oldest, never the active one."""
+        """Up to `count` of the oldest segments, never the active one."""
         return self._segments[: min(count, len(self._segments) - 1)]
 
     def take(self, oldest: Sequence[Segment]) -> None:
-        """What `oldest_full` gave leaves the list; the files stay."""
+        """The segments that `oldest_full` returned leave the list; their files stay."""
         self._replace(0, oldest, [])
 
     def replace(self, cleaned: CleanedSegment, replaced: Sequence[Segment], interval_bytes: int) -> Segment:
-        """The cleaned segment takes the place of consecutive full segments; CleaningAbortedError when those are not
-        what they were when the cleaner looked at them."""
+        """The cleaned segment takes the place of consecutive full segments; CleaningAbortedError if those have changed
+        since the cleaner looked at them."""
         adjacent = all(after.base_offset == before.next_offset for before, after in pairwise(replaced))
         if not (adjacent and all(self.at_base(s.base_offset) is s and s is not self.active for s in replaced)):
             raise CleaningAbortedError(f"{self._directory}: the segments from {cleaned.base_offset} on have changed")

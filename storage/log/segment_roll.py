@@ -1,9 +1,8 @@
 """Decides when the active segment is full: by size, by its indexes, by the width of a relative offset, by time. Pure.
 
-Time is what the records say, not the clock (as Kafka does where there are timestamps), so that leader and follower roll
-alike; the jitter, too, is the same for both: it comes from the segment's name. A segment rolls when something is
-appended, never by itself, so an idle log keeps its active segment. An empty segment is never full: whatever comes fits.
-Doing it is `Log.roll`.
+Time is the records' time, not the clock's (as in Kafka where records have timestamps), so that leader and follower roll
+at the same offsets. The jitter comes from the segment's name, so it is the same for both. A segment rolls only with an
+append: an idle log keeps its active segment. An empty segment is never full: any append fits. `Log.roll` rolls.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ def roll_is_due(active: Segment, placed: Placed, config: LogConfig) -> bool:
 
 
 def life_ms(stem: str, config: LogConfig) -> int:
-    """The age at which a segment is full: segment.ms, less a part of segment.jitter.ms that is its own.
+    """The age at which a segment is full: segment.ms minus the segment's own share of segment.jitter.ms.
 
-    Of a compacted log not above max.compaction.lag.ms, for only what has left the active segment can be compacted.
+    In a compacted log it is at most max.compaction.lag.ms, because the active segment is never compacted.
     """
     longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
     jitter_ms = min(config.segment_jitter_ms, longest_ms)

@@ -1,11 +1,11 @@
-"""The leader-epoch-checkpoint as a witness against the batches of a log, while the log is recovered.
+"""Compares the leader epochs of batches with the leader-epoch-checkpoint while a log is recovered.
 
-A batch's leader epoch is outside its checksum, and the checkpoint has one of its own (`checkpoint_file.py`). So a good
-checkpoint is the truth: it is durable BEFORE any record of a new epoch counts as flushed, hence below the recovery
-point every batch has the epoch that it says, and another one is rot. From there on a batch may begin a later epoch, of
-which the checkpoint does not know yet. A checkpoint that is missing or damaged is made anew from the batches.
+The checksum of a batch does not cover its leader epoch; the checkpoint has a checksum (`checkpoint_file.py`). So the
+checkpoint decides. It is durable BEFORE any record of a new epoch counts as flushed: below the recovery point every
+batch has the epoch that the checkpoint says, and any other epoch is rot. From the recovery point on, a batch may begin
+a later epoch that the checkpoint does not have yet. A missing or damaged checkpoint is made anew from the batches.
 
-Not here: what rot means (`recovery.py`).
+`recovery.py` decides what follows from rot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_BOUND = 2**63
 
 
 class EpochWitness:
-    """Told of every batch that recovery looks at, in the order of the log."""
+    """Is given every batch that recovery checks, in the order of the log."""
 
     __slots__ = ("_bound", "_epoch", "_from", "_fs", "_on_disk", "_path", "_until", "entries", "is_known")
 
@@ -48,7 +48,7 @@ class EpochWitness:
             return None
 
     def learn(self, segments: list[Segment]) -> None:
-        """Without a checkpoint: take the epochs of segments that are not checked."""
+        """Without a checkpoint: read the epochs of the segments that recovery does not check."""
         for segment in () if self.is_known else segments:
             expected = segment.base_offset
             for position, header in scan_headers(segment.file(), 0):
@@ -59,7 +59,8 @@ class EpochWitness:
             segment.release()
 
     def wrong(self, header: BatchHeader, expected_offset: int) -> str | None:
-        """Why the batch cannot have this leader epoch; None when it can. `expected_offset` follows the batch before."""
+        """Why the batch cannot have this leader epoch; None when it can. `expected_offset` is the end of the batch
+        before."""
         epoch, last_offset = header.leader_epoch, header.last_offset
         if epoch == self._epoch and self._from <= last_offset < self._until:
             return None
@@ -83,16 +84,17 @@ class EpochWitness:
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log starts by the first epoch, which moves with the log start. 0 when that is not known.
+        """The log start as the first epoch tells it, for the first epoch moves with the log start; 0 when not known.
 
-        A checkpoint without an epoch is of a log whose every flushed record was deleted: it starts where those end.
+        A checkpoint without epochs belongs to a log whose flushed records were all deleted: the log starts at their
+        end.
         """
         if not self.is_known:
             return 0
         return self.entries[0].start_offset if self.entries else self._bound
 
     def settle(self, log_start_offset: int, log_end_offset: int) -> tuple[EpochEntry, ...]:
-        """The epochs of the recovered log, durable: below its end, the file must know every one."""
+        """The epochs of the recovered log. They are durable: the file must have every epoch below the log end."""
         entries = epochs.truncate_from_end(self.entries, log_end_offset)
         entries = epochs.truncate_from_start(entries, log_start_offset)
         if entries != (self._on_disk or ()):

@@ -1,31 +1,32 @@
-"""Opens the files of one log: what is left behind is tidied, what a crash tore is cut, what has rotted is refused.
+"""Opens the files of one log: tidies leftovers, cuts a torn tail, refuses rot.
 
-The *recovery point* R is an offset below which everything was flushed, as the last checkpoint of the log dir knew it
-(the truth may be further on). After a clean stop it is the log end, and only the end of the newest segment is looked
-at. Otherwise every batch is checked, from the segment on that holds the record before R: checksum, length, and that
-offsets follow on: densely in every log, for the cleaner leaves no gap either (`offset_tiling.py`); and a segment begins
-where the one before ends.
-At the first bad byte, which stands where offset X should:
+The *recovery point* R comes from the last checkpoint of the log dir: every record below it was flushed (and perhaps
+some above it). After a clean stop R is the log end, and only the end of the newest segment is checked. Otherwise every
+batch is checked from the segment that holds the record before R: its checksum, its length, and that offsets are dense.
+Cleaned logs are dense too (`offset_tiling.py`), and each segment begins where the one before ends. Let X be the offset
+that should stand at the first bad byte:
 
-  X < R              ROT. It was on the disk once, so no crash explains it. CorruptFileError; nothing is touched. The
-                     replica goes offline; moved away, it is fetched anew (FAST'18: never truncate what was acked).
-  X >= R             A TORN TAIL, as far as anybody can tell: R is the last checkpoint; rot in what was flushed since
-                     looks the same; other replicas have it. The log is cut at X, and segments behind X go too,
-                     newest first. Rolling does not wait for a flush, so the tear may be in an older segment, and all
-                     that follows it was unflushed as well: one flush covers all segments up to its end.
-  R not known        The checkpoint is missing or damaged. A log that has no line in a *good* checkpoint is younger than
-                     it, and R is its start. Without a good checkpoint a bad byte in an older segment is far more likely
-                     rot than a tear, and cutting would drop whole segments: CorruptFileError. In the newest segment it
-                     is taken for a tear.
+  X < R              ROT. The record was on the disk, so no crash explains it. CorruptFileError; no file is changed. The
+                     replica goes offline; it is set aside and fetched anew (Alagappan et al., "Protocol-Aware Recovery
+                     for Consensus-Based Storage", FAST'18: never truncate acked records).
+  X >= R             A TORN TAIL, as far as can be told: rot in records that were flushed after the last checkpoint
+  looks
+                     the same, but other replicas have those. The log is cut at X; segments behind X are removed, newest
+                     first. Rolling does not wait for a flush, so the tear may be in an older segment. Everything behind
+                     it is unflushed too, because a flush covers all segments up to its end.
+  R not known        The checkpoint is missing or damaged. (A log without a line in a *good* checkpoint is younger than
+                     the checkpoint, and R is its start.) A bad byte in an older segment is then far more likely rot
+                     than a tear, and a cut would drop whole segments: CorruptFileError. In the newest segment it is
+                     taken for a tear.
 
-What survives is synced before it counts: a process that was killed leaves records in the page cache that no disk has.
-A log that ends below R is refused as well. Indexes are rebuilt for each segment that is checked, and each leader epoch
-is compared with the epoch checkpoint (`epoch_witness.py`).
+The surviving records are synced before they count: a killed process leaves records in the page cache that are not on
+the disk. A log that ends below R is refused. Indexes are rebuilt for each checked segment, and each leader epoch is
+compared with the epoch checkpoint (`epoch_witness.py`).
 
-A tail may have been flushed although X >= R, unless it is a torn append (`torn_append.py`). Whoever must not forget
-that, as a voter of the quorum must not, is told BEFORE such a cut and may refuse it.
+Even with X >= R, a tail that is no torn append (`torn_append.py`) may have been flushed. An owner that must not forget
+acked records, like a voter of the quorum, is called BEFORE such a cut and may refuse it.
 
-Not here: where R comes from (`log_directory.py`), what an offline log means (broker).
+R comes from `log_directory.py`; the broker decides what follows from an offline log.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class LastKnown:
 
 
 BeforeDoubtfulCut = Callable[[CorruptFileError], None]
-"""Called BEFORE a tail is cut that may have been flushed; what it raises refuses the cut, and the log."""
+"""Called BEFORE a tail that may have been flushed is cut. If it raises, the cut and the log are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class RecoveredLog:
     log_start_offset: int
     log_end_offset: int
     cut_bytes: int
-    """How much of a torn tail was cut."""
+    """Bytes of a torn tail that were cut."""
 
 
 def open_segments(
@@ -84,7 +85,7 @@ def open_segments(
     names: NamedWrites,
     before_doubtful_cut: BeforeDoubtfulCut | None = None,
 ) -> RecoveredLog:
-    """Everything needed to go on with a log; creates the first segment of an empty one."""
+    """Opens and recovers a log's segments; creates the first segment of an empty log."""
     entries = tidy(fs, directory)
     segments = find_segments(fs, directory, config.index_interval_bytes, entries)
     recovery = _Recovery(fs, directory, config, last_known, segments, before_doubtful_cut)
@@ -163,7 +164,7 @@ class _Recovery:
                 self._cut(at, place, damage)
                 if (
                     place.position == 0 and at > first
-                ):  # nothing of it is good, or it does not follow on: the one before is the newest
+                ):  # no batch of it is good, or it does not begin at the expected offset: it is cut whole
                     self._drop_newest()
                     break
             self._fs.fdatasync(segment.fd())
@@ -175,7 +176,7 @@ class _Recovery:
         self._must_end_at_bound(newest.log_path, newest.size_bytes, newest.next_offset)
 
     def _check(self, segment: Segment, expected: int) -> tuple[Place, CorruptFileError | None]:
-        """Where the good part of the segment ends, and why there if it is not the end of the file."""
+        """Where the good part of the segment ends, and the damage there if it is not the end of the file."""
         segment.indexes.start_empty()
         place = Place(0, expected)
         if segment.base_offset != expected:
@@ -194,10 +195,11 @@ class _Recovery:
         return place, None
 
     def _verified(self, segment: Segment) -> Iterator[tuple[int, BatchHeader]]:
-        """Every batch; those that were not flushed for sure as the disk has them, not as the page cache does.
+        """Every batch, checked. Batches that may be unflushed are read from the disk, not from the page cache.
 
-        After an fsync that failed, the cache keeps showing what the disk has not got, and no later fsync writes it
-        (ATC'20). The node that met the failure has stopped using the log; its next start would repeat the mistake.
+        After a failed fsync the page cache shows bytes that the disk does not have, and no later fsync writes them
+        (Rebello et al., "Can Applications Recover from fsync Failures?", ATC'20). The node stopped using the log then;
+        its next start must not trust the cache either.
         """
         file = segment.file()
         for position, header in verify(file, 0):
@@ -211,13 +213,13 @@ class _Recovery:
         yield from verify(file, position)
 
     def _breaks_off(self, offset: int, expected: int) -> str | None:
-        """Offsets are dense; the cleaner leaves no gap either."""
+        """Why the batch does not continue the log; None when it does. Offsets are dense, in cleaned logs too."""
         if offset == expected:
             return None
         return batch_faults.wrong_offset(offset, expected)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
-        """End the log at `place`, which is in segment `at`; refuse when that would drop flushed records."""
+        """End the log at `place` in segment `at`; raises if that would drop flushed records."""
         if place.offset < self._bound:
             raise damage
         if self._last_known.recovery_point is None and at < len(self._segments) - 1:
@@ -235,7 +237,7 @@ class _Recovery:
         )
 
     def _is_torn_append(self, at: int, place: Place) -> bool:
-        """Nothing but the beginning of one batch is behind `place`."""
+        """Whether only the beginning of one batch is behind `place`."""
         segment = self._segments[at]
         size = segment.size_bytes - place.position
         if size > self._config.max_message_bytes or any(later.size_bytes for later in self._segments[at + 1 :]):
@@ -243,7 +245,7 @@ class _Recovery:
         return is_torn_append(self._fs.pread(segment.fd(), size, place.position), place.offset)
 
     def _drop_newest(self) -> None:
-        """Newest first, each gone for good before the next: a crash in between leaves a log without holes."""
+        """Newest first, and each durably before the next: a crash in between leaves no hole in the log."""
         segment = self._segments.pop()
         self._cut_bytes += segment.size_bytes
         segment.delete()
@@ -262,6 +264,6 @@ class _Recovery:
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)
         log_start = min(log_start, log_end)
         cache = EpochCache(self._fs, self._directory, self._epochs.settle(log_start, log_end), names)
-        for segment in self._segments:  # most logs of a node are idle, and cost nothing then
+        for segment in self._segments:  # most logs of a node are idle: they keep no file open and no index in memory
             segment.release()
         return RecoveredLog(self._segments, cache, log_start, log_end, self._cut_bytes)

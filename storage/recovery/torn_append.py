@@ -1,12 +1,14 @@
-"""Tells an append that a crash tore off from a tail that may once have been whole, and flushed.
+"""Tells an append that a crash tore off from a tail that may once have been whole and flushed. Pure.
 
-A flush (fdatasync) makes the length of the file durable together with its bytes. So a batch that the end of the file
-cuts short was never flushed: a kill in the middle of a write, or a power cut, explains it and nothing is lost. Anything
-else may have been acked before it became what it is: a batch of full length with a wrong checksum, bytes that are no
-batch, a batch with others behind it. Likewise a batch that seems to be cut short only because its length, which no
-checksum covers, has changed: then a whole batch stands here under a shorter length, or the next one stands in its body.
+A flush (fdatasync) makes the length of a file durable together with its bytes. So a batch that the end of the file cuts
+short was never flushed: a kill or a power cut in the middle of a write explains it, and no acked record is lost.
 
-Pure. Not here: what follows from it (`recovery.py`, and whoever must not forget what it acked).
+Any other bad tail may have been acked before it was damaged: a batch of full length with a wrong checksum, bytes that
+are no batch, a batch with others behind it. The same holds for a batch that only seems to be cut short, because its
+length field, which no checksum covers, has changed. Such a tail holds a whole batch of a shorter length, or the next
+batch begins inside it.
+
+`recovery.py` decides what follows, and so does a voter, which must not forget what it acked.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _OFFSET = Struct(">q")
 
 
 def is_torn_append(tail: bytes, expected_offset: int) -> bool:
-    """Whether the bytes from the first bad one to the end of the file can only be the beginning of an append."""
+    """Whether `tail`, from the first bad byte to the end of the file, can only be the beginning of an append."""
     if len(tail) < HEADER_BYTES:
         return len(tail) < _OFFSET.size or _OFFSET.unpack_from(tail, BASE_OFFSET_AT)[0] == expected_offset
     try:
