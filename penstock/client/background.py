@@ -36,7 +36,7 @@ class LoopThread:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self.clients: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Closable] = weakref.WeakSet()
         self._thread = threading.Thread(target=self._run, name="penstock-client", daemon=True)
         self._thread.start()
 
@@ -67,6 +67,20 @@ class LoopThread:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback)
 
+    def add(self, client: Closable) -> None:
+        """A client to close at exit, unless it is gone by then."""
+        self._clients.add(client)
+
+    def discard(self, client: Closable) -> None:
+        """The client is closed."""
+        self._clients.discard(client)
+
+    def close_clients(self) -> None:
+        """Closes every client that was forgotten open; each has EXIT_SECONDS."""
+        for client in list(self._clients):
+            with contextlib.suppress(Exception):
+                client.close(EXIT_SECONDS)
+
     def stop(self) -> None:
         """Ends the loop and its thread."""
         if not self.alive:
@@ -75,7 +89,7 @@ class LoopThread:
         self._thread.join(EXIT_SECONDS)
 
     def __repr__(self) -> str:
-        return f"LoopThread(pid={self.pid}, clients={len(self.clients)}, alive={self.alive})"
+        return f"LoopThread(pid={self.pid}, clients={len(self._clients)}, alive={self.alive})"
 
 
 _starting = threading.Lock()
@@ -105,7 +119,5 @@ def _close_everything() -> None:
     current = _current
     if current is None or not current.alive:
         return
-    for client in list(current.clients):
-        with contextlib.suppress(Exception):
-            client.close(EXIT_SECONDS)
+    current.close_clients()
     current.stop()

@@ -1,20 +1,57 @@
 """What a client needs of the machine, in one value: whoever builds a client decides where it lives.
 
-In production this is `system_environment()`: the machine's clocks and gRPC. A simulation builds one whose time is
-virtual and whose network is memory, and gives it to every client:
+In production this is the machine. A simulation builds one whose time is virtual and whose network is memory, and gives
+it to every client:
 
-    AsyncProducer("node:1", acks="all", environment=ClientEnvironment(clock, transport))
+    AsyncProducer("node:1", acks="all", environment=ClientEnvironment(...))
 
-A user never needs it. Not here: the event loop. An async client works on the loop that runs it.
+A user never needs it. Not here: the event loop. An async client works on the loop that runs it; a plain one on the
+loop of `background`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
+from penstock.client.background import Closable, loop_thread
 from penstock.client.wire.channel import GrpcTransport
 from penstock.clock import Clock, SystemClock
+from penstock.threads import SystemThreads, Threads
 from penstock.transport import Transport
+
+T = TypeVar("T")
+
+
+class Background(Protocol):
+    """The event loop on which plain (not async) clients work, beside the threads that call them."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def alive(self) -> bool:
+        """False once the loop has ended, and in a child process, where its thread does not exist."""
+        ...
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the loop: a callback of a future, say."""
+        ...
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """The result of a coroutine on the loop; the caller waits, and cancels it after `timeout` seconds."""
+        ...
+
+    def add(self, client: Closable) -> None:
+        """A client that is closed at the end, should its user forget to."""
+        ...
+
+    def discard(self, client: Closable) -> None:
+        """The client is closed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +60,16 @@ class ClientEnvironment:
 
     clock: Clock
     transport: Transport
+    random: random.Random
+    """For the spread of back-offs."""
+    threads: Threads
+    """For locks and for callers that wait."""
+    background: Callable[[], Background]
+    """Asked once by each plain client; an async one never asks."""
 
 
-def system_environment() -> ClientEnvironment:
-    """The machine."""
-    return ClientEnvironment(SystemClock(), GrpcTransport())
+def given_or_system(environment: ClientEnvironment | None) -> ClientEnvironment:
+    """The environment that was given to a client; the machine where none was."""
+    if environment is not None:
+        return environment
+    return ClientEnvironment(SystemClock(), GrpcTransport(), random.Random(), SystemThreads(), loop_thread)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from random import Random
 from types import SimpleNamespace
 
 from penstock.client.cluster.config import consumer_config
@@ -27,6 +28,7 @@ from penstock.client.wire.messages import (
 from penstock.errors import LeaderNotAvailableError
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint, TopicPartition
+from tests.support.client_environment import stepped_threads
 
 TP = TopicPartition("t", 0)
 HANGS = "hangs"
@@ -97,7 +99,7 @@ class ScriptedCluster:
         self.refreshes = 0
         self.besides: set[Endpoint] = set()  # whom not to ask
         self.on_refresh: Callable[[], None] = lambda: None
-        self.clock, self.backoff, self.cache = LoopClock(), Backoff(1, 1), MetadataCache()
+        self.clock, self.backoff, self.cache = LoopClock(), Backoff(1, 1, Random(0)), MetadataCache()
         self.config = SimpleNamespace(request_timeout_ms=5_000)
         self._counts = {"write": 0, "read": 0}
         self._listeners: list[Callable[[], None]] = []
@@ -163,4 +165,4 @@ class ScriptedCluster:
 def raw_fetch(cluster: ScriptedCluster, to_offset: int, topic_id: str = "", **options: int) -> RawFetch:
     """A read of [0, to_offset) whose requests do not wait at the broker."""
     config = consumer_config({"fetch_max_wait_ms": 1, **options})
-    return RawFetch(cluster, config, RawRange(TP, 0, to_offset, topic_id), set())  # type: ignore[arg-type]
+    return RawFetch(cluster, config, RawRange(TP, 0, to_offset, topic_id), set(), stepped_threads())  # type: ignore[arg-type]

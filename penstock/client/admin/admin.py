@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
-from penstock.client.background import LoopThread, loop_thread
-from penstock.client.environment import ClientEnvironment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.types import TopicPartition
 
@@ -26,12 +25,13 @@ class Admin:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
+        environment = given_or_system(environment)
         self._admin = AsyncAdmin(bootstrap, environment=environment, **options)
-        self._thread: LoopThread = loop_thread()
-        self._thread.clients.add(self)
+        self._background = environment.background()
+        self._background.add(self)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._thread.run(work)
+        return self._background.run(work)
 
     def create_topic(
         self,
@@ -105,9 +105,9 @@ class Admin:
 
     def close(self, timeout: float | None = None) -> None:
         """Closes every connection. Idempotent."""
-        self._thread.clients.discard(self)
-        if self._thread.alive:
-            self._thread.run(self._admin.close(), timeout)
+        self._background.discard(self)
+        if self._background.alive:
+            self._background.run(self._admin.close(), timeout)
 
     def __enter__(self) -> Admin:
         return self

@@ -21,7 +21,7 @@ from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.options import parse_bootstrap
-from penstock.client.environment import ClientEnvironment, system_environment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.errors import (
     ApiError,
@@ -47,12 +47,10 @@ class AsyncAdmin:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
-        environment = environment or system_environment()
+        environment = given_or_system(environment)
         self._config: AdminConfig = admin_config(options)
         self._clock = environment.clock
-        self._cluster = Cluster(
-            parse_bootstrap(bootstrap), self._config.connection(), self._clock, environment.transport
-        )
+        self._cluster = Cluster(parse_bootstrap(bootstrap), self._config.connection(), environment)
         self._closed = False
 
     async def start(self) -> None:

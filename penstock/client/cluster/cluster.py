@@ -17,9 +17,9 @@ from typing import TypeVar
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.retry import Backoff
+from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
-from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
     BootstrapError,
@@ -30,7 +30,6 @@ from penstock.errors import (
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
-from penstock.transport import Transport
 from penstock.types import Endpoint
 
 METADATA_ATTEMPT_MS = 3_000
@@ -52,15 +51,14 @@ class Cluster:
         self,
         bootstrap: tuple[Endpoint, ...],
         config: ConnectionConfig,
-        clock: Clock,
-        transport: Transport,
+        environment: ClientEnvironment,
     ) -> None:
         self.bootstrap = bootstrap
         self.config = config
-        self.clock = clock
+        self.clock = environment.clock
         self.cache = MetadataCache()
-        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
-        self._transport = transport
+        self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
+        self._transport = environment.transport
         self._connections: dict[Endpoint, Connection] = {}
         self._tracked: set[str] = set()
         self._listeners: list[Callable[[], None]] = []

@@ -11,7 +11,7 @@ from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatist
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
-from penstock.client.environment import ClientEnvironment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ class AsyncConsumer:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
-        self._core = ConsumerCore(bootstrap, options, environment)
         self._ready = asyncio.Event()
+        self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
         self._started = False
 
     def _bind(self) -> None:
         if not self._started:
             self._started = True
-            self._core.start(asyncio.get_running_loop(), self._ready.set)
+            self._core.start(asyncio.get_running_loop())
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""

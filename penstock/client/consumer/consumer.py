@@ -6,18 +6,15 @@ loop and waited for.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client.background import loop_thread
 from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
-from penstock.client.environment import ClientEnvironment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -36,14 +33,16 @@ class Consumer:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
-        self._core = ConsumerCore(bootstrap, options, environment)
-        self._ready = threading.Event()
-        self._thread = loop_thread()
-        self._core.start(self._thread.loop, self._ready.set)
-        self._thread.clients.add(self)
+        environment = given_or_system(environment)
+        self._clock = environment.clock
+        self._ready = environment.threads.event()
+        self._core = ConsumerCore(bootstrap, options, environment, self._ready.set)
+        self._background = environment.background()
+        self._core.start(self._background.loop)
+        self._background.add(self)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._thread.run(work)
+        return self._background.run(work)
 
     # -- where to read -------------------------------------------------------------------------------------------------
 
@@ -115,15 +114,15 @@ class Consumer:
 
     def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
         """The first non-empty answer of `take`, or the last one when time is up."""
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline_ms = self._clock.now_ms() + timeout_ms
         self._core.check_poll()
         while True:
             self._ready.clear()
             found = take()
             if len(found):  # type: ignore[arg-type]
                 return found
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._ready.wait(left):
+            left_ms = deadline_ms - self._clock.now_ms()
+            if left_ms <= 0 or not self._ready.wait(left_ms / 1000):
                 self._core.reader.raise_standing()
                 return found
 
@@ -148,7 +147,7 @@ class Consumer:
             while (buffer := self._run(following())) is not None:
                 yield buffer
         finally:
-            if self._thread.alive:
+            if self._background.alive:
                 self._run(finish())
 
     # -- end -----------------------------------------------------------------------------------------------------------
@@ -161,9 +160,9 @@ class Consumer:
         """Stops fetching and closes every connection. Idempotent."""
         if self._core.closed:
             return
-        self._thread.clients.discard(self)
-        if self._thread.alive:
-            self._thread.run(self._core.close(), timeout)
+        self._background.discard(self)
+        if self._background.alive:
+            self._background.run(self._core.close(), timeout)
 
     def __enter__(self) -> Consumer:
         return self

@@ -22,7 +22,7 @@ from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.consumer.raw_fetch import RawFetch, RawRange
 from penstock.client.consumer.reader import Reader
-from penstock.client.environment import ClientEnvironment, system_environment
+from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.errors import (
     ClientClosedError,
@@ -58,31 +58,39 @@ class _Leftover:
 
 
 class ConsumerCore:
-    """Everything of a consumer but how to wait."""
+    """Everything of a consumer but how to wait. It calls `on_ready` on the loop when there is something to take."""
 
     def __init__(
-        self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment | None = None
+        self,
+        bootstrap: str | Iterable[str],
+        options: dict[str, Any],
+        environment: ClientEnvironment,
+        on_ready: Callable[[], object],
     ) -> None:
-        environment = environment or system_environment()
         self.config: ConsumerConfig = consumer_config(options)
         self.bootstrap = parse_bootstrap(bootstrap)
         self.clock = environment.clock
-        self.cluster = Cluster(self.bootstrap, self.config.connection(), self.clock, environment.transport)
+        self._threads = environment.threads
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.cluster = Cluster(self.bootstrap, self.config.connection(), environment)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
-        self.buffer = FetchBuffer(self.config.fetch_max_bytes)
+        self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self._on_room)
         self.reader = Reader(self.positions, self.buffer)
-        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
         self.closed = False
         self._raw_fetches: set[RawFetch] = set()
         self._leftover: _Leftover | None = None
         self._records = 0
         self._polls = 0
 
-    def start(self, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], object]) -> None:
-        """From now on the network half works on `loop`; `on_ready` is called there when there is something to take."""
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on the network half works on `loop`."""
         reuse_large_buffers()
-        self.fetcher.on_ready = on_ready
-        self.buffer.on_room = lambda: loop.call_soon_threadsafe(self.fetcher.touch)
+        self._loop = loop
+
+    def _on_room(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.fetcher.touch)
 
     # -- taking: the caller's thread -----------------------------------------------------------------------------------
 
@@ -179,7 +187,7 @@ class ConsumerCore:
         """A read of its own, which ends with the consumer at the latest."""
         if self.closed:
             raise ClientClosedError("this consumer is closed; make a new one")
-        return RawFetch(self.cluster, self.config, span, self._raw_fetches)
+        return RawFetch(self.cluster, self.config, span, self._raw_fetches, self._threads)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 

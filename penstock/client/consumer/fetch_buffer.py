@@ -6,13 +6,13 @@ empties it below that mark tells the loop. Not here: what counts of it (reader.p
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.client.consumer.positions import Deliver, Report
 from penstock.errors import ApiError
+from penstock.threads import Threads
 
 
 @dataclass(slots=True, eq=False)
@@ -35,14 +35,14 @@ FREE_SHARE = 4
 
 
 class FetchBuffer:
-    """A queue of answers. `on_room` is called when there is room again; who fills it wakes whoever waits for items."""
+    """A queue of answers. Whoever takes calls `on_room` when there is room again; whoever puts wakes those who wait."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, threads: Threads, on_room: Callable[[], object]) -> None:
         self.limit_bytes = limit_bytes
-        self.on_room: Callable[[], object] = lambda: None
+        self._on_room = on_room
         self._items: deque[Item] = deque()
         self._used = 0
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def put(self, item: Item) -> None:
         with self._lock:
@@ -59,7 +59,7 @@ class FetchBuffer:
             self._used -= _size(item)
             has_room = was_full and not self.is_full
         if has_room:
-            self.on_room()
+            self._on_room()
         return item
 
     def put_back(self, item: Item) -> None:

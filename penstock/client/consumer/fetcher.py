@@ -49,15 +49,22 @@ class FetchStatistics:
 
 
 class Fetcher:
-    """Keeps the buffer full."""
+    """Keeps the buffer full, and calls `on_ready` when there is something to take."""
 
-    def __init__(self, cluster: Cluster, positions: Positions, buffer: FetchBuffer, config: ConsumerConfig) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        positions: Positions,
+        buffer: FetchBuffer,
+        config: ConsumerConfig,
+        on_ready: Callable[[], object],
+    ) -> None:
         self._cluster = cluster
         self._positions = positions
         self._buffer = buffer
         self._config = config
         self.backoff = cluster.backoff
-        self.on_ready: Callable[[], object] = lambda: None  # there is something to take
+        self._on_ready = on_ready
         self.last_error: ApiError | None = None  # why nothing comes; None once something came
         self._links: dict[int, FetchLink] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -120,7 +127,7 @@ class Fetcher:
 
     def on_refused(self, refusal: Refusal) -> None:
         self._buffer.put(refusal)
-        self.on_ready()
+        self._on_ready()
 
     def on_silent(self, node_id: int) -> None:
         self._counts["silences"] += 1
@@ -146,7 +153,7 @@ class Fetcher:
                 self._counts["resets"] += 1
                 _log.warning("%s; auto_offset_reset=%s", effect.why, self._config.auto_offset_reset)
         if is_ready:  # only when the next request is out, so that the broker works while the user decodes
-            asyncio.get_running_loop().call_soon(self.on_ready)
+            asyncio.get_running_loop().call_soon(self._on_ready)
 
     # -- what the consumer asks, on the loop ---------------------------------------------------------------------------
 
@@ -251,7 +258,7 @@ class Fetcher:
             for tp in answers.found.keys() - answers.failed.keys():
                 self._positions.complete_reset(tp, generations[tp], answers.found[tp].offset)
             self.touch()
-            self.on_ready()
+            self._on_ready()
 
     def _on_not_looked_up(self, tp: TopicPartition, generation: int, error: ApiError) -> None:
         self.last_error = error

@@ -21,6 +21,7 @@ from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.reader import Reader
 from penstock.errors import ClientClosedError, TimedOutError
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 
 PIECES_AHEAD = 2
@@ -39,19 +40,23 @@ class RawRange(NamedTuple):
 class RawFetch:
     """One range of one partition, read once. It is in `under_way` from its beginning to its end."""
 
-    def __init__(self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: set[RawFetch]) -> None:
+    def __init__(
+        self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: set[RawFetch], threads: Threads
+    ) -> None:
         self._span = span
         self._offset = span.from_offset
         self._time_out_ms = config.request_timeout_ms
         self._under_way = under_way
         self._positions = Positions("none", cluster.backoff)
-        buffer = FetchBuffer(min(config.fetch_max_bytes, PIECES_AHEAD * config.max_partition_fetch_bytes))
+        size_bytes = min(config.fetch_max_bytes, PIECES_AHEAD * config.max_partition_fetch_bytes)
+        buffer = FetchBuffer(size_bytes, threads, self._on_room)
         self._reader = Reader(self._positions, buffer)
         self._ready = asyncio.Event()
-        self._fetcher = Fetcher(cluster, self._positions, buffer, config)
-        self._fetcher.on_ready = self._ready.set
-        buffer.on_room = self._fetcher.touch
+        self._fetcher = Fetcher(cluster, self._positions, buffer, config, self._ready.set)
         self._closed = False
+
+    def _on_room(self) -> None:
+        self._fetcher.touch()
 
     async def buffers(self) -> AsyncGenerator[RawBuffer]:
         """Every buffer in order; ends at the range's end."""

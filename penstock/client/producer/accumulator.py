@@ -12,9 +12,9 @@ in as arguments. Not here: which batch goes where, and retries (dispatcher.py).
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -27,6 +27,7 @@ from penstock.errors import PenstockError
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import record_size_bytes_upper
 from penstock.record.codecs import Codec
+from penstock.threads import Threads
 from penstock.types import TopicPartition
 
 GRANT_BYTES = 64 * 1024
@@ -108,7 +109,7 @@ class PartitionQueue:
 class Accumulator:
     """All partitions' queues."""
 
-    def __init__(self, config: AccumulatorConfig, memory: MemoryPool) -> None:
+    def __init__(self, config: AccumulatorConfig, memory: MemoryPool, threads: Threads) -> None:
         self.config = config
         self.memory = memory
         self.sticky: dict[str, deque[ProducerBatch]] = {}
@@ -119,9 +120,9 @@ class Accumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[PartitionQueue, None] = {}
         self._chooser = StickyChooser()
-        self._opening = threading.Lock()
-        self._aside = threading.Event()  # never set: waiting for it gives up the GIL
-        self.flushing = 0
+        self._threads = threads
+        self._opening = threads.lock()
+        self._flushing = 0
 
     def queue(self, tp: TopicPartition, max_batch_bytes: int | None = None) -> PartitionQueue:
         """The queue of a partition; `max_batch_bytes` is the topic's own limit of a batch."""
@@ -192,11 +193,11 @@ class Accumulator:
             except IndexError:
                 pass
             if queue.open is not None:
-                self._aside.wait(YIELD_SECONDS)
+                self._threads.pause(YIELD_SECONDS)
                 continue
             with self._opening:
                 if queue.open is None:
-                    batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms)
+                    batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
                     self._active[queue] = None
                     return batch
 
@@ -228,7 +229,7 @@ class Accumulator:
                 try:
                     ahead = queue.slot.pop()
                 except IndexError:
-                    self._aside.wait(YIELD_SECONDS)
+                    self._threads.pause(YIELD_SECONDS)
                     continue
                 self._close(queue, ahead)
                 self.encode(ahead)
@@ -250,13 +251,24 @@ class Accumulator:
             self.give_back(batch)
             batch.fail(error)
 
+    @contextlib.contextmanager
+    def flush(self) -> Iterator[None]:
+        """While it lasts, every open batch is due."""
+        with self._opening:
+            self._flushing += 1
+        try:
+            yield
+        finally:
+            with self._opening:
+                self._flushing -= 1
+
     def close_due(self, now_ms: int) -> int | None:
         """Closes every batch whose time has come; returns when to look again (None: not before another send).
 
         A batch is due when it is `linger_ms` old, at a flush, or when memory is short; but while the partition has
         something on its way, a batch may as well grow. Called by the sender's thread.
         """
-        hurry = self.flushing > 0 or self.memory.waiters > 0
+        hurry = self._flushing > 0 or self.memory.is_short
         next_ms: int | None = None
         for queue in self.queues():
             batch = queue.open
@@ -284,7 +296,7 @@ class Accumulator:
                 try:
                     batch = queue.slot.pop()
                 except IndexError:
-                    self._aside.wait(YIELD_SECONDS)
+                    self._threads.pause(YIELD_SECONDS)
                     continue
                 self._close(queue, batch)
                 self.encode(batch)

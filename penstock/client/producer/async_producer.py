@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from penstock.client.environment import ClientEnvironment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import Refusal
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -33,7 +33,7 @@ class AsyncProducer:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
-        self._core = ProducerCore(bootstrap, options, environment)
+        self._core = ProducerCore(bootstrap, options, given_or_system(environment))
         self._started = False
 
     async def start(self) -> None:
@@ -79,15 +79,13 @@ class AsyncProducer:
         loop = asyncio.get_running_loop()
         freed = asyncio.Event()
         core.memory.subscribe(lambda: loop.call_soon_threadsafe(freed.set))
-        core.memory.waiters += 1
         try:
-            core.sender.wake()
-            async with asyncio.timeout(left_ms / 1000):
-                await freed.wait()
+            with core.memory.waiting():
+                core.sender.wake()
+                async with asyncio.timeout(left_ms / 1000):
+                    await freed.wait()
         except TimeoutError:
             raise core.buffer_exhausted() from None
-        finally:
-            core.memory.waiters -= 1
 
     async def send_many(
         self,
@@ -122,19 +120,17 @@ class AsyncProducer:
     async def flush(self, timeout: float | None = None) -> None:
         """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
         accumulator = self._core.accumulator
-        accumulator.flushing += 1
         try:
-            self._core.sender.wake()
-            async with asyncio.timeout(timeout):
-                for batch in accumulator.unfinished():
-                    if not batch.done:
-                        await when_done(batch)
+            with accumulator.flush():
+                self._core.sender.wake()
+                async with asyncio.timeout(timeout):
+                    for batch in accumulator.unfinished():
+                        if not batch.done:
+                            await when_done(batch)
         except TimeoutError:
             raise TimedOutError(
                 f"flush: not everything was acked within {timeout} s; it may still be written"
             ) from None
-        finally:
-            accumulator.flushing -= 1
 
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""

@@ -15,6 +15,7 @@ from penstock.errors import PenstockError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import RecordColumns, read_columns
+from penstock.threads import Threads
 from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
 
 RECORD_OVERHEAD_BYTES = 16
@@ -47,6 +48,7 @@ class ProducerBatch:
         "next_future",
         "record_count",
         "room",
+        "threads",
         "timestamp_ms",
         "timestamps_ms",
         "topic_partition",
@@ -54,10 +56,11 @@ class ProducerBatch:
         "values",
     )
 
-    def __init__(self, topic_partition: TopicPartition, timestamp_ms: int, created_ms: int) -> None:
+    def __init__(self, topic_partition: TopicPartition, timestamp_ms: int, created_ms: int, threads: Threads) -> None:
         self.topic_partition = topic_partition
         self.timestamp_ms = timestamp_ms
         self.created_ms = created_ms
+        self.threads = threads  # for callers that wait for the batch
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] | None = None
         self.headers: list[Headers] | None = None
@@ -159,7 +162,7 @@ class ProducerBatch:
         return self.halves
 
     def _part(self, columns: RecordColumns, low: int, high: int, codec: Codec) -> ProducerBatch:
-        part = ProducerBatch(self.topic_partition, self.timestamp_ms, self.created_ms)
+        part = ProducerBatch(self.topic_partition, self.timestamp_ms, self.created_ms, self.threads)
         times = list(columns.timestamps_ms[low:high])
         keys = None if columns.keys is None else columns.keys[low:high]
         headers = None if columns.headers is None else columns.headers[low:high]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
+from penstock.threads import Threads
 from penstock.types import RecordMetadata, TopicPartition
 
 
@@ -22,6 +22,7 @@ class PendingBatch(Protocol):
     """What a future asks of the batch that has its records (batch.py)."""
 
     topic_partition: TopicPartition
+    threads: Threads
     done: bool
     error: PenstockError | None
 
@@ -62,7 +63,7 @@ class RecordFuture(tuple[PendingBatch, int]):
         """Waits at most `timeout` seconds; raises what became of the record, or TimedOutError while it is not known."""
         batch, index = self
         if not batch.done:
-            wait_done(batch, timeout)
+            wait_done((batch,), timeout)
         error = batch.error_of(index)
         if error is not None:
             raise error.with_traceback(None)
@@ -72,7 +73,7 @@ class RecordFuture(tuple[PendingBatch, int]):
         """The error of the record, None when it was acked; waits like `result`."""
         batch, index = self
         if not batch.done:
-            wait_done(batch, timeout)
+            wait_done((batch,), timeout)
         return batch.error_of(index)
 
     def done(self) -> bool:
@@ -104,7 +105,7 @@ class BulkFuture:
 
     def result(self, timeout: float | None = None) -> int:
         """The number of records acked; raises the first error when any failed."""
-        self._wait(timeout)
+        wait_done((batch for batch, _, _ in self._batches), timeout)
         for batch, _, _ in self._batches:
             if batch.error is not None:
                 raise batch.error.with_traceback(None)
@@ -121,7 +122,7 @@ class BulkFuture:
 
     def exception(self, timeout: float | None = None) -> PenstockError | None:
         """The first error, or None."""
-        self._wait(timeout)
+        wait_done((batch for batch, _, _ in self._batches), timeout)
         return next((batch.error for batch, _, _ in self._batches if batch.error is not None), None)
 
     def done(self) -> bool:
@@ -147,12 +148,6 @@ class BulkFuture:
         """How many records were taken."""
         return sum(count for _, _, count in self._batches)
 
-    def _wait(self, timeout: float | None) -> None:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for batch, _, _ in self._batches:
-            if not batch.done:
-                wait_done(batch, None if deadline is None else deadline - time.monotonic())
-
     def __await__(self) -> Generator[Any, None, int]:
         for batch, _, _ in self._batches:
             if not batch.done:
@@ -163,12 +158,24 @@ class BulkFuture:
         return f"BulkFuture(records={self.count}, batches={len(self._batches)}, done={self.done()})"
 
 
-def wait_done(batch: PendingBatch, timeout: float | None) -> None:
-    """Blocks this thread until the batch is acked or has failed; TimedOutError after `timeout` seconds."""
-    event = threading.Event()
-    batch.add_callback(event.set)
+def wait_done(batches: Iterable[PendingBatch], timeout: float | None) -> None:
+    """Blocks this thread until every batch is acked or has failed; TimedOutError after `timeout` seconds."""
+    left = [batch for batch in batches if not batch.done]
+    if not left:
+        return
+    event = left[0].threads.event()
+    waiting = deque(left)
+
+    def batch_done() -> None:
+        waiting.pop()
+        if not waiting:
+            event.set()
+
+    for batch in left:
+        batch.add_callback(batch_done)
     if not event.wait(None if timeout is None else max(timeout, 0)):
-        raise TimedOutError(f"{batch.topic_partition}: not acked within {timeout} s; the record may still be written")
+        late = next((batch for batch in left if not batch.done), left[0])
+        raise TimedOutError(f"{late.topic_partition}: not acked within {timeout} s; the record may still be written")
 
 
 async def when_done(batch: PendingBatch) -> None:

@@ -6,21 +6,24 @@ Fair only in that everybody who waits is woken.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+
+from penstock.threads import Threads
 
 
 class MemoryPool:
     """`total_bytes`, of which `available_bytes` are free."""
 
-    __slots__ = ("_available", "_freed", "_wakers", "total_bytes", "waiters")
+    __slots__ = ("_available", "_lock", "_threads", "_waiters", "_wakers", "total_bytes")
 
-    def __init__(self, total_bytes: int) -> None:
+    def __init__(self, total_bytes: int, threads: Threads) -> None:
         self.total_bytes = total_bytes
         self._available = total_bytes
-        self._freed = threading.Condition(threading.Lock())
+        self._threads = threads
+        self._lock = threads.lock()
         self._wakers: list[Callable[[], object]] = []
-        self.waiters = 0  # how many want memory now: the sender then closes batches early
+        self._waiters = 0
 
     @property
     def available_bytes(self) -> int:
@@ -30,9 +33,25 @@ class MemoryPool:
     def used_bytes(self) -> int:
         return self.total_bytes - self._available
 
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody waits for memory: the sender then closes batches early."""
+        return self._waiters > 0
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Around every wait for memory."""
+        with self._lock:
+            self._waiters += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiters -= 1
+
     def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
         """False when there is too little. What `must` fit and is larger than the pool may have it all to itself."""
-        with self._freed:
+        with self._lock:
             alone = must and size_bytes > self.total_bytes and self._available == self.total_bytes
             if size_bytes > self._available and not alone:
                 return False
@@ -40,22 +59,26 @@ class MemoryPool:
             return True
 
     def give_back(self, size_bytes: int) -> None:
-        with self._freed:
+        with self._lock:
             self._available += size_bytes
-            self._freed.notify_all()
             wakers, self._wakers = self._wakers, []
         for wake in wakers:
             wake()
 
     def wait(self, seen_available: int, timeout: float) -> None:
         """Blocks this thread until memory was given back since `seen_available`, at most `timeout` seconds."""
-        with self._freed:
-            if self._available <= seen_available:
-                self._freed.wait(timeout)
+        freed = self._threads.event()
+        with self._lock:
+            if self._available > seen_available:
+                return
+            self._wakers.append(freed.set)
+        if not freed.wait(timeout):
+            with self._lock, contextlib.suppress(ValueError):  # it was woken at this moment
+                self._wakers.remove(freed.set)
 
     def subscribe(self, wake: Callable[[], object]) -> None:
         """Calls `wake` once, at the next giving back, on the thread that gives."""
-        with self._freed:
+        with self._lock:
             self._wakers.append(wake)
 
     def __repr__(self) -> str:

@@ -8,13 +8,11 @@ works on the process's background loop.
 from __future__ import annotations
 
 import concurrent.futures
-import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from penstock.client.background import loop_thread
-from penstock.client.environment import ClientEnvironment
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import PartitionQueue, Refusal
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -43,12 +41,14 @@ class Producer:
         environment: ClientEnvironment | None = None,
         **options: Any,
     ) -> None:
+        environment = given_or_system(environment)
         self._core = ProducerCore(bootstrap, options, environment)
+        self._clock = environment.clock
         self._sticky = self._core.accumulator.sticky
         self._keyed = self._core.accumulator.keyed
-        self._thread = loop_thread()
-        self._core.start(self._thread.loop)
-        self._thread.clients.add(self)
+        self._background = environment.background()
+        self._core.start(self._background.loop)
+        self._background.add(self)
 
     def send(
         self,
@@ -109,28 +109,25 @@ class Producer:
     ) -> RecordFuture:
         core = self._core
         record = core.pending(key, value, headers, timestamp_ms)
-        deadline = time.monotonic() + core.config.max_block_ms / 1000
+        deadline_ms = self._clock.now_ms() + core.config.max_block_ms
         while True:
             seen = core.memory.available_bytes
             answer = core.append(topic, record, partition)
             if not isinstance(answer, Refusal):
                 return answer
             if answer is Refusal.NO_TOPIC:
-                self._thread.run(core.wait_topic(topic))
+                self._background.run(core.wait_topic(topic))
             else:
-                self._wait_memory(seen, deadline)
+                self._wait_memory(seen, deadline_ms)
 
-    def _wait_memory(self, seen: int, deadline: float) -> None:
+    def _wait_memory(self, seen: int, deadline_ms: int) -> None:
         core = self._core
-        left = deadline - time.monotonic()
-        if left <= 0:
+        left_ms = deadline_ms - self._clock.now_ms()
+        if left_ms <= 0:
             raise core.buffer_exhausted()
-        core.memory.waiters += 1
-        try:
+        with core.memory.waiting():
             core.sender.wake()
-            core.memory.wait(seen, min(left, MEMORY_WAIT_SECONDS))
-        finally:
-            core.memory.waiters -= 1
+            core.memory.wait(seen, min(left_ms / 1000, MEMORY_WAIT_SECONDS))
 
     def send_many(
         self,
@@ -147,7 +144,7 @@ class Producer:
         core = self._core
         core.pending(None, None, None, timestamp_ms)
         while core.cluster.cache.topic(topic) is None:
-            self._thread.run(core.wait_topic(topic))
+            self._background.run(core.wait_topic(topic))
         plan = BulkPlan(core, topic, partition, timestamp_ms)
         taken: list[tuple[ProducerBatch, int, int]] = []
         for queue, encoded, count in plan.batches(values, keys):
@@ -155,39 +152,35 @@ class Producer:
         return BulkFuture(taken)
 
     def _queue_bulk(self, queue: PartitionQueue, encoded: bytes, count: int) -> ProducerBatch:
-        deadline = time.monotonic() + self._core.config.max_block_ms / 1000
+        deadline_ms = self._clock.now_ms() + self._core.config.max_block_ms
         while True:
             seen = self._core.memory.available_bytes
             batch = self._core.append_bulk(queue, encoded, count)
             if batch is not None:
                 return batch
-            self._wait_memory(seen, deadline)
+            self._wait_memory(seen, deadline_ms)
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
-        self._thread.run(self._core.wait_topic(topic))
+        self._background.run(self._core.wait_topic(topic))
         info = self._core.cluster.cache.topic(topic)
         return [TopicPartition(topic, p.partition) for p in info.partitions] if info is not None else []
 
     def flush(self, timeout: float | None = None) -> None:
         """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        accumulator = self._core.accumulator
-        accumulator.flushing += 1
-        try:
+        began_ms = self._clock.now_ms()
+        with self._core.accumulator.flush():
             self._core.sender.wake()
-            for batch in self._unfinished(timeout):
-                if not batch.done:
-                    wait_done(batch, None if deadline is None else deadline - time.monotonic())
-        finally:
-            accumulator.flushing -= 1
+            batches = self._unfinished(timeout)
+            waited = (self._clock.now_ms() - began_ms) / 1000
+            wait_done(batches, None if timeout is None else timeout - waited)
 
     def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
         """What a flush waits for, seen from the loop, where batches move."""
-        if not self._thread.alive or self._thread.is_current:
+        if not self._background.alive or self._background.is_current:
             return self._core.accumulator.unfinished()
         try:
-            return self._thread.run(self._core.unfinished(), timeout)
+            return self._background.run(self._core.unfinished(), timeout)
         except concurrent.futures.TimeoutError:
             raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
 
@@ -201,15 +194,15 @@ class Producer:
             return
         self._core.begin_close()
         try:
-            if self._thread.alive:
+            if self._background.alive:
                 self.flush(timeout)
         except TimedOutError:
             if timeout is None:
                 raise
         finally:
-            self._thread.clients.discard(self)
-            if self._thread.alive:
-                self._thread.run(self._core.finish_close())
+            self._background.discard(self)
+            if self._background.alive:
+                self._background.run(self._core.finish_close())
 
     def __enter__(self) -> Producer:
         return self

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.client.cluster.cluster import Cluster
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
-from penstock.client.environment import ClientEnvironment, system_environment
+from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
@@ -38,19 +38,18 @@ from penstock.types import TopicPartition
 class ProducerCore:
     """Everything of a producer but how to wait."""
 
-    def __init__(
-        self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment | None = None
-    ) -> None:
-        environment = environment or system_environment()
+    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment) -> None:
         self.config: ProducerConfig = producer_config(options)
         self.bootstrap = parse_bootstrap(bootstrap)
         self.clock = environment.clock
+        self._threads = environment.threads
         config = self.config
         self.codec = codec_from_name(config.compression_type)
-        self.memory = MemoryPool(config.buffer_memory)
+        self.memory = MemoryPool(config.buffer_memory, environment.threads)
         batch_size = min(config.batch_size, config.max_request_size)
-        self.accumulator = Accumulator(AccumulatorConfig(batch_size, config.linger_ms, self.codec), self.memory)
-        self.cluster = Cluster(self.bootstrap, config.connection(), self.clock, environment.transport)
+        limits_of_batches = AccumulatorConfig(batch_size, config.linger_ms, self.codec)
+        self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads)
+        self.cluster = Cluster(self.bootstrap, config.connection(), environment)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )
@@ -170,7 +169,7 @@ class ProducerCore:
         """Queues one batch made elsewhere; None when there is no memory for it now."""
         if not self.memory.try_take(len(encoded)):
             return None
-        batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms())
+        batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms(), self._threads)
         batch.granted_bytes = len(encoded)
         batch.set_encoded(encoded, record_count)
         self.accumulator.append_bulk(queue, batch)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import Any
 
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.cluster.retry import Backoff
-from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, Report
 from penstock.client.consumer.reader import Reader
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, TopicPartition
+from tests.support.client_environment import buffer_of, fake_environment, nothing
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.scripted_fetch import TP, ScriptedCluster, answer_of, batch_at
-from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.support.virtual_time import run_virtual
 
 CONFIG = ConnectionConfig(
     "test",
@@ -36,12 +37,11 @@ class Bench:
     """A consumer's network half over fake nodes."""
 
     def __init__(self, leaders: dict[int, int]) -> None:
-        clock = virtual_clock()
         self.nodes = FakeNodes(leaders, 2, END_OFFSET)
-        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, clock, self.nodes.network)
+        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
         self.positions = Positions("latest", self.cluster.backoff)
-        self.buffer = FetchBuffer(1 << 20)
-        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, consumer_config({}))
+        self.buffer = buffer_of(1 << 20)
+        self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, consumer_config({}), nothing)
 
     def position(self, tp: TopicPartition) -> int:
         return self.positions.states[tp].position
@@ -109,9 +109,9 @@ def test_a_reset_that_waits_for_the_user_goes_on_when_the_user_has_read() -> Non
 
     async def story() -> None:
         cluster: Any = ScriptedCluster(truncated_below_10)
-        positions, buffer = Positions("earliest", Backoff(100, 100)), FetchBuffer(1 << 20)
+        positions, buffer = Positions("earliest", Backoff(100, 100, Random(0))), buffer_of(1 << 20)
         reader = Reader(positions, buffer)
-        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}))
+        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}), nothing)
         await fetcher.assign([TP])
         positions.seek(TP, 0)
         fetcher.touch()

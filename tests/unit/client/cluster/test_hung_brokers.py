@@ -12,12 +12,12 @@ from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord
 from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
 from penstock.errors import ClientClosedError, NetworkError
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, TopicPartition
+from tests.support.client_environment import fake_environment, pool_of, stepped_threads
 from tests.support.fake_nodes import TOPIC, FakeNodes
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -37,9 +37,9 @@ class Bench:
     def __init__(self, leaders: dict[int, int], nodes: int = 3) -> None:
         self.clock = virtual_clock()
         self.nodes = FakeNodes(leaders, nodes)
-        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, self.clock, self.nodes.network)
+        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
         self.cluster.track((TOPIC,))
-        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 20))
+        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 20), stepped_threads())
         limits = DispatchLimits(120_000, CONFIG.request_timeout_ms, 1_000, self.cluster.backoff)
         dispatcher = Dispatcher(self.accumulator, self.cluster.cache, limits)
         self.sender = Sender(self.cluster, self.accumulator, dispatcher, -1, 5)

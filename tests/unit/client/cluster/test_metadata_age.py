@@ -6,12 +6,12 @@ import asyncio
 
 from penstock.client.cluster.cluster import Cluster
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
-from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
 from penstock.types import TopicPartition
+from tests.support.client_environment import buffer_of, fake_environment, nothing
 from tests.support.fake_nodes import TOPIC, FakeNodes
-from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.support.virtual_time import run_virtual
 
 TP = TopicPartition(TOPIC, 0)
 MAX_AGE_MS = 10_000
@@ -23,14 +23,14 @@ def reader_config(max_age_ms: int = MAX_AGE_MS) -> ConsumerConfig:
 
 
 def connected(nodes: FakeNodes, config: ConsumerConfig) -> Cluster:
-    return Cluster(nodes.bootstrap, config.connection(), virtual_clock(), nodes.network)
+    return Cluster(nodes.bootstrap, config.connection(), fake_environment(nodes.network))
 
 
 def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition() -> None:
     async def scenario() -> None:
         nodes, config = FakeNodes({0: 1}, 2), reader_config()
         cluster = connected(nodes, config)
-        fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1 << 20), config)
+        fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), buffer_of(1 << 20), config, nothing)
         await fetcher.assign([TP])
         await asyncio.sleep(0.5)  # its fetch waits at node 1, which has nothing to tell
         nodes.elect(0, 2)

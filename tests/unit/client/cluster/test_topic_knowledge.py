@@ -9,14 +9,14 @@ import pytest
 
 from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, Cluster
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
-from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions, Report
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
 from penstock.types import TopicPartition
+from tests.support.client_environment import buffer_of, fake_environment, nothing
 from tests.support.fake_nodes import TOPIC, FakeNodes
-from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.support.virtual_time import run_virtual
 
 CONFIG = ConnectionConfig(
     "test",
@@ -32,7 +32,7 @@ TP = TopicPartition(TOPIC, 0)
 def with_cluster(story: Callable[[Cluster, FakeNodes], Awaitable[None]]) -> None:
     async def run() -> None:
         nodes = FakeNodes({0: 1}, 2)
-        cluster = Cluster(nodes.bootstrap, CONFIG, virtual_clock(), nodes.network)
+        cluster = Cluster(nodes.bootstrap, CONFIG, fake_environment(nodes.network))
         try:
             await story(cluster, nodes)
         finally:
@@ -57,8 +57,8 @@ def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of
     async def story(cluster: Cluster, nodes: FakeNodes) -> None:
         await cluster.topic(TOPIC, 1_000)
         nodes.make_anew({0: 1})
-        positions, buffer = Positions("none", cluster.backoff), FetchBuffer(1 << 20)
-        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}))
+        positions, buffer = Positions("none", cluster.backoff), buffer_of(1 << 20)
+        fetcher = Fetcher(cluster, positions, buffer, consumer_config({}), nothing)
         began_ms = cluster.clock.now_ms()
         await fetcher.assign_range(TP, (0, 5), nodes.topic_id if wanted == "new" else "gone")
         report = buffer.take()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_a_poll_waits_behind_an_empty_batch_instead_of_asking_again_and_again(cl
 
 
 def test_an_empty_batch_moves_what_is_fetched_next_and_its_epoch() -> None:
-    positions = Positions("none", Backoff(1, 1))
+    positions = Positions("none", Backoff(1, 1, Random(0)))
     positions.assign([T0])
     positions.seek(T0, 5)
     empty = build_batch([], timestamps_ms=[], base_offset=0, last_offset_delta=9, leader_epoch=4)

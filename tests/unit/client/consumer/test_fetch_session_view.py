@@ -12,6 +12,7 @@ from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.wire.messages import FetchPart
 from penstock.types import TopicPartition
+from tests.support.client_environment import buffer_of, nothing, stepped_threads
 from tests.support.scripted_fetch import ScriptedCluster
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -35,9 +36,8 @@ def test_only_what_moved_is_named_again_and_what_is_gone_is_forgotten() -> None:
 
 
 def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
-    buffer = FetchBuffer(1_000)
     signals: list[int] = []
-    buffer.on_room = lambda: signals.append(buffer.used_bytes)
+    buffer = FetchBuffer(1_000, stepped_threads(), lambda: signals.append(buffer.used_bytes))
     for _ in range(4):
         buffer.put(Deliver(A, 1, b"x" * 250, 0, 1))
     assert buffer.is_full
@@ -48,7 +48,7 @@ def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
 
 
 def test_an_item_put_back_is_the_next_again() -> None:
-    buffer = FetchBuffer(1_000)
+    buffer = buffer_of(1_000)
     buffer.put(Deliver(A, 1, b"1", 0, 1))
     buffer.put(Deliver(A, 1, b"2", 1, 2))
     first = buffer.take()
@@ -78,7 +78,7 @@ def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> Non
 def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -> None:
     config, session = consumer_config({"fetch_max_wait_ms": 500}), FetchSession()
     cluster = cast(Cluster, ScriptedCluster())
-    fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), FetchBuffer(1_000), config)
+    fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), buffer_of(1_000), config, nothing)
     wanted = {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
     waits = [fetcher.call(session.advance(wanted)).max_wait_ms for _ in range(4)]
     waits += [fetcher.call(session.advance({})).max_wait_ms for _ in range(3)]

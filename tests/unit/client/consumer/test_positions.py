@@ -4,6 +4,7 @@ bounds.
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def cache(topic_id: str = "id") -> MetadataCache:
 
 
 def positions(reset: str = "none", offset: int = 10) -> Positions:
-    made = Positions(reset, Backoff(100, 1_000))
+    made = Positions(reset, Backoff(100, 1_000, Random(0)))
     made.assign([TP])
     made.seek(TP, offset)
     made.on_metadata(cache(), 0)

@@ -21,6 +21,7 @@ from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
 from tests.support.bad_batches import BAD, wrong_checksum
+from tests.support.client_environment import nothing, still_environment
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 Rows = list[tuple[int, int]]
@@ -44,7 +45,7 @@ def good(base_offset: int, count: int = 2) -> bytes:
 
 
 def consumer(**options: Any) -> ConsumerCore:
-    core = ConsumerCore("127.0.0.1:1", {"auto_offset_reset": "none", **options})
+    core = ConsumerCore("127.0.0.1:1", {"auto_offset_reset": "none", **options}, still_environment(), nothing)
     core.positions.assign([A, B])
     for tp in (A, B):
         core.positions.seek(tp, 0)

@@ -30,6 +30,7 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.types import Endpoint
+from tests.support.client_environment import nothing, still_environment
 from tests.support.fake_broker import FakeCluster
 from tests.support.scripted_fetch import ScriptedCluster, batch_at, raw_fetch
 from tests.support.virtual_time import run_virtual
@@ -137,7 +138,7 @@ def as_table(core: ConsumerCore) -> list[int]:
 
 def reader_of(*items: int | Refusal) -> ConsumerCore:
     """A consumer whose buffer holds batches of ten records at these offsets, and refusals between them."""
-    core = ConsumerCore("127.0.0.1:1", {"auto_offset_reset": "none"})
+    core = ConsumerCore("127.0.0.1:1", {"auto_offset_reset": "none"}, still_environment(), nothing)
     core.positions.assign([TP])
     core.positions.seek(TP, 0)
     generation = core.positions.states[TP].generation

@@ -5,17 +5,17 @@ from __future__ import annotations
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.memory import MemoryPool
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
+from tests.support.client_environment import pool_of, stepped_threads
 
 TP = TopicPartition("t", 0)
 NOW_MS, WALL_MS = 1_000, 1_700_000_000_000
 
 
 def accumulator(batch_size: int = 100_000, linger_ms: int = 5, memory: int = 1 << 20) -> Accumulator:
-    return Accumulator(AccumulatorConfig(batch_size, linger_ms, Codec.NONE), MemoryPool(memory))
+    return Accumulator(AccumulatorConfig(batch_size, linger_ms, Codec.NONE), pool_of(memory), stepped_threads())
 
 
 def record(value: bytes = b"v", key: bytes | None = None, timestamp_ms: int | None = None) -> PendingRecord:
@@ -58,19 +58,21 @@ def test_a_batch_is_due_after_linger_and_not_before() -> None:
 
 
 def test_a_flush_and_a_wait_for_memory_close_at_once() -> None:
-    for hurry in ("flushing", "waiters"):
+    for hurry in (lambda acc: acc.flush(), lambda acc: acc.memory.waiting()):
         acc = accumulator(linger_ms=60_000)
         queue = acc.queue(TP)
         append(acc, queue, record())
-        setattr(acc if hurry == "flushing" else acc.memory, hurry, 1)
-        acc.close_due(NOW_MS)
+        with hurry(acc):
+            acc.close_due(NOW_MS)
         assert len(queue.ready) == 1
+        append(acc, acc.queue(TopicPartition("t", 1)), record())
+        assert acc.close_due(NOW_MS) is not None, "when it is over, batches linger again"
 
 
 def test_a_batch_grows_while_the_one_before_is_in_flight() -> None:
     acc = accumulator(linger_ms=0)
     queue = acc.queue(TP)
-    queue.in_flight = ProducerBatch(TP, WALL_MS, NOW_MS)
+    queue.in_flight = ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())
     append(acc, queue, record())
     acc.close_due(NOW_MS + 1_000)
     assert not queue.ready and queue.open is not None
@@ -139,7 +141,7 @@ def test_a_bulk_batch_goes_behind_what_was_sent_before() -> None:
     acc = accumulator()
     queue = acc.queue(TP)
     append(acc, queue, record(b"first"))
-    bulk = ProducerBatch(TP, WALL_MS, NOW_MS)
+    bulk = ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())
     bulk.set_encoded(b"bulk", 1)
     acc.append_bulk(queue, bulk)
     assert values_of(queue.ready[0]) == [b"first"]

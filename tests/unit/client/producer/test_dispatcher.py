@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from penstock.client.cluster.metadata_cache import MetadataCache
@@ -9,7 +11,6 @@ from penstock.client.cluster.retry import Backoff
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
 from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, DispatchLimits, Failed, OutboundRequest
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.memory import MemoryPool
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterSnapshot,
@@ -33,6 +34,7 @@ from penstock.errors import (
 )
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, LeaderHint, TopicPartition
+from tests.support.client_environment import pool_of, stepped_threads
 
 NOW_MS = 1_000
 
@@ -50,8 +52,8 @@ class Bench:
         )
         brokers = (BrokerInfo(1, "a", 1), BrokerInfo(2, "b", 2))
         self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
-        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), MemoryPool(1 << 30))
-        limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000))
+        self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 30), stepped_threads())
+        limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000, Random(0)))
         self.dispatcher = Dispatcher(self.accumulator, self.cache, limits)
 
     def add(self, partition: int, value: bytes = b"v") -> None:
