@@ -41,8 +41,8 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
 
-    def now_ns(self) -> int:
-        return time.monotonic_ns()
+    now_ns = staticmethod(time.monotonic_ns)
+    """Itself, not a method around it: several times for each request."""
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000

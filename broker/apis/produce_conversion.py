@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from broker.replication.partition import Partition
@@ -35,6 +34,11 @@ _log = logging.getLogger(__name__)
 
 THREADS_MAX = 8
 """Each may hold a few times MAX_UNPACKED_BYTES."""
+
+
+def threads_for(processors: int) -> int:
+    """How many threads convert on a machine with so many processors."""
+    return min(THREADS_MAX, max(2, processors // 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +64,19 @@ class ProduceConverter:
     """One per node, for all produce streams."""
 
     def __init__(
-        self, find: Callable[[TopicPartition], Partition | None], clock: Clock, request_unpacked_bytes_max: int
+        self,
+        find: Callable[[TopicPartition], Partition | None],
+        clock: Clock,
+        executor: Executor,
+        request_unpacked_bytes_max: int,
     ) -> None:
-        """`request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""
+        """The executor is this converter's own, with `threads_for` threads.
+
+        `request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""
         self._find = find
         self._clock = clock
         self._request_unpacked_bytes_max = request_unpacked_bytes_max
-        threads = min(THREADS_MAX, max(2, (os.cpu_count() or 2) // 2))
-        self._executor = ThreadPoolExecutor(threads, "produce-conversion")
+        self._executor = executor
         self._requests = self._bytes_before = self._bytes_after = self._refused = 0
 
     def begin(self, body: ProduceRequest) -> Awaitable[None] | None:

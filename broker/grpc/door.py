@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -241,7 +240,7 @@ class BrokerDoor:
                     return
                 lease = intake.arrived(len(raw))
                 try:
-                    began_ns = time.monotonic_ns()
+                    began_ns = self._channel.now_ns()
                     body = kind.decode(decoder.decode(raw, kind.parse))
                     del raw
                     if kind is not _PRODUCE:
@@ -270,7 +269,7 @@ class BrokerDoor:
             else:
                 message = kind.encode(request.response)
             request.response = None  # the message has a copy of its records, and may be written for long
-            self._writing[processor] = time.monotonic_ns()
+            self._writing[processor] = self._channel.now_ns()
             await context.write(message)
         finally:
             self._writing.pop(processor, None)
@@ -285,7 +284,7 @@ class BrokerDoor:
         if not self._is_open:
             await abort(context, NetworkError(NOT_OPEN))
         sink = _OneShot()
-        request = Request(api, body, sink, context.peer())
+        request = Request(api, body, sink, context.peer(), self._channel.now_ns)
         await self._channel.send(request)
         await sink.wait()
         self._channel.request_sent(request)

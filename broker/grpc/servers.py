@@ -22,8 +22,10 @@ from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.network.request_channel import SMALL_BYTES
 from broker.network.request_memory import RequestMemory
+from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
+from penstock.threads import Threads
 from penstock.types import Endpoint
 
 BROKER_SERVICE = broker_pb2.DESCRIPTOR.services_by_name["Broker"]
@@ -65,12 +67,23 @@ def listener_limits(config: NodeConfig, descriptors_share: int) -> ListenerLimit
 class GrpcServer:
     """One listener. Health is NOT_SERVING until `serving` says otherwise. `streams` are those that are open at it."""
 
-    def __init__(self, listener: str, endpoint: Endpoint, limits: ListenerLimits, streams: StreamsView) -> None:
+    def __init__(
+        self,
+        listener: str,
+        endpoint: Endpoint,
+        limits: ListenerLimits,
+        streams: StreamsView,
+        clock: Clock,
+        threads: Threads,
+    ) -> None:
         self._listener = listener
+        self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         self._server = grpc.aio.server(options=_options(limits))
         guard = ConnectionGuard(limits.connections_max, limits.connections_max_per_ip, limits.write_stall_ms_max)
-        self.connections = ConnectionWatch(listener, AcceptedSockets((endpoint.port,)), guard, streams)
+        self.connections = ConnectionWatch(
+            listener, AcceptedSockets((endpoint.port,)), guard, streams, clock, self._executor
+        )
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
@@ -108,6 +121,7 @@ class GrpcServer:
 
     async def stop(self) -> None:
         await self.connections.stop()
+        self._executor.shutdown(wait=False)
         await self._server.stop(STOP_GRACE_SECONDS)
 
 
@@ -129,24 +143,37 @@ def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
     ]
 
 
-def broker_server(endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits) -> GrpcServer:
-    server = GrpcServer("BROKER", endpoint, limits, door)
+def broker_server(
+    endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits, clock: Clock, threads: Threads
+) -> GrpcServer:
+    server = GrpcServer("BROKER", endpoint, limits, door, clock, threads)
     server.add(BROKER_SERVICE, door, held.decoders, held.requests)
     return server
 
 
 def inter_broker_server(
-    listener: str, endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits
+    listener: str,
+    endpoint: Endpoint,
+    limits: ListenerLimits,
+    door: BrokerDoor,
+    held: DoorLimits,
+    clock: Clock,
+    threads: Threads,
 ) -> GrpcServer:
-    server = GrpcServer(listener, endpoint, limits, door)
+    server = GrpcServer(listener, endpoint, limits, door, clock, threads)
     server.add(REPLICATION_SERVICE, ReplicationDoor(door), held.decoders, held.node_requests)
     return server
 
 
 def controller_server(
-    endpoint: Endpoint, limits: ListenerLimits, quorum: QuorumDoor, controller: ControllerDoor
+    endpoint: Endpoint,
+    limits: ListenerLimits,
+    quorum: QuorumDoor,
+    controller: ControllerDoor,
+    clock: Clock,
+    threads: Threads,
 ) -> GrpcServer:
-    server = GrpcServer("CONTROLLER", endpoint, limits, NoStreams())
+    server = GrpcServer("CONTROLLER", endpoint, limits, NoStreams(), clock, threads)
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
     server.add(QUORUM_SERVICE, quorum, decoders, memory)
     server.add(CONTROLLER_SERVICE, controller, decoders, memory)

@@ -6,8 +6,7 @@ work's. What the counters mean together with the threads' own times is node_load
 
 from __future__ import annotations
 
-import time
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -36,9 +35,10 @@ class WorkKind(StrEnum):
 class BusyTime:
     """Of one kind. Only rises."""
 
-    __slots__ = ("total_ns",)
+    __slots__ = ("now_ns", "total_ns")
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self.now_ns = now_ns
         self.total_ns = 0
 
     def add_busy(self, from_ns: int, to_ns: int) -> None:
@@ -63,18 +63,18 @@ class _Timed(Generic[T]):
         self._work = work
 
     def __await__(self) -> Generator[Any, Any, T]:
-        work, busy = self._work, self._busy
+        work, busy, now_ns = self._work, self._busy, self._busy.now_ns
         answer: Any = None
         error: BaseException | None = None
         while True:
-            began_ns = time.monotonic_ns()
+            began_ns = now_ns()
             try:
                 waits_for = work.send(answer) if error is None else work.throw(error)
             except StopIteration as ended:
                 found: T = ended.value
                 return found
             finally:
-                busy.add_busy(began_ns, time.monotonic_ns())
+                busy.add_busy(began_ns, now_ns())
             answer = error = None
             try:
                 answer = yield waits_for
@@ -88,11 +88,12 @@ class _Timed(Generic[T]):
 class BusyTimes:
     """Of every kind that says when it occupies the loop."""
 
-    def __init__(self) -> None:
-        self.network = BusyTime()
-        self.handlers = BusyTime()
-        self.fetchers = BusyTime()
-        self.raft = BusyTime()
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        """`now_ns` is monotonic."""
+        self.network = BusyTime(now_ns)
+        self.handlers = BusyTime(now_ns)
+        self.fetchers = BusyTime(now_ns)
+        self.raft = BusyTime(now_ns)
 
     def totals_ns(self) -> Mapping[WorkKind, int]:
         """Since the start, by kind."""

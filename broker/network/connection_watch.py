@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import Protocol, TypeVar
 
 from broker.network.accepted_sockets import AcceptedSockets, Peer
 from broker.network.connection_guard import ConnectionGuard, ConnectionGuardStatistics
+from penstock.clock import Clock
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +56,21 @@ class NoStreams:
 class ConnectionWatch:
     """Of one listener."""
 
-    def __init__(self, listener: str, sockets: AcceptedSockets, guard: ConnectionGuard, streams: StreamsView) -> None:
+    def __init__(
+        self,
+        listener: str,
+        sockets: AcceptedSockets,
+        guard: ConnectionGuard,
+        streams: StreamsView,
+        clock: Clock,
+        executor: Executor,
+    ) -> None:
+        """`executor` looks and cuts, for that may take long; it is the caller's."""
         self._listener = listener
         self._sockets = sockets
         self._guard = guard
         self._streams = streams
+        self._clock, self._executor = clock, executor
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -70,7 +84,7 @@ class ConnectionWatch:
     async def _run(self) -> None:
         glances, expected = 0, 0
         while True:
-            began_s = time.monotonic()
+            began_ms = self._clock.now_ms()
             try:
                 descriptors = self._sockets.descriptors()
                 glances += 1
@@ -79,23 +93,26 @@ class ConnectionWatch:
                     glances, expected = 0, self._sockets.descriptors() + NEWCOMERS
             except OSError as error:  # no descriptor to look with: the next look may find one
                 _log.warning("%s: connections could not be counted: %s", self._listener, error)
-            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (time.monotonic() - began_s)))
+            await asyncio.sleep(max(GLANCE_SECONDS, BUSY_SHARE * (self._clock.now_ms() - began_ms) / 1000))
 
     async def look(self) -> None:
         """Look once."""
-        connected = await asyncio.to_thread(self._sockets.peers)
+        connected = await self._in_thread(self._sockets.peers)
         over = self._guard.look(connected, self._streams.peers_with_streams())
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}
-        stalled = self._guard.stalled(here, time.monotonic_ns() // 1_000_000)
+        stalled = self._guard.stalled(here, self._clock.now_ms())
         if not over and not stalled:
             return
-        await asyncio.to_thread(self._sockets.cut, over | stalled)
+        await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
             _log.warning("%s: cut %d connections over the limit, of %s", self._listener, len(over), _shown(hosts))
         for peer in stalled:
             _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def statistics(self) -> ConnectionGuardStatistics:
         return self._guard.statistics()

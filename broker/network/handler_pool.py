@@ -7,7 +7,6 @@ starts a task through `Router`; so one slow partition or an absent controller ca
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from broker.network.failed_requests import FailRequest
@@ -36,14 +35,14 @@ class HandlerPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self) -> None:
-        busy = self._channel.busy.handlers
+        busy, now_ns = self._channel.busy.handlers, self._channel.now_ns
         while True:
             request = await self._channel.receive()
-            request.dequeued_ns = time.monotonic_ns()
+            request.dequeued_ns = now_ns()
             try:
                 self._handle(request)
             except Exception as error:
                 self._fail(request, error)
             request.handled()
-            request.handled_ns = time.monotonic_ns()
+            request.handled_ns = now_ns()
             busy.add_busy(request.dequeued_ns, request.handled_ns)

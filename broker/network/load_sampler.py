@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from broker.network.busy_time import BusyTimes
 from broker.network.node_load import NodeLoad
-from broker.network.thread_times import python_threads, read_thread_times
+from broker.network.thread_times import ThreadTime
+from penstock.clock import Clock
+from penstock.threads import Threads
 
-LAG_SECONDS = 0.25
+LAG_NS = 250_000_000
 """How often the loop's lag is looked at."""
 LOOKS_PER_SAMPLE = 4
 
@@ -18,9 +19,18 @@ LOOKS_PER_SAMPLE = 4
 class LoadSampler:
     """`on_lag` is given how many seconds later than asked for the loop came back."""
 
-    def __init__(self, load: NodeLoad, busy: BusyTimes, on_lag: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        load: NodeLoad,
+        busy: BusyTimes,
+        on_lag: Callable[[float], None],
+        clock: Clock,
+        threads: Threads,
+        thread_times: Callable[[], Mapping[int, ThreadTime]],
+    ) -> None:
         self._load = load
         self._busy = busy
+        self._clock, self._threads, self._thread_times = clock, threads, thread_times
         self._on_lag = on_lag
         self._task: asyncio.Task[None] | None = None
 
@@ -36,10 +46,10 @@ class LoadSampler:
         while True:
             self.sample()
             for _ in range(LOOKS_PER_SAMPLE):
-                due_s = time.monotonic() + LAG_SECONDS
-                await asyncio.sleep(LAG_SECONDS)
-                self._on_lag(max(0.0, time.monotonic() - due_s))
+                due_ns = self._clock.now_ns() + LAG_NS
+                await asyncio.sleep(LAG_NS / 1e9)
+                self._on_lag(max(0, self._clock.now_ns() - due_ns) / 1e9)
 
     def sample(self) -> None:
         """Once, now; on the loop's thread."""
-        self._load.sample(time.monotonic_ns(), read_thread_times(), python_threads(), self._busy.totals_ns())
+        self._load.sample(self._clock.now_ns(), self._thread_times(), self._threads.names(), self._busy.totals_ns())

@@ -39,7 +39,7 @@ class Processor:
         """Give a request to the handlers; waits while too many of this connection are open. `lease`: of the body.
         `received_ns`: when it came, if that was before now."""
         await self._room.wait()
-        request = Request(api, body, self, self.client_address, context)
+        request = Request(api, body, self, self.client_address, self._channel.now_ns, context)
         request.body_lease = lease
         if received_ns is not None:
             request.received_ns = received_ns

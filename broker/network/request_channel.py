@@ -8,7 +8,6 @@ processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestCh
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -43,6 +42,7 @@ class Request:
     """One request of one connection: its body, its answer, and when it passed each station (ns, monotonic)."""
 
     __slots__ = (
+        "_now_ns",
         "api",
         "body",
         "body_lease",
@@ -60,7 +60,15 @@ class Request:
         "sink",
     )
 
-    def __init__(self, api: str, body: object, sink: ResponseSink, client_address: str, context: object = None) -> None:
+    def __init__(
+        self,
+        api: str,
+        body: object,
+        sink: ResponseSink,
+        client_address: str,
+        now_ns: Callable[[], int],
+        context: object = None,
+    ) -> None:
         self.api = api
         self.body = body
         self.sink = sink
@@ -74,7 +82,8 @@ class Request:
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""
         self.is_abandoned = False
         """The connection ended before the answer: the client has given the request up, or is gone."""
-        self.received_ns = time.monotonic_ns()
+        self._now_ns = now_ns
+        self.received_ns = now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
 
     @property
@@ -88,7 +97,7 @@ class Request:
             self.response = response
             if self.error is None:
                 self.failures = tuple(outcome.error for outcome in outcomes if outcome.error is not None)
-            self.completed_ns = time.monotonic_ns()
+            self.completed_ns = self._now_ns()
             if self.body_lease is not None:
                 self.body_lease.release()
             self.sink.response_ready(self)
@@ -131,7 +140,9 @@ class RequestChannelStatistics:
 class RequestChannel:
     """One per node, shared by every door and every handler."""
 
-    def __init__(self, queued_requests_max: int, busy: BusyTimes) -> None:
+    def __init__(self, queued_requests_max: int, busy: BusyTimes, now_ns: Callable[[], int]) -> None:
+        """`now_ns` is monotonic."""
+        self.now_ns = now_ns
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
         self.busy = busy
         self.response_queue_size = 0
@@ -148,7 +159,7 @@ class RequestChannel:
 
     def request_sent(self, request: Request) -> None:
         """The answer left the node: the request is over."""
-        self.on_sent(request, time.monotonic_ns())
+        self.on_sent(request, self.now_ns())
 
     def statistics(self) -> RequestChannelStatistics:
         return RequestChannelStatistics(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
 from typing import NamedTuple
 
 TASKS = "/proc/self/task"
@@ -43,8 +42,3 @@ def read_thread_times(tasks: str = TASKS) -> dict[int, ThreadTime]:
     if own not in found:
         found[own] = ThreadTime(time.thread_time_ns(), 0)
     return found
-
-
-def python_threads() -> Mapping[int, str]:
-    """The names of the threads that Python knows, by kernel thread id."""
-    return {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id is not None}

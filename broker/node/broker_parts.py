@@ -24,7 +24,7 @@ from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
-from broker.apis.produce_conversion import ProduceConverter
+from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.apis.router import Router
 from broker.config.node_config import NodeConfig
 from broker.grpc.door import BrokerDoor, DoorLimits
@@ -118,7 +118,7 @@ class BrokerParts:
         self.replicas.isrs.proposals = self.alter_partition
         self.publisher = MetadataPublisher(self.replicas, log_manager, topic_defaults(config))
         loader.subscribe(self.publisher.publish)
-        self.channel = RequestChannel(config.queued_max_requests, busy)
+        self.channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns)
         self.forwarded = ForwardedRequests()
         router = self._router(cluster_id, controller, controller_id)
         self.failed_requests = FailedRequests(on_fatal)
@@ -128,6 +128,7 @@ class BrokerParts:
             self._registration(cluster_id),
             controller,
             loader,
+            environment.ids,
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
             self._hosted_replicas,
@@ -144,7 +145,8 @@ class BrokerParts:
     def _make_doors(self, clock: Clock) -> None:
         """The two listeners, and what bounds the bytes and the connections that come in at them."""
         config = self.config
-        self.converter = ProduceConverter(self.replicas.find, clock, config.socket_request_max_bytes)
+        converting = self._environment.threads.executor("produce-conversion", threads_for(self._environment.processors))
+        self.converter = ProduceConverter(self.replicas.find, clock, converting, config.socket_request_max_bytes)
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
         descriptors = plan_descriptors(self._environment.descriptors_max)
         limits = listener_limits(config, descriptors.client_connections_max)
@@ -164,8 +166,10 @@ class BrokerParts:
         name = config.inter_broker_listener_name
         self.door = BrokerDoor(self.channel, new_session, held, name, self.converter.begin)
         self.servers = (
-            broker_server(config.listener("BROKER"), limits, self.door, held),
-            inter_broker_server(name, config.listener(name), node_limits, self.door, held),
+            broker_server(config.listener("BROKER"), limits, self.door, held, clock, self._environment.threads),
+            inter_broker_server(
+                name, config.listener(name), node_limits, self.door, held, clock, self._environment.threads
+            ),
         )
 
     def _schedule_jobs(self, clock: Clock) -> None:

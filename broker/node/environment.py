@@ -7,9 +7,12 @@ the node brings, and its configuration.
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from broker.network.thread_times import ThreadTime, read_thread_times
 from broker.node.descriptors import open_files_limit
 from penstock.clock import Clock, SystemClock
 from penstock.ids import Ids, system_ids
@@ -31,6 +34,11 @@ class Environment:
     descriptors_max: int
     """How many files, sockets and pipes the process may have open."""
 
+    processors: int
+    """Of the machine: how many threads can work at once."""
+    thread_times: Callable[[], Mapping[int, ThreadTime]]
+    """What each thread of the process has had of them, by its number."""
+
     def machine(self) -> Machine:
         """What storage gets of it."""
         return Machine(self.file_system, self.clock, self.threads, self.ids, self.descriptors_max)
@@ -39,5 +47,12 @@ class Environment:
 def system_environment() -> Environment:
     """The machine, as this process finds it now."""
     return Environment(
-        SystemClock(), random.Random(), system_ids(), OsFileSystem(), SystemThreads(), open_files_limit()
+        SystemClock(),
+        random.Random(),
+        system_ids(),
+        OsFileSystem(),
+        SystemThreads(),
+        open_files_limit(),
+        os.cpu_count() or 1,
+        read_thread_times,
     )

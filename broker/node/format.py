@@ -14,12 +14,12 @@ import sys
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
-from broker.node.environment import Environment, system_environment
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.ids import Ids, system_ids
 from storage.disk.file_names import partition_directory
-from storage.disk.file_system import FileSystem
+from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
@@ -29,7 +29,7 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    formatted, cluster_id = format_node(config, cluster_id, system_environment(), rejoin)
+    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin)
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
     if rejoin:
@@ -41,11 +41,11 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     """For a start that may be the first: formats when no dir is formatted yet. Those that are must be of the cluster;
     all else is left to the start."""
     config = load_config(config_path)
-    environment = system_environment()
-    found = _formatted(config, environment.file_system)
+    fs = OsFileSystem()
+    found = _formatted(config, fs)
     formatted = [(path, properties) for path, properties in found.items() if properties is not None]
     if not formatted:
-        format_node(config, cluster_id, environment)
+        format_node(config, cluster_id, fs, system_ids())
     for directory, properties in formatted:
         if properties.cluster_id != cluster_id:
             raise MetaPropertiesError(
@@ -55,14 +55,13 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
 
 
 def format_node(
-    config: NodeConfig, cluster_id: str, environment: Environment, rejoin: bool = False
+    config: NodeConfig, cluster_id: str, fs: FileSystem, ids: Ids, rejoin: bool = False
 ) -> tuple[list[str], str]:
     """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
 
     `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
     interruption, it does what is missing.
     """
-    fs, ids = environment.file_system, environment.ids
     if rejoin:
         _require_rejoinable(config, fs)
     found = _formatted(config, fs)

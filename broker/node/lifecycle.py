@@ -38,7 +38,8 @@ from penstock.errors import (
     InvalidRegistrationError,
     StaleBrokerEpochError,
 )
-from penstock.types import NO_EPOCH, NO_OFFSET, new_uuid
+from penstock.ids import Ids
+from penstock.types import NO_EPOCH, NO_OFFSET
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class BrokerLifecycle:
         registration: RegisterBrokerRequest,
         channel: ControllerChannel,
         loader: MetadataLoader,
+        ids: Ids,
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
         hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
@@ -76,6 +78,7 @@ class BrokerLifecycle:
         self._registration = registration
         self._channel = channel
         self._loader = loader
+        self._ids = ids
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._answered_s = 0.0  # by the loop's clock
@@ -159,7 +162,7 @@ class BrokerLifecycle:
         itself."""
         _log.warning("%s: broker %d registers anew", why, self._registration.broker_id)
         self._registration = replace(
-            self._registration, incarnation_id=new_uuid(), previous_broker_epoch=self.broker_epoch
+            self._registration, incarnation_id=self._ids.new_id(), previous_broker_epoch=self.broker_epoch
         )
         self._registrations_anew += 1
         await self._register()

@@ -73,7 +73,7 @@ class Node:
         self.failed_log_dirs: dict[str, Exception] = {}
         self._clock = clock
         self.load = NodeLoad(threads.own_native_id())
-        self._busy = BusyTimes()
+        self._busy = BusyTimes(clock.now_ns)
         self._executor = threads.executor("raft-disk", 2)
         self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
         self.raft = self._make_raft()
@@ -86,7 +86,9 @@ class Node:
         self._controller_server = self._make_controller_server() if config.is_controller else None
         self.broker = self._make_broker() if config.is_broker else None
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
-        self._sampler = LoadSampler(self.load, self._busy, self.metrics.loop_lag)
+        self._sampler = LoadSampler(
+            self.load, self._busy, self.metrics.loop_lag, clock, threads, environment.thread_times
+        )
         if self.broker is not None:
             self.broker.channel.on_sent = self.metrics.request_sent
             self.broker.group_commit.on_timed = self.metrics.flush_timed
@@ -104,10 +106,10 @@ class Node:
             memory = VoterMemory(config.metadata_log_dir, fs)
             quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
             memory.recall(quorum_state, metadata_log, len(config.voters), gave_up_dirs=bool(config.lost_log_dirs))
-            raft_log = MetadataLog(metadata_log, memory.note_records)
+            raft_log = MetadataLog(metadata_log, self._clock, memory.note_records)
         else:
             quorum_state = QuorumStateFile(metadata_log.directory, fs)
-            raft_log = MetadataLog(metadata_log)
+            raft_log = MetadataLog(metadata_log, self._clock)
         return RaftDriver(
             RaftConfig(
                 cluster_id=self.cluster_id,
@@ -141,7 +143,15 @@ class Node:
         def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
             return Controller(image, controller_config, rng, now_ms)
 
-        return ControllerDriver(config.node_id, self.raft, self.loader, make, self._clock, self._on_fatal)
+        return ControllerDriver(
+            config.node_id,
+            self.raft,
+            self.loader,
+            make,
+            self._clock,
+            self._environment.random,
+            self._on_fatal,
+        )
 
     def _make_controller_server(self) -> GrpcServer:
         controller = self.controller
@@ -152,6 +162,8 @@ class Node:
             listener_limits(self.config, plan_descriptors(self._environment.descriptors_max).node_connections_max),
             QuorumDoor(lambda request: self._busy.raft.timed(self.raft.handle(request))),
             ControllerDoor(controller.handle, self.describe_quorum),
+            self._clock,
+            self._environment.threads,
         )
 
     def _make_broker(self) -> BrokerParts:

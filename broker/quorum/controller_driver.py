@@ -53,6 +53,7 @@ class ControllerDriver:
         loader: MetadataLoader,
         make_controller: Callable[[Any, random.Random, int], Controller],
         clock: Clock,
+        rng: random.Random,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self._node_id = node_id
@@ -61,7 +62,7 @@ class ControllerDriver:
         self._make_controller = make_controller
         self._clock = clock
         self._on_fatal = on_fatal
-        self._random = random.Random()
+        self._random = rng
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._last_proposal: asyncio.Future[int] | None = None

@@ -7,11 +7,10 @@ that misses one of them (`voter_memory.py`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
+from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import METADATA_TOPIC, EpochEntry, TopicPartition
 from raft.driver.protocols import NoRoomError
@@ -47,9 +46,9 @@ class MetadataLog:
     """`raft.driver.protocols.RaftLog` over a `storage.Log`. Disk errors pass through and end the raft driver; a
     shortage does not, as long as the log can be used afterwards."""
 
-    def __init__(self, log: Log, on_flushed: Callable[[], None] = nothing_to_note) -> None:
+    def __init__(self, log: Log, clock: Clock, on_flushed: Callable[[], None] = nothing_to_note) -> None:
         """`on_flushed` runs after each flush of records and BEFORE it counts."""
-        self._log = log
+        self._log, self._clock = log, clock
         self._on_flushed = on_flushed
 
     @property
@@ -70,7 +69,7 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         with self._waiting_for_room():
-            self._log.append_as_leader(batch, epoch, time.time_ns() // 1_000_000)
+            self._log.append_as_leader(batch, epoch, self._clock.wall_ms())
 
     def append_as_follower(self, records: bytes) -> None:
         with self._waiting_for_room():
@@ -112,7 +111,7 @@ class QuorumStateFile:
 
     def __init__(self, directory: str, fs: FileSystem, on_saved: Callable[[], None] = nothing_to_note) -> None:
         """`on_saved` runs after each save and BEFORE it counts."""
-        self.path = str(Path(directory) / QUORUM_STATE_FILE)
+        self.path = f"{directory}/{QUORUM_STATE_FILE}"
         self._fs = fs
         self._on_saved = on_saved
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 from broker.config.config import load_config
-from broker.node.environment import system_environment
 from broker.node.format import format_node
 from penstock.testing.layout import new_layout
 from storage.disk.file_names import CLEAN_SHUTDOWN
+from storage.disk.file_system import OsFileSystem
+from tests.support.machine import IDS
 
 STOP_WAIT_MS = 300
 NODE = """
@@ -48,7 +49,7 @@ def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
         "log.flush.offset.checkpoint.interval.ms": 50,  # the metadata log, in the first dir, always has something new
     }
     layout.write([own])
-    format_node(load_config(str(layout.config_path(0))), layout.cluster_id, system_environment())
+    format_node(load_config(str(layout.config_path(0))), layout.cluster_id, OsFileSystem(), IDS)
     command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1, done.stderr

@@ -12,6 +12,7 @@ from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 
 THREADS = SystemThreads()
 IDS = system_ids()
+NOW_NS = SystemClock().now_ns
 DESCRIPTORS_MAX = 1024
 
 

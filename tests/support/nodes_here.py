@@ -27,9 +27,11 @@ from penstock.clock import SystemClock
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.types import TopicPartition
+from storage.disk.file_system import OsFileSystem
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.machine import IDS
 
 START_TIMEOUT_S = 60.0
 T = TypeVar("T")
@@ -89,7 +91,7 @@ class NodesHere:
     async def _start(self) -> None:
         for index in range(len(self.fs)):
             config = load_config(str(self._layout.config_path(index)))
-            format_node(config, self._layout.cluster_id, system_environment())
+            format_node(config, self._layout.cluster_id, OsFileSystem(), IDS)
             manager_config = LogManagerConfig(config.node_id, config_for=_config_of_found_log)
             environment = self._environment(index)
             log_manager = LogManager.open(config.log_dirs, manager_config, environment.machine())

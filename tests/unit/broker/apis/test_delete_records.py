@@ -33,7 +33,7 @@ from penstock.errors import (
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.machine import THREADS, stop_wait
+from tests.support.machine import NOW_NS, THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
 from tests.support.storage import SMALL, log_named, open_manager
 
@@ -59,7 +59,7 @@ class Node:
         body = DeleteRecordsRequest(
             tuple(DeleteRecordsPartition(key, TOPIC_ID, offset) for key, offset in partitions), timeout_ms
         )
-        request = Request("DeleteRecords", body, self, "test")
+        request = Request("DeleteRecords", body, self, "test", NOW_NS)
         self.api.handle(request, body)
         return request
 

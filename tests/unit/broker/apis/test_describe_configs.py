@@ -19,6 +19,7 @@ from broker.requests import (
 )
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
+from tests.support.machine import NOW_NS
 from tests.unit.metadata.harness import Cluster
 
 NODE = {
@@ -43,7 +44,7 @@ def described(*resources: DescribeConfigsResource) -> tuple[DescribeConfigsResul
     cluster.create("t", config={"retention.bytes": "5", "cleanup.policy": "compact, delete"})
     config = parse_config(NODE)
     body = DescribeConfigsRequest(resources)
-    request = Request("DescribeConfigs", body, Sink(), "test")
+    request = Request("DescribeConfigs", body, Sink(), "test", NOW_NS)
     DescribeConfigsApi(config, topic_defaults(config), lambda: cluster.image).handle(request, body)
     assert isinstance(request.response, DescribeConfigsResponse)
     assert request.response.metadata_offset == cluster.image.offset

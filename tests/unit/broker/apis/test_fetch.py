@@ -23,6 +23,7 @@ from penstock.errors import (
     ReplicaNotAvailableError,
     StaleBrokerEpochError,
 )
+from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
 
@@ -57,7 +58,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)
-    request = Request("Fetch", body, Sink(), "test", context=session)
+    request = Request("Fetch", body, Sink(), "test", NOW_NS, context=session)
     FetchApi(cast(ReplicaManager, SimpleNamespace(isrs=isrs)), CLUSTER_ID).handle(request, body)
     answered = cast(FetchResponse, request.response).partitions
     return answered[0].error if answered else None

@@ -33,6 +33,7 @@ from penstock.errors import (
     UnknownTopicIdError,
 )
 from penstock.types import EpochEndOffset, TopicPartition
+from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
 
@@ -78,7 +79,7 @@ class Stream:
         broker_epoch: int = 102,
     ) -> None:
         body = FetchRequest(1, replica_id, broker_epoch, wait_ms, min_bytes, 1 << 20, list(wanted), [])
-        self.session.handle(Request("Fetch", body, self, "test"), body)
+        self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
 
 
 def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_ID) -> FetchPartition:
@@ -404,7 +405,7 @@ def test_an_answer_that_cannot_be_built_holds_no_memory(tmp_path: Path) -> None:
         stream.ask(at(0))
         stream.hosted = ClosedCatalog()
         with pytest.raises(ValueError, match="closed"):
-            stream.session.handle(Request("Fetch", NOTHING_NEW, stream, "test"), NOTHING_NEW)
+            stream.session.handle(Request("Fetch", NOTHING_NEW, stream, "test", NOW_NS), NOTHING_NEW)
         assert isinstance(stream.written[0].error, UnknownServerError), "the request that waited is answered, too"
         stream.session.close()
         assert answers.statistics().used_bytes == 0

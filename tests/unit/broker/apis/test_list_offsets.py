@@ -24,6 +24,7 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
+from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
 
 T = 1_700_000_000_000
@@ -36,7 +37,7 @@ class Sink:
 
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
     body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
-    request = Request("ListOffsets", body, Sink(), "test")
+    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
     ListOffsetsApi(cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))).handle(request, body)
     (result,) = cast(list[ListOffsetsResult], request.response)
     return result

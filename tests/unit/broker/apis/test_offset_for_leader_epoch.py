@@ -12,6 +12,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import OffsetNotAvailableError
+from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
 
 CONSUMER, REPLICA = -1, 2
@@ -25,7 +26,7 @@ class Sink:
 
 def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:
     body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, TOPIC_ID, leader_epoch),), replica_id)
-    request = Request("OffsetForLeaderEpoch", body, Sink(), "test")
+    request = Request("OffsetForLeaderEpoch", body, Sink(), "test", NOW_NS)
     replicas = cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))
     OffsetForLeaderEpochApi(replicas).handle(request, body)
     (result,) = cast(list[EpochPartitionResult], request.response)

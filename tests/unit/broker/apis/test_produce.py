@@ -16,6 +16,7 @@ from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
+from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
 
 FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
@@ -52,7 +53,7 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
 
     async def scenario() -> None:
         body = ProduceRequest(1, -1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
-        request = Request("Produce", body, Sink(), "test")
+        request = Request("Produce", body, Sink(), "test", NOW_NS)
         ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
         assert not request.is_complete, "the third partition's disk has nothing yet"
         flush(partitions[THIRD])

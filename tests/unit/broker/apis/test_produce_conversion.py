@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,6 +42,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from storage.append.key_validation import KeyedRecords
+from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
@@ -50,6 +52,10 @@ GZIP = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.GZIP)
 ZSTD_BATCH = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.ZSTD)
 BROKEN = pack_batch(read_header(GZIP), b"no gzip")
 LIMIT_BYTES = 1 << 20
+
+
+def executor() -> Executor:
+    return THREADS.executor("produce-conversion", 2)
 
 
 @pytest.fixture
@@ -81,7 +87,7 @@ def codec_of(body: ProduceRequest, index: int) -> Codec:
 
 
 def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[TopicPartition, Partition]) -> None:
-    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
     body = produce((PLAIN, GZIP), (ZSTD, GZIP), (SNAPPY, GZIP), (ZSTD, ZSTD_BATCH), (ELSEWHERE, GZIP))
 
     convert(converter, body)
@@ -101,7 +107,7 @@ def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[
 
 
 def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartition, Partition]) -> None:
-    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
     partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
 
     for records in (GZIP, b"", b"garbage" * 20):
@@ -118,7 +124,7 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
     keyed = build_batch(VALUES, timestamps_ms=1_700_000_000_000, keys=VALUES, codec=Codec.GZIP)
     body = produce((PLAIN, keyed), (PLAIN, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
     assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
     assert list(body.refused) == [1] and isinstance(body.refused[1], InvalidRecordError)
@@ -127,7 +133,7 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, BROKEN), (SNAPPY, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
     assert list(body.refused) == [0] and isinstance(body.refused[0], CorruptMessageError)
     assert codec_of(body, 1) == Codec.SNAPPY
@@ -137,7 +143,7 @@ def test_a_request_may_not_become_larger_than_it_could_have_come(partitions: dic
     size_bytes = len(build_batch(VALUES, timestamps_ms=0))
     body = produce((SNAPPY, GZIP), (ZSTD, GZIP), (ZSTD, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), 2 * size_bytes), body)
+    convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2 * size_bytes), body)
 
     assert list(body.refused) == [2] and isinstance(body.refused[2], MessageTooLargeError)
 
@@ -148,7 +154,7 @@ def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
     monkeypatch.setattr(produce_conversion, "prepared", lambda *_: 1 // 0)
     body = produce((ZSTD, GZIP))
 
-    convert(ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES), body)
+    convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
 
     assert isinstance(body.refused[0], UnknownServerError) and "ZeroDivisionError" in str(body.refused[0])
     assert "converting" in caplog.text
@@ -164,7 +170,7 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
         return real(*arguments)
 
     monkeypatch.setattr(produce_conversion, "prepared", slow)
-    converter = ProduceConverter(partitions.get, ManualClock(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
     body = produce((ZSTD, GZIP))
 
     async def scenario() -> None:
@@ -193,7 +199,7 @@ def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -
         traffic=Traffic(),
         request_flush=lambda partition: None,
     )
-    request = Request("Produce", body, Sink(), "test")
+    request = Request("Produce", body, Sink(), "test", NOW_NS)
 
     async def scenario() -> None:
         ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
@@ -247,7 +253,7 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
     )
 
     async def scenario() -> None:
-        channel, slow = RequestChannel(10, BusyTimes()), asyncio.get_running_loop().create_future()
+        channel, slow = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), asyncio.get_running_loop().create_future()
 
         def convert(body: ProduceRequest) -> Awaitable[None] | None:
             return slow if body.correlation_id == 1 else None

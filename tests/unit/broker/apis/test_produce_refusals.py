@@ -19,6 +19,7 @@ from broker.requests import PartitionProduceResult, PartitionRecords, ProduceReq
 from penstock.errors import ERRORS, ApiError, NetworkError, RequestTimedOutError
 from penstock.types import TopicPartition
 from storage.log_config import LogConfig
+from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
 from tests.support.upkeep_stage import ME, Stage, stage
 
@@ -37,7 +38,7 @@ def asked(
     acks: int, timeout_ms: int = 60_000, key: TopicPartition = PARTITION, id_: str = TOPIC_ID, records: bytes = b""
 ) -> Request:
     body = ProduceRequest(1, acks, timeout_ms, [PartitionRecords(key, id_, records or batch())])
-    return Request("Produce", body, Sink(), "test")
+    return Request("Produce", body, Sink(), "test", NOW_NS)
 
 
 def handle(at: Stage, request: Request) -> None:

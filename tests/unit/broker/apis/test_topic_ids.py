@@ -33,6 +33,7 @@ from broker.requests import (
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
 from penstock.types import LATEST_TIMESTAMP
 from storage.log_config import LogConfig
+from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
 from tests.support.upkeep_stage import ME, Stage, stage
@@ -80,7 +81,7 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, Sink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail)
-    request = Request(row, make_body(topic_id), sink, "test", session)
+    request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
     make_api(at.replicas).handle(request, request.body)
     flush(at.partition)
     await sink.answered.wait()

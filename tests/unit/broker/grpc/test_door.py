@@ -18,6 +18,7 @@ from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.requests import ProduceResponse
 from penstock.pb import broker_pb2 as pb
+from tests.support.machine import NOW_NS
 
 
 class Stream:
@@ -48,7 +49,7 @@ class Bench:
     """A door, with a handler that answers everything at once."""
 
     def __init__(self, queued_max: int = 10) -> None:
-        self.channel = RequestChannel(queued_max, BusyTimes())
+        self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), self.memory, self.memory)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")

@@ -18,11 +18,13 @@ from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc, replication_pb2_grpc
 from penstock.testing.layout import free_ports
 from penstock.types import CONSUMER_REPLICA_ID, Endpoint
+from tests.support.machine import NOW_NS, THREADS
 
 REPLICA = 2
 
@@ -49,7 +51,7 @@ class Listeners:
 
 def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
     async def run() -> None:
-        requests, decoders = RequestChannel(10, BusyTimes()), RequestDecoders(1 << 20)
+        requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
         no_session = cast(Callable[[str], FetchSession], NoSession)
         limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
@@ -58,8 +60,8 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         servers = (
-            broker_server(here[0], listener, door, limits),
-            inter_broker_server("NODES", here[1], listener, door, limits),
+            broker_server(here[0], listener, door, limits, SystemClock(), THREADS),
+            inter_broker_server("NODES", here[1], listener, door, limits, SystemClock(), THREADS),
         )
         for server in servers:
             await server.start()

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from broker.network.accepted_sockets import AcceptedSockets, Peer, peer_of
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams
+from penstock.clock import SystemClock
+from tests.support.machine import THREADS
 
 
 def peers(host: str, *ports: int) -> list[Peer]:
@@ -72,7 +74,8 @@ def test_connections_are_found_among_the_descriptors_and_cut_whether_or_not_they
         accepted = [server.accept()[0] for _ in clients]
         other = socket.create_connection(elsewhere.getsockname())
         try:
-            watch = ConnectionWatch("TEST", AcceptedSockets({port}), ConnectionGuard(3, 3, 1_000), streams)
+            guard, executor = ConnectionGuard(3, 3, 1_000), THREADS.executor("look", 1)
+            watch = ConnectionWatch("TEST", AcceptedSockets({port}), guard, streams, SystemClock(), executor)
             asyncio.run(watch.look())
             assert watch.statistics().open == 3 and watch.statistics().cut_over_limit == 2
             for client in clients:

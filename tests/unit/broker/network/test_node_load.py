@@ -12,7 +12,9 @@ import pytest
 from broker.network.busy_time import BusyTime, BusyTimes, WorkKind
 from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import WINDOW_NS, NodeLoad
-from broker.network.thread_times import ThreadTime, python_threads, read_thread_times
+from broker.network.thread_times import ThreadTime, read_thread_times
+from penstock.clock import SystemClock
+from tests.support.machine import NOW_NS, THREADS
 
 S = 1_000_000_000
 LOOP, FLUSH, CONVERTER, CLEANER, GRPC, POLLER = range(1, 7)
@@ -131,7 +133,7 @@ def test_a_thread_with_the_id_of_one_that_ended_counts_from_its_own_start() -> N
 
 
 def test_a_timed_coroutine_counts_its_steps_and_not_its_waiting() -> None:
-    busy = BusyTime()
+    busy = BusyTime(NOW_NS)
 
     async def work(gate: asyncio.Event) -> str:
         _spin(0.02)
@@ -169,7 +171,7 @@ def test_a_timed_coroutine_is_cancelled_and_fails_as_if_it_were_not_timed() -> N
         raise OSError("no")
 
     async def main() -> None:
-        busy = BusyTime()
+        busy = BusyTime(NOW_NS)
         task = asyncio.create_task(busy.timed(stubborn()))
         await asyncio.sleep(0)
         task.cancel()
@@ -195,7 +197,7 @@ def test_the_kernel_tells_of_threads_that_python_does_and_does_not_know() -> Non
     thread.start()
     try:
         ready.wait()
-        names = python_threads()
+        names = THREADS.names()
         (thread_id,) = [found for found, name in names.items() if name == "flush-7"]
         times = read_thread_times()
         assert times[thread_id].run_ns >= 10_000_000
@@ -208,8 +210,8 @@ def test_the_kernel_tells_of_threads_that_python_does_and_does_not_know() -> Non
 
 def test_the_sampler_adds_up_to_the_time_of_the_process() -> None:
     async def main() -> None:
-        load, busy, lags = NodeLoad(threading.get_native_id()), BusyTimes(), list[float]()
-        sampler = LoadSampler(load, busy, lags.append)
+        load, busy, lags = NodeLoad(threading.get_native_id()), BusyTimes(NOW_NS), list[float]()
+        sampler = LoadSampler(load, busy, lags.append, SystemClock(), THREADS, read_thread_times)
         sampler.sample()
         cpu_before, seconds_before = time.process_time(), sum(load.statistics().cpu_seconds.values())
         began_ns = time.monotonic_ns()

@@ -13,11 +13,12 @@ from broker.network.handler_pool import HandlerPool
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
+from tests.support.machine import NOW_NS
 
 
 def test_answers_leave_in_the_order_of_the_requests() -> None:
     async def main() -> list[object]:
-        channel = RequestChannel(10, BusyTimes())
+        channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         processor = Processor(channel, "a", 8)
         for body in ("first", "second"):
             await processor.submit("Api", body)
@@ -38,7 +39,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
 
 def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
     async def main() -> None:
-        channel = RequestChannel(10, BusyTimes())
+        channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         processor = Processor(channel, "a", 2)
         await processor.submit("Api", 1)
         await processor.submit("Api", 2)
@@ -54,7 +55,7 @@ def test_a_connection_may_not_have_more_open_requests_than_its_limit() -> None:
 
 def test_a_full_channel_makes_the_connection_wait() -> None:
     async def main() -> None:
-        channel = RequestChannel(1, BusyTimes())
+        channel = RequestChannel(1, BusyTimes(NOW_NS), NOW_NS)
         processor = Processor(channel, "a", 8)
         await processor.submit("Api", 1)
         second = asyncio.create_task(processor.submit("Api", 2))
@@ -68,7 +69,7 @@ def test_a_full_channel_makes_the_connection_wait() -> None:
 
 def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> list[Request]:
-        channel = RequestChannel(10, BusyTimes())
+        channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         processor = Processor(channel, "a", 8)
 
         def handle(request: Request) -> None:
@@ -94,7 +95,7 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
 
 def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
     async def main() -> None:
-        channel = RequestChannel(10, BusyTimes())
+        channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         processor = Processor(channel, "a", 8)
         await processor.submit("Api", 1)
         request = await channel.receive()
@@ -120,7 +121,7 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
 
 def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None:
     async def main() -> tuple[Request | None, list[BaseException]]:
-        channel, fatal = RequestChannel(10, BusyTimes()), []
+        channel, fatal = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), []
         processor = Processor(channel, "a", 8)
 
         def handle(request: Request) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.node.environment import system_environment
 from broker.node.format import format_node
 from penstock.errors import ConfigError, MetaPropertiesError
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
+from tests.support.machine import IDS
 
 FS = OsFileSystem()
-HERE = replace(system_environment(), file_system=FS)
 NORTH, SOUTH = "north-north-north-nort", "south_south_south_sout"
 
 
@@ -38,7 +36,7 @@ def config_for(
 
 def test_every_log_dir_gets_the_same_cluster_and_an_id_of_its_own(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", "b/c")
-    formatted, cluster_id = format_node(config, "", HERE)
+    formatted, cluster_id = format_node(config, "", FS, IDS)
     assert formatted == list(config.log_dirs)
     found = [read_meta_properties(FS, directory) for directory in config.log_dirs]
     assert {(p.cluster_id, p.node_id) for p in found if p} == {(cluster_id, 1)}
@@ -46,7 +44,7 @@ def test_every_log_dir_gets_the_same_cluster_and_an_id_of_its_own(tmp_path: Path
 
 
 def test_a_given_cluster_id_is_kept(tmp_path: Path) -> None:
-    assert format_node(config_for(tmp_path, "a"), NORTH, HERE)[1] == NORTH
+    assert format_node(config_for(tmp_path, "a"), NORTH, FS, IDS)[1] == NORTH
 
 
 @pytest.mark.parametrize(
@@ -58,86 +56,86 @@ def test_a_cluster_id_that_no_cluster_has_is_refused_before_anything_is_written(
     with pytest.raises(
         ConfigError, match=r"--cluster-id .*22 letters.*`penstock cluster describe`.*leave the option out"
     ):
-        format_node(config_for(tmp_path, "a"), cluster_id, HERE)
+        format_node(config_for(tmp_path, "a"), cluster_id, FS, IDS)
     assert not (tmp_path / "a").exists()
 
 
 def test_formatting_again_is_refused(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a")
-    format_node(config, NORTH, HERE)
+    format_node(config, NORTH, FS, IDS)
     with pytest.raises(MetaPropertiesError, match=f"formatted already, for node 1 of cluster {NORTH}"):
-        format_node(config, "", HERE)
+        format_node(config, "", FS, IDS)
 
 
 def test_nothing_is_formatted_when_one_dir_holds_something(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.txt").write_text("years of work")
     with pytest.raises(MetaPropertiesError, match=r"b is not empty \(it holds thesis\.txt\)"):
-        format_node(config_for(tmp_path, "a", "b"), "", HERE)
+        format_node(config_for(tmp_path, "a", "b"), "", FS, IDS)
     assert not (tmp_path / "a").exists() and (tmp_path / "b" / "thesis.txt").read_text() == "years of work"
 
 
 def test_voter_that_rejoins_is_formatted_as_one_that_has_promised_and_forgotten(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", "b", voters=(1, 2, 3))
-    format_node(config_for(tmp_path, "b", voters=(1, 2, 3)), NORTH, HERE)
+    format_node(config_for(tmp_path, "b", voters=(1, 2, 3)), NORTH, FS, IDS)
     with pytest.raises(MetaPropertiesError, match="format it with `penstock node format --rejoin`"):
-        format_node(config, "", HERE)
-    assert format_node(config, "", HERE, rejoin=True) == ([str(tmp_path / "a")], NORTH)
+        format_node(config, "", FS, IDS)
+    assert format_node(config, "", FS, IDS, rejoin=True) == ([str(tmp_path / "a")], NORTH)
     assert '"hasVoted": true, "hasRecords": true' in (tmp_path / "a" / "quorum-voter").read_text()
     assert not (tmp_path / "b" / "quorum-voter").exists()
 
 
 def test_rejoining_that_was_interrupted_is_finished_by_saying_it_again(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", voters=(1, 2, 3))
-    format_node(config, NORTH, HERE)
-    assert format_node(config, "", HERE, rejoin=True) == ([], NORTH)
+    format_node(config, NORTH, FS, IDS)
+    assert format_node(config, "", FS, IDS, rejoin=True) == ([], NORTH)
     assert (tmp_path / "a" / "quorum-voter").exists()
 
 
 def test_rejoining_is_refused_to_the_only_voter_and_to_one_that_has_its_log(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one of several voters"):
-        format_node(config_for(tmp_path, "a"), "", HERE, rejoin=True)
+        format_node(config_for(tmp_path, "a"), "", FS, IDS, rejoin=True)
     (tmp_path / "a" / "__cluster_metadata-0").mkdir(parents=True)
     with pytest.raises(MetaPropertiesError, match="is there: --rejoin is for a voter that has lost it"):
-        format_node(config_for(tmp_path, "a", voters=(1, 2, 3)), "", HERE, rejoin=True)
+        format_node(config_for(tmp_path, "a", voters=(1, 2, 3)), "", FS, IDS, rejoin=True)
 
 
 def test_rejoining_never_makes_a_new_cluster_id(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", voters=(1, 2, 3))
     with pytest.raises(ConfigError, match=r"--rejoin needs --cluster-id here.*`penstock cluster describe`"):
-        format_node(config, "", HERE, rejoin=True)
+        format_node(config, "", FS, IDS, rejoin=True)
     assert not (tmp_path / "a").exists()
-    assert format_node(config, NORTH, HERE, rejoin=True) == ([str(tmp_path / "a")], NORTH)
+    assert format_node(config, NORTH, FS, IDS, rejoin=True) == ([str(tmp_path / "a")], NORTH)
 
 
 def test_a_disk_that_was_added_is_formatted_for_the_same_cluster(tmp_path: Path) -> None:
-    format_node(config_for(tmp_path, "a"), NORTH, HERE)
-    formatted, cluster_id = format_node(config_for(tmp_path, "a", "b"), "", HERE)
+    format_node(config_for(tmp_path, "a"), NORTH, FS, IDS)
+    formatted, cluster_id = format_node(config_for(tmp_path, "a", "b"), "", FS, IDS)
     assert (formatted, cluster_id) == ([str(tmp_path / "b")], NORTH)
 
 
 def test_an_empty_metadata_log_dir_of_a_known_node_is_not_formatted(tmp_path: Path) -> None:
-    format_node(config_for(tmp_path, "b"), NORTH, HERE)
+    format_node(config_for(tmp_path, "b"), NORTH, FS, IDS)
     with pytest.raises(MetaPropertiesError, match="held the metadata log of node 1 and is empty now"):
-        format_node(config_for(tmp_path, "a", "b"), "", HERE)
+        format_node(config_for(tmp_path, "a", "b"), "", FS, IDS)
 
 
 def test_a_format_that_was_interrupted_is_finished_by_the_next_one(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", "b", metadata_log_dir="b")
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "meta.properties.tmp").write_text("version=")
-    _, cluster_id = format_node(config_for(tmp_path, "b"), "", HERE)  # the metadata log's dir comes first
-    formatted, _ = format_node(config, cluster_id, HERE)
+    _, cluster_id = format_node(config_for(tmp_path, "b"), "", FS, IDS)  # the metadata log's dir comes first
+    formatted, _ = format_node(config, cluster_id, FS, IDS)
     assert formatted == [str(tmp_path / "a")]
     other = config_for(tmp_path, "c", "d", metadata_log_dir="d")
-    assert format_node(other, "", HERE)[0] == [str(tmp_path / "d"), str(tmp_path / "c")]
+    assert format_node(other, "", FS, IDS)[0] == [str(tmp_path / "d"), str(tmp_path / "c")]
 
 
 def test_another_nodes_or_clusters_dir_is_refused(tmp_path: Path) -> None:
-    format_node(config_for(tmp_path, "a"), NORTH, HERE)
+    format_node(config_for(tmp_path, "a"), NORTH, FS, IDS)
     with pytest.raises(
         MetaPropertiesError, match=r"belongs to node 1, but node\.id = 2; correct node\.id or log\.dirs"
     ):
-        format_node(config_for(tmp_path, "a", "b", node_id=2), "", HERE)
+        format_node(config_for(tmp_path, "a", "b", node_id=2), "", FS, IDS)
     with pytest.raises(MetaPropertiesError, match=f"for cluster {NORTH}, not {SOUTH}; give that id"):
-        format_node(config_for(tmp_path, "a", "b"), SOUTH, HERE)
+        format_node(config_for(tmp_path, "a", "b"), SOUTH, FS, IDS)

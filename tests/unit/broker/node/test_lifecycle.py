@@ -22,6 +22,7 @@ from metadata.requests import (
     RegisterBrokerResponse,
 )
 from penstock.errors import ApiError, InvalidRegistrationError, RequestTimedOutError
+from tests.support.machine import IDS
 from tests.support.virtual_time import run_virtual
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
@@ -80,6 +81,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
             RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
+            IDS,
             1,
             6,
             lambda: (),
@@ -146,6 +148,7 @@ def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()
         RegisterBrokerRequest(CLUSTER_ID, 1, "incarnation", "h", 9, "", -1, ("d",), lost_log_dirs=lost_log_dirs),
         controller,
         cast(MetadataLoader, controller),
+        IDS,
         1,
         6,
         lambda: tuple(HostedReplicas(topic_id, (0,)) for topic_id in controller.image.topics_by_id),
@@ -281,6 +284,7 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
             RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
+            IDS,
             1,
             6,
             lambda: (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any, cast
 
 import pytest
@@ -76,7 +77,9 @@ class Stage:
             return cast("Controller", self.controller)
 
         raft = cast("RaftDriver", self.quorum)
-        self.driver = ControllerDriver(1, raft, MetadataLoader(), make, virtual_clock(), self.fatal.append)
+        self.driver = ControllerDriver(
+            1, raft, MetadataLoader(), make, virtual_clock(), random.Random(1), self.fatal.append
+        )
         self.driver.on_leader_change(1, 1)
 
     def create(self) -> asyncio.Task[Any]:

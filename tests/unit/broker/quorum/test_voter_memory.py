@@ -9,6 +9,7 @@ import pytest
 
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, MetadataLog, QuorumStateFile
 from broker.quorum.voter_memory import DoubtfulCuts, VoterMemory
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError
 from raft.driver.protocols import NoRoomError
 from raft.quorum_state import ElectionState, Forgotten
@@ -42,7 +43,7 @@ class Voter:
         self.memory = VoterMemory(str(self.path), self.fs)
         self.quorum_state = QuorumStateFile(self.directory, self.fs, self.memory.note_voted)
         self.memory.recall(self.quorum_state, self.log, self.voters, gave_up_dirs=gave_up_dirs)
-        self.raft_log = MetadataLog(self.log, self.memory.note_records)
+        self.raft_log = MetadataLog(self.log, SystemClock(), self.memory.note_records)
         return self.quorum_state.load()
 
     def live(self, records: int = 3) -> None:

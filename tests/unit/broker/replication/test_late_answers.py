@@ -17,6 +17,7 @@ from broker.requests import FetchPartition, FetchRequest
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownServerError
 from penstock.types import TopicPartition
+from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
 from tests.support.virtual_time import run_virtual
@@ -49,7 +50,7 @@ class Stage:
 
     def ask(self) -> Request:
         body = FetchRequest(1, -1, -1, WAIT_MS, 1, 1 << 20, [FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1)], [])
-        request = Request("Fetch", body, self, "test")
+        request = Request("Fetch", body, self, "test", NOW_NS)
         self.session.handle(request, body)
         return request
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from broker.quorum.metadata_log import MetadataLog
+from penstock.clock import SystemClock
 from penstock.errors import KafkaStorageError
 from raft.driver.protocols import NoRoomError
 from storage.log_config import LogConfig
@@ -136,7 +137,9 @@ def test_fetched_batches_that_fill_the_disk_in_the_middle_are_taken_whole_once_t
     async def run() -> None:
         fs = FaultyFileSystem()
         cluster = Cluster(3)
-        cluster.nodes[3].keep_log(MetadataLog(make_log(tmp_path / "log", fs=fs, config=LogConfig(segment_bytes=500))))
+        cluster.nodes[3].keep_log(
+            MetadataLog(make_log(tmp_path / "log", fs=fs, config=LogConfig(segment_bytes=500)), SystemClock())
+        )
         async with cluster:
             await scenario(cluster, fs)
 

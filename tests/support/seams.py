@@ -1,0 +1,134 @@
+"""Finds where a module reaches for the machine by itself: its clock, randomness, ids, threads, disk or sockets.
+
+`violations(source)` reads a syntax tree and says each place, as `line: what`. What is found is what the code names, so
+a module that hides a call behind `getattr` or a module of another name is not found. Free are: `os.path`, `os.fspath`
+and the constants of `os`; `random.Random` as a type; `Executor` and `Future` of `concurrent.futures`; asyncio, but for
+its ways out to threads, processes and sockets. Not here: which modules may.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+MACHINE_MODULES = frozenset(
+    {
+        "_thread",
+        "ctypes",
+        "fcntl",
+        "getpass",
+        "glob",
+        "grpc",
+        "http",
+        "io",
+        "mmap",
+        "multiprocessing",
+        "pathlib",
+        "platform",
+        "queue",
+        "resource",
+        "secrets",
+        "select",
+        "selectors",
+        "shutil",
+        "signal",
+        "socket",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "time",
+        "urllib",
+        "uuid",
+        "uvloop",
+    }
+)
+"""Whoever imports one of these, or a part of it, reaches for the machine."""
+FREE_OF_OS = frozenset({"path", "fspath", "PathLike", "strerror"})
+FREE_OF_FUTURES = frozenset({"Executor", "Future"})
+WAYS_OUT_OF_ASYNCIO = frozenset(
+    {"to_thread", "create_subprocess_exec", "create_subprocess_shell", "open_connection", "start_server"}
+)
+THE_MACHINES_OWN = frozenset(
+    {
+        "SystemClock",
+        "SystemThreads",
+        "OsFileSystem",
+        "OverlayFileSystem",
+        "system_ids",
+        "system_environment",
+        "new_uuid",
+    }
+)
+"""Makers of the real thing behind a port."""
+NOW = frozenset({"now", "today", "utcnow"})
+
+
+def violations(source: str) -> list[str]:
+    """Everything that the module takes from the machine by itself."""
+    return [f"{line}: {what}" for line, what in sorted(set(_found(ast.parse(source))))]
+
+
+def _found(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [alias.name.partition(".")[0] for alias in names]
+                yield from ((node.lineno, f"import {name}") for name in modules if name in MACHINE_MODULES)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield from ((node.lineno, what) for what in _from(module, [alias.name for alias in names]))
+            case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
+                if what := _attribute(owner, attribute):
+                    yield node.lineno, what
+            case ast.Call():
+                if what := _call(node):
+                    yield node.lineno, what
+
+
+def _from(module: str, names: list[str]) -> Iterator[str]:
+    top = module.partition(".")[0]
+    for name in names:
+        if (
+            top in MACHINE_MODULES
+            or (module == "os" and not _is_free_of_os(name))
+            or (module == "random" and name != "Random")
+            or (module == "concurrent.futures" and name not in FREE_OF_FUTURES)
+            or (module == "concurrent")
+            or (module == "asyncio" and name in WAYS_OUT_OF_ASYNCIO)
+        ):
+            yield f"from {module} import {name}"
+
+
+def _attribute(owner: str, attribute: str) -> str:
+    if owner == "os" and not _is_free_of_os(attribute):
+        return f"os.{attribute}"
+    if owner == "random" and attribute != "Random":
+        return f"random.{attribute}"
+    if owner == "asyncio" and attribute in WAYS_OUT_OF_ASYNCIO:
+        return f"asyncio.{attribute}"
+    if owner in ("datetime", "date") and attribute in NOW:
+        return f"{owner}.{attribute}"
+    return ""
+
+
+def _is_free_of_os(name: str) -> bool:
+    return name in FREE_OF_OS or name.isupper()
+
+
+def _call(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id="open" | "Random" as name):
+            return f"{name}()"
+        case ast.Name(id=name) if name in THE_MACHINES_OWN:
+            return f"{name}()"
+        case ast.Attribute(value=ast.Name(id="random"), attr="Random" as name):
+            return f"random.{name}()"
+        case ast.Attribute(attr="run_in_executor") if _is_none(call.args):
+            return "run_in_executor(None)"
+        case ast.Attribute(attr="now" | "utcnow" | "today" as name, value=ast.Attribute(attr="datetime" | "date")):
+            return f"datetime.{name}()"
+    return ""
+
+
+def _is_none(arguments: list[ast.expr]) -> bool:
+    return bool(arguments) and isinstance(arguments[0], ast.Constant) and arguments[0].value is None
