@@ -3,8 +3,8 @@
     log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
 
 Used from one thread (the event loop); only `PendingFlush.run`, `run_file_changes` and `delete_expired_files` may be
-elsewhere. Nothing here waits for a disk except a truncation, which must be durable before it counts. The promise of the
-whole package ends in `flushed_offset`: every record below it survives a power cut, because it moves only in
+elsewhere. On the loop only a truncation waits for the disk: it must be durable before it counts. The promise of the
+package ends in `flushed_offset`: every record below it survives a power cut, because it moves only in
 `complete_flush`. With `flush.policy=os` it is the log end instead, which is LOSSY and opt-in; the recovery point is
 always the truth. A shortage (a full disk, no descriptors) refuses the operation and nothing more.
 
@@ -22,22 +22,22 @@ from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAn
 from storage.append.batch_validation import Placed, check_fetched, fetched_runs, place_as_leader
 from storage.append.fetch_overlap import without_overlap
 from storage.append.recompression import prepared
-from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import Bytes, FileSystem
 from storage.disk.named_writes import NamedWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
 from storage.log.log_health import LogHealth
+from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log.log_writer import LogWriter
 from storage.log.partition_metadata import note_topic_id
 from storage.log.segment_list import SegmentList
 from storage.log_config import LogConfig
 from storage.recovery.recovery import open_segments
-from storage.segment import timestamp_lookup
-from storage.segment.batch_check import BatchCheck
-from storage.segment.segment import Segment
+from storage.segment.cold_read import ColdRead
+from storage.segment.segment import Segment, Wanted
+from storage.segment.timestamp_lookup import TimeLookUp
 
 _NO_LIMIT = 2**63
 
@@ -69,6 +69,7 @@ class Log:
         self._claims_below = _NO_LIMIT  # while a truncation is under way, where it cuts
         self._health = LogHealth(directory)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
+        self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
 
     @classmethod
@@ -177,40 +178,40 @@ class Log:
         self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
     ) -> FetchData:
         """Whole batches from the one that holds `start_offset`, all below `max_offset`; CorruptFileError for rot."""
+        wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
+        found = self.reader.read(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
+        return FetchData(found.records, found.next_offset, self.log_start_offset, self.log_end_offset)
+
+    def read_nowait(self, start_offset: int, max_bytes: int, max_offset: int) -> Records | ColdRead:
+        """The same at once; or what a thread has to do first, because the disk must be asked."""
+        wanted = self._wanted(start_offset, max_bytes, max_offset, True)
+        return self.reader.read_nowait(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
+
+    def finish_read(self, cold: ColdRead, start_offset: int, max_offset: int) -> Records | None:
+        """What a thread has read; None when that is not from this offset, or the log has changed there."""
+        return self.reader.finish(cold, self._wanted(start_offset, 0, max_offset, True))
+
+    def _wanted(self, start_offset: int, max_bytes: int, max_offset: int | None, min_one_batch: bool) -> Wanted:
         self._health.must_be_open()
         end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise self._out_of_range(start_offset)
-        records, next_offset = b"", start_offset
-        if start_offset < end:
-            try:
-                check = BatchCheck(self._epochs.entries)
-                records, place = self._segments.read(start_offset, end, (max_bytes, min_one_batch), check)
-            except OSError as error:
-                raise storage_error("read", self.directory, error) from error
-            next_offset = place.offset if records else start_offset
-        self._counters.read_bytes += len(records)
-        return FetchData(records, next_offset, self.log_start_offset, self.log_end_offset)
+        return Wanted(start_offset, end, max_bytes, min_one_batch)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
-        """The first record at or after the time; None when there is none."""
-        self._health.must_be_open()
-        with self._health.reading():
-            return timestamp_lookup.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        """The first record at or after the time; None when there is none. Waits for the disk."""
+        return self.reader.look_up(TimeLookUp(self.log_start_offset, timestamp_ms))
 
     def max_timestamp(self, below: int | None = None) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp, of all or of those below an offset; None when there is none."""
-        self._health.must_be_open()
-        with self._health.reading():
-            return timestamp_lookup.largest(self._segments, self.log_start_offset, below)
+        """The first record with the largest timestamp, of all or of those below an offset. Waits for the disk."""
+        return self.reader.look_up(TimeLookUp(self.log_start_offset, None, below))
 
     # -- flushing ------------------------------------------------------------------------------------------------------
 
     def prepare_flush(self) -> PendingFlush | None:
         """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
-        if self.closed or self._health.failure is not None:
-            return None
-        return self._flushing.prepare(self.log_end_offset)
+        out_of_use = self.closed or self._health.failure is not None
+        return None if out_of_use else self._flushing.prepare(self.log_end_offset)
 
     def complete_flush(self, pending: PendingFlush) -> int:
         """`pending.run` has returned: the flushed offset advances, unless the log was truncated meanwhile."""

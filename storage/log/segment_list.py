@@ -14,12 +14,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from penstock.errors import CleaningAbortedError, CorruptFileError, InvariantViolation
+from penstock.errors import CleaningAbortedError, InvariantViolation
 from storage.disk.file_system import FileSystem
 from storage.log.log_types import CleanedSegment
-from storage.segment.batch_check import BatchCheck, Span
+from storage.segment.batch_check import BatchCheck
+from storage.segment.batch_scan import NotCachedError
+from storage.segment.checked_read import CheckedRead, Places, read_checked
+from storage.segment.cold_read import ColdRead
 from storage.segment.open_files import OpenFiles
-from storage.segment.segment import Place, Segment
+from storage.segment.segment import Place, Segment, Wanted
 
 WARM_SEGMENTS = 8
 """At most this many full segments of one log stay open."""
@@ -73,29 +76,43 @@ class SegmentList:
         """The segment that holds the offset; for an offset at or above the log end, the active one."""
         return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
 
-    def read(
-        self, start_offset: int, end_offset: int, limits: tuple[int, bool], check: BatchCheck
-    ) -> tuple[bytes, Place]:
-        """Whole batches of one segment.
+    def read(self, wanted: Wanted, check: BatchCheck) -> CheckedRead:
+        """Whole batches out of one segment; waits for the disk."""
+        segment = self.holding(wanted.start_offset)
+        found = read_checked(segment, wanted, check, is_active=segment is self.active)
+        self._used(segment)
+        return found
 
-        `limits` are the most bytes, and whether one batch may exceed them. Batches that may have rotted are checked. A
-        segment that ends before the next one begins is damaged.
-        """
-        segment = self.holding(start_offset)
-        records, begin, end = segment.read(start_offset, end_offset, *limits)
-        if records and segment.unchecked(begin, end):
-            is_end = end.position == segment.size_bytes
-            span = Span(begin, Place(end.position, segment.next_offset) if is_end else end, start_offset)
-            check.check(segment.log_path, records, span)
-            segment.checked(begin, end)
+    def read_nowait(self, wanted: Wanted, check: BatchCheck, bytes_max: int) -> CheckedRead | ColdRead:
+        """The same if nothing has to be read from the disk; otherwise what it takes to read it in a thread, and then
+        no more than `bytes_max`."""
+        segment = self.holding(wanted.start_offset)
+        is_active = segment is self.active
+        places: Places | None = None
+        try:
+            places = segment.find(wanted, nowait=True)
+            found = read_checked(segment, wanted, check, places, is_active=is_active, nowait=True)
+        except NotCachedError:
+            if places is not None and places[1].position - places[0].position > bytes_max:
+                places = None
+            wanted = wanted._replace(max_bytes=min(wanted.max_bytes, bytes_max))
+            return ColdRead(segment, wanted, check, places, is_active=is_active)
+        self._used(segment)
+        return found
+
+    def finish(self, cold: ColdRead) -> CheckedRead | None:
+        """What a thread has read; None when the segment was cut, replaced or removed meanwhile."""
+        segment = cold.segment
+        if self.at_base(segment.base_offset) is not segment or segment.cuts != cold.cuts:
+            return None
+        found = cold.result()
+        segment.learn(cold.copy, found.begin, found.end)
+        self._used(segment)
+        return found
+
+    def _used(self, segment: Segment) -> None:
         if segment is not self.active:
-            if begin.position == segment.size_bytes:
-                why = (
-                    f"the file ends before offset {start_offset}, but the next segment begins at {segment.next_offset}"
-                )
-                raise CorruptFileError(segment.log_path, begin.position, why)
             self._keep_warm(segment)
-        return records, end
 
     def _keep_warm(self, segment: Segment) -> None:
         """A full segment was used: it stays open. Above the limit, the least recently used one is closed."""

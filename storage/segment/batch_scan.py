@@ -28,6 +28,10 @@ MAX_OFFSETS = MAX_RELATIVE_OFFSET + 1
 """In one segment."""
 
 
+class NotCachedError(Exception):
+    """A read that may not wait would have to: for the disk, or for an index that is not in memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """An open .log file and how far it is known to be written."""
@@ -39,6 +43,8 @@ class LogFile:
     base_offset: int
     end_offset: int
     """No batch in it begins at or above this; the base offset and `MAX_OFFSETS` where nothing better is known."""
+    nowait: bool = False
+    """Whether a reader raises NotCachedError instead of waiting for the disk."""
 
     @property
     def is_end_known(self) -> bool:
@@ -52,6 +58,11 @@ class LogFile:
 
     def read(self, size: int, at: int) -> bytes:
         """Exactly `size` bytes; a file that has become shorter is damaged."""
+        if self.nowait:
+            cached = self.fs.pread_nowait(self.fd, size, at)
+            if cached is None or len(cached) != size:  # whether the file ends there only the disk can tell
+                raise NotCachedError
+            return cached
         data = self.fs.pread(self.fd, size, at)
         if len(data) != size:
             raise CorruptFileError(self.path, at + len(data), f"the file ends, {size - len(data)} bytes are missing")

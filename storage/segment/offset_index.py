@@ -72,6 +72,11 @@ class OffsetIndex:
             cells.byteswap()
         return cells.tobytes()
 
+    def copy(self) -> OffsetIndex:
+        copy = OffsetIndex()
+        copy._offsets, copy._positions = self._offsets[:], self._positions[:]
+        return copy
+
     def append(self, relative_offset: int, position: int) -> None:
         self._offsets.append(relative_offset)
         self._positions.append(position)

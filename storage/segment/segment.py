@@ -22,7 +22,7 @@ from typing import NamedTuple
 from penstock.record.batch import BatchHeader
 from storage.disk.file_names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_stem
 from storage.disk.file_system import Bytes, FileSystem
-from storage.segment.batch_scan import LogFile, read_header_at, scan_headers
+from storage.segment.batch_scan import LogFile, NotCachedError, read_header_at, scan_headers
 from storage.segment.open_files import OpenFiles
 from storage.segment.segment_indexes import SegmentIndexes
 
@@ -40,8 +40,18 @@ class Place(NamedTuple):
     offset: int
 
 
+class Wanted(NamedTuple):
+    """What a reader asks of a segment: whole batches from the one that holds `start_offset`, all below `end_offset`."""
+
+    start_offset: int
+    end_offset: int
+    max_bytes: int
+    min_one_batch: bool
+    """Whether the first batch may exceed `max_bytes`."""
+
+
 class Segment:
-    """One .log file. Used from one thread; a flush uses its own descriptor."""
+    """One .log file. Used from one thread; a flush uses its own descriptor, a cold read a copy (`detached`)."""
 
     __slots__ = (
         "_checked_to",
@@ -126,8 +136,11 @@ class Segment:
         self.used = True
         return self._fd
 
-    def file(self) -> LogFile:
-        return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes, self.base_offset, self.next_offset)
+    def file(self, *, nowait: bool = False) -> LogFile:
+        """To read from; `nowait`: nothing that the disk would have to be asked for, not even for the file's name."""
+        if nowait and self._fd == _CLOSED:
+            raise NotCachedError
+        return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes, self.base_offset, self.next_offset, nowait)
 
     # -- appending -----------------------------------------------------------------------------------------------------
 
@@ -173,20 +186,44 @@ class Segment:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def read(
-        self, start_offset: int, end_offset: int, max_bytes: int, min_one_batch: bool
-    ) -> tuple[bytes, Place, Place]:
-        """Whole batches from the one that holds `start_offset`, all below `end_offset`; where they begin and end."""
-        begin = self.place_of(start_offset)
-        end = self.place_of(end_offset)
+    def find(self, wanted: Wanted, *, nowait: bool = False) -> tuple[Place, Place]:
+        """Where the batches begin and end that a reader wants; the same place when there are none."""
+        begin = self.place_of(wanted.start_offset, nowait=nowait)
+        end = self.place_of(wanted.end_offset, nowait=nowait)
         if begin.position >= end.position:
-            return b"", begin, begin
-        if end.position - begin.position > max_bytes:
-            end = self._cut(begin, max_bytes, min_one_batch)
-            if end.position == begin.position:
-                return b"", begin, begin
+            return begin, begin
+        if end.position - begin.position > wanted.max_bytes:
+            end = self._cut(begin, wanted, nowait)
             self._remember(end.offset, end.position)
-        return self.file().read(end.position - begin.position, begin.position), begin, end
+        return begin, end
+
+    def read_between(self, begin: Place, end: Place, *, nowait: bool = False) -> bytes:
+        """The batches between two places that `find` gave."""
+        if begin.position == end.position:
+            return b""
+        return self.file(nowait=nowait).read(end.position - begin.position, begin.position)
+
+    def detached(self, *, with_indexes: bool = True) -> Segment:
+        """The same file as another object with a descriptor of its own, for a reader in another thread; it must be
+        closed. Whatever becomes of this segment, the copy stays what this one is now."""
+        copy = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
+        copy.adopt(self.size_bytes, self.next_offset)
+        copy._opened_bytes, copy._checked_to = self._opened_bytes, self._checked_to
+        if with_indexes:
+            copy.indexes.copy_from(self.indexes)
+        if self._fd != _CLOSED:
+            copy._fd = self._fs.dup(self._fd)
+        return copy
+
+    def learn(self, copy: Segment, begin: Place, end: Place) -> None:
+        """Take over what reading a copy has found out, for the next reader; this segment was not cut since."""
+        if copy.size_bytes == self.size_bytes:
+            self.indexes.take_over(copy.indexes)
+        self._remember(begin.offset, begin.position)
+        self._remember(end.offset, end.position)
+        if self.unchecked(begin, end):
+            self.checked(begin, end)
+        self.fd()
 
     def unchecked(self, begin: Place, end: Place) -> bool:
         """Whether some of what was read may have rotted unnoticed."""
@@ -201,7 +238,7 @@ class Segment:
         """Somebody says that the bytes are bad: whatever is there now is looked at once more when it is read."""
         self._opened_bytes, self._checked_to = self.size_bytes, 0
 
-    def place_of(self, offset: int) -> Place:
+    def place_of(self, offset: int, *, nowait: bool = False) -> Place:
         """Where the batch begins that holds `offset`, or the first one above it, or else the end of the file."""
         if offset >= self.next_offset:
             return Place(self.size_bytes, self.next_offset)
@@ -210,22 +247,22 @@ class Segment:
             position = self._known_before.get(offset, -1)
         if position >= 0:
             return Place(position, offset)
-        file = self.file()
+        file = self.file(nowait=nowait)
         for position, header in scan_headers(file, self.indexes.position_at_or_before(offset, file)):
             if header.last_offset >= offset:
                 self._remember(header.base_offset, position)
                 return Place(position, header.base_offset)
         return Place(self.size_bytes, self.next_offset)
 
-    def _cut(self, begin: Place, max_bytes: int, min_one_batch: bool) -> Place:
+    def _cut(self, begin: Place, wanted: Wanted, nowait: bool) -> Place:
         """The last boundary within `max_bytes`, or the one after the first batch."""
-        limit = begin.position + max_bytes
-        file = self.file()
+        limit = begin.position + wanted.max_bytes
+        file = self.file(nowait=nowait)
         end = begin
         start = max(begin.position, self.indexes.position_near(limit, file))
         for position, header in scan_headers(file, start):
             after = position + header.size_bytes
-            if after > limit and not (min_one_batch and position == begin.position):
+            if after > limit and not (wanted.min_one_batch and position == begin.position):
                 return Place(position, header.base_offset) if position > begin.position else begin
             end = Place(after, header.next_offset)
         return end

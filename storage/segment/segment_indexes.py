@@ -20,7 +20,14 @@ from penstock.types import NO_TIMESTAMP
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem
 from storage.segment import offset_index, time_index
-from storage.segment.batch_scan import SCAN_CHUNK_BYTES, LogFile, read_header_at, scan_headers, verify
+from storage.segment.batch_scan import (
+    SCAN_CHUNK_BYTES,
+    LogFile,
+    NotCachedError,
+    read_header_at,
+    scan_headers,
+    verify,
+)
 from storage.segment.offset_index import IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeEntry, TimeIndex
 
@@ -212,9 +219,11 @@ class SegmentIndexes:
     # -- loading and rebuilding ----------------------------------------------------------------------------------------
 
     def load(self, file: LogFile) -> None:
-        """Make the indexes usable; does nothing when they are."""
+        """Make the indexes usable; does nothing when they are. NotCachedError for a reader that may not wait."""
         if self.loaded:
             return
+        if file.nowait:
+            raise NotCachedError
         try:
             why = self._read_files(file)
         except CorruptFileError:
@@ -283,6 +292,8 @@ class SegmentIndexes:
 
     def rebuild(self, file: LogFile, why: str) -> None:
         """Build both indexes from the .log, after checking it: what is noted here is not looked at again."""
+        if file.nowait:
+            raise NotCachedError
         _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
         self.rebuilds += 1
         self._clear(OffsetIndex(), TimeIndex())
@@ -293,6 +304,27 @@ class SegmentIndexes:
             next_offset = header.next_offset
         file.must_end(next_offset)
         self.loaded = self.dirty = True
+
+    # -- copies, for a reader in another thread ------------------------------------------------------------------------
+
+    def copy_from(self, other: SegmentIndexes) -> None:
+        """Be what the other is now; neither sees what becomes of the other one."""
+        self._files_are_stale = other._files_are_stale
+        if other.loaded:
+            self._take(other)
+            self._offsets, self._times = other._offsets.copy(), other._times.copy()
+
+    def take_over(self, copy: SegmentIndexes) -> None:
+        """What a copy has loaded or rebuilt; the copy is not used any more. Nothing was appended or cut since."""
+        if copy.loaded and (copy.rebuilds or not self.loaded):
+            self._take(copy)
+            self.rebuilds += copy.rebuilds
+
+    def _take(self, other: SegmentIndexes) -> None:
+        self._offsets, self._times = other._offsets, other._times
+        self._bytes_since_entry = other._bytes_since_entry
+        self._max_timestamp_ms, self._offset_of_max_timestamp = other._max_timestamp_ms, other._offset_of_max_timestamp
+        self.loaded, self.dirty = True, other.dirty
 
     def release(self) -> None:
         """Forget what the files hold as well."""

@@ -64,6 +64,11 @@ class TimeIndex:
         words[0::3], words[1::3], words[2::3] = halves[0::2], halves[1::2], offsets
         return words.tobytes()
 
+    def copy(self) -> TimeIndex:
+        copy = TimeIndex()
+        copy._timestamps, copy._offsets = self._timestamps[:], self._offsets[:]
+        return copy
+
     def maybe_append(self, timestamp_ms: int, relative_offset: int) -> None:
         """Add an entry when the timestamp is larger than the last one."""
         if not self._timestamps or timestamp_ms > self._timestamps[-1]:

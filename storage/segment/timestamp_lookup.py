@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from penstock.record.batch import BatchHeader
 from penstock.record.reader import RecordColumns, read_columns
@@ -21,18 +22,34 @@ from storage.segment.undecodable import DECODING_ERRORS
 _log = logging.getLogger(__name__)
 
 
-def first_at_or_after(
-    segments: Iterable[Segment], timestamp_ms: int, log_start_offset: int
+@dataclass(frozen=True, slots=True)
+class TimeLookUp:
+    """What somebody wants to know: the first record at or after a time, or with None the one with the largest time, of
+    those from the log start on and, for the largest, below an offset."""
+
+    log_start_offset: int
+    timestamp_ms: int | None = None
+    below: int | None = None
+
+    def find(self, segments: Iterable[Segment], *, nowait: bool = False) -> TimestampAndOffset | None:
+        """`nowait`: NotCachedError instead of waiting for the disk."""
+        if self.timestamp_ms is None:
+            return _largest(segments, self.log_start_offset, self.below, nowait)
+        return _first_at_or_after(segments, self.timestamp_ms, self.log_start_offset, nowait)
+
+
+def _first_at_or_after(
+    segments: Iterable[Segment], timestamp_ms: int, log_start_offset: int, nowait: bool
 ) -> TimestampAndOffset | None:
     """The first record, by offset, whose timestamp is not below the given one."""
     for segment in segments:
         if segment.next_offset <= log_start_offset or not segment.size_bytes:
             continue
-        file = segment.file()
+        file = segment.file(nowait=nowait)
         if segment.indexes.max_timestamp(file)[0] < timestamp_ms:
             continue
         near = max(segment.indexes.offset_at_or_before_time(timestamp_ms, file), log_start_offset)
-        for position, header in verify(file, segment.place_of(near).position):
+        for position, header in verify(file, segment.place_of(near, nowait=nowait).position):
             if header.max_timestamp_ms >= timestamp_ms:
                 columns = _columns(file, position, header, log_start_offset)
                 found = _first_in(columns, header, timestamp_ms) if columns is not None else None
@@ -41,7 +58,9 @@ def first_at_or_after(
     return None
 
 
-def largest(segments: Iterable[Segment], log_start_offset: int, below: int | None = None) -> TimestampAndOffset | None:
+def _largest(
+    segments: Iterable[Segment], log_start_offset: int, below: int | None, nowait: bool
+) -> TimestampAndOffset | None:
     """The first record with the largest timestamp, of those from the log start on and below the offset."""
     best: TimestampAndOffset | None = None
     for segment in segments:
@@ -50,22 +69,22 @@ def largest(segments: Iterable[Segment], log_start_offset: int, below: int | Non
         if below is not None and segment.base_offset >= below:
             break
         bound = segment.next_offset if below is None else min(below, segment.next_offset)
-        found = _largest_in(segment, log_start_offset, bound)
+        found = _largest_in(segment, log_start_offset, bound, nowait)
         if found is not None and (best is None or found.timestamp_ms > best.timestamp_ms):
             best = found
     return best
 
 
-def _largest_in(segment: Segment, log_start_offset: int, below: int) -> TimestampAndOffset | None:
+def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: bool) -> TimestampAndOffset | None:
     """The index tells, unless what it tells of is deleted: then the batches from the log start on are looked at."""
-    file = segment.file()
+    file = segment.file(nowait=nowait)
     _, offset = segment.indexes.max_timestamp_below(below, file)
     if offset >= log_start_offset:
-        position, header = next(verify(file, segment.place_of(offset).position))
+        position, header = next(verify(file, segment.place_of(offset, nowait=nowait).position))
         if header.base_offset >= log_start_offset:
             return _largest_in_batch(file, position, header, log_start_offset)
     best: TimestampAndOffset | None = None
-    for position, header in verify(file, segment.place_of(log_start_offset).position):
+    for position, header in verify(file, segment.place_of(log_start_offset, nowait=nowait).position):
         if header.last_offset >= below:
             break
         if header.record_count and (best is None or header.max_timestamp_ms > best.timestamp_ms):

@@ -1,0 +1,148 @@
+"""Reads one log: records from an offset on, and records by time. Waits for the disk only where it is asked to.
+
+On the event loop nothing waits: what the page cache and the loaded indexes hold is read at once, anything else is
+handed back as work for a thread (`ColdRead`, `ColdLookUp`), whose outcome is taken on the loop (`finish`,
+`finish_look_up`). It counts only if the log still has those segments, uncut. Used from one thread.
+Not here: the log's offsets (log.py), the threads (broker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from penstock.types import TimestampAndOffset
+from storage.log.log_health import LogHealth
+from storage.log.log_types import LogCounters
+from storage.log.segment_list import SegmentList
+from storage.segment.batch_check import BatchCheck
+from storage.segment.batch_scan import NotCachedError
+from storage.segment.cold_read import ColdRead
+from storage.segment.epoch_cache import EpochCache
+from storage.segment.segment import Segment, Wanted
+from storage.segment.timestamp_lookup import TimeLookUp
+
+COLD_READ_BYTES_MAX = 1024 * 1024
+"""Of one read in a thread, but for a batch that is larger. Its bytes are in memory until they are answered."""
+
+
+class Records(NamedTuple):
+    """Whole batches, and the offset that comes after the last one."""
+
+    records: bytes
+    next_offset: int
+
+
+class ColdLookUp:
+    """A look-up by time for a thread, in copies of the segments. `run` or `discard` must be called."""
+
+    __slots__ = ("_copies", "_error", "_found", "_looked_at", "wanted")
+
+    def __init__(self, segments: Iterable[Segment], wanted: TimeLookUp) -> None:
+        self.wanted = wanted
+        self._looked_at: list[tuple[Segment, int]] = []
+        self._copies: list[Segment] = []
+        self._found: TimestampAndOffset | None = None
+        self._error: Exception | None = None
+        try:
+            for segment in segments:
+                if segment.next_offset > wanted.log_start_offset and segment.size_bytes:
+                    self._copies.append(segment.detached())
+                    self._looked_at.append((segment, segment.cuts))
+        except OSError:
+            self.discard()
+            raise
+
+    def run(self) -> None:
+        """Blocks, in any thread. What goes wrong is raised by `result`."""
+        try:
+            try:
+                self._found = self.wanted.find(self._copies)
+            finally:
+                self.discard()
+        except Exception as error:
+            self._error = error
+
+    def discard(self) -> None:
+        """Closes the copies."""
+        for copy in self._copies:
+            copy.close()
+
+    def is_current(self, segments: SegmentList) -> bool:
+        """Whether no segment was cut, replaced or removed since; otherwise what was found, or went wrong, is of a log
+        that was another one."""
+        return all(
+            segments.at_base(segment.base_offset) is segment and segment.cuts == cuts
+            for segment, cuts in self._looked_at
+        )
+
+    def result(self) -> TimestampAndOffset | None:
+        """What was found, AFTER `run`."""
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+    def __repr__(self) -> str:
+        return f"ColdLookUp({self.wanted}, {len(self._copies)} segments)"
+
+
+class LogReader:
+    """Of one log."""
+
+    __slots__ = ("_counters", "_epochs", "_health", "_segments")
+
+    def __init__(self, segments: SegmentList, epochs: EpochCache, health: LogHealth, counters: LogCounters) -> None:
+        self._segments, self._epochs, self._health, self._counters = segments, epochs, health, counters
+
+    def read(self, wanted: Wanted) -> Records:
+        """Waits for the disk. CorruptFileError for rot."""
+        with self._health.reading():
+            found = self._segments.read(wanted, BatchCheck(self._epochs.entries))
+        return self._counted(found.records, found.end.offset, wanted)
+
+    def read_nowait(self, wanted: Wanted) -> Records | ColdRead:
+        """The same at once, or else what a thread has to do for it."""
+        with self._health.reading():
+            found = self._segments.read_nowait(wanted, BatchCheck(self._epochs.entries), COLD_READ_BYTES_MAX)
+        if isinstance(found, ColdRead):
+            return found
+        return self._counted(found.records, found.end.offset, wanted)
+
+    def finish(self, cold: ColdRead, wanted: Wanted) -> Records | None:
+        """What a thread has read, if that is what is wanted now."""
+        with self._health.reading():
+            found = self._segments.finish(cold)
+        if found is None or cold.wanted.start_offset != wanted.start_offset or found.end.offset > wanted.end_offset:
+            return None
+        return self._counted(found.records, found.end.offset, wanted)
+
+    def _counted(self, records: bytes, next_offset: int, wanted: Wanted) -> Records:
+        self._counters.read_bytes += len(records)
+        return Records(records, next_offset if records else wanted.start_offset)
+
+    def look_up(self, wanted: TimeLookUp) -> TimestampAndOffset | None:
+        """Waits for the disk."""
+        self._health.must_be_open()
+        with self._health.reading():
+            return wanted.find(self._segments)
+
+    def look_up_nowait(self, wanted: TimeLookUp) -> TimestampAndOffset | ColdLookUp | None:
+        """The same at once, or else what a thread has to do for it."""
+        self._health.must_be_open()
+        with self._health.reading():
+            try:
+                return wanted.find(self._segments, nowait=True)
+            except NotCachedError:
+                return ColdLookUp(self._segments, wanted)
+
+    def finish_look_up(self, cold: ColdLookUp, log_start_offset: int) -> TimestampAndOffset | ColdLookUp | None:
+        """What a thread has found, or work for it once more when the log is another one by now."""
+        self._health.must_be_open()
+        if cold.wanted.log_start_offset != log_start_offset or not cold.is_current(self._segments):
+            return self.look_up_nowait(replace(cold.wanted, log_start_offset=log_start_offset))
+        with self._health.reading():
+            return cold.result()
+
+    def __repr__(self) -> str:
+        return f"LogReader({self._segments!r})"

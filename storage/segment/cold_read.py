@@ -1,0 +1,71 @@
+"""A read that has to wait for the disk: made on the event loop, done in a thread, its outcome taken on the loop again.
+
+The thread works on a copy of the segment (`Segment.detached`) with a descriptor of its own. So appends, truncation,
+retention and the cleaner go on meanwhile, and nothing is locked. Whoever takes the outcome must first see that the log
+still has that segment, and has not cut it since (`cuts`): what was read of another history must never be answered.
+Not here: the threads (broker), whether the reader may have what was read (partition).
+"""
+
+from __future__ import annotations
+
+from storage.segment.batch_check import BatchCheck
+from storage.segment.checked_read import CheckedRead, Places, read_checked
+from storage.segment.segment import Segment, Wanted
+
+
+class ColdRead:
+    """`run` or `cancel` must be called, or a descriptor stays open."""
+
+    __slots__ = (
+        "_cancelled",
+        "_check",
+        "_error",
+        "_found",
+        "_is_active",
+        "_places",
+        "copy",
+        "cuts",
+        "segment",
+        "wanted",
+    )
+
+    def __init__(
+        self, segment: Segment, wanted: Wanted, check: BatchCheck, places: Places | None, *, is_active: bool
+    ) -> None:
+        """`places` are where the batches stand, if that could be told without the disk."""
+        self.segment, self.cuts, self.wanted = segment, segment.cuts, wanted
+        self.copy = segment.detached(with_indexes=places is None)
+        self._check, self._places, self._is_active = check, places, is_active
+        self._found: CheckedRead | None = None
+        self._error: Exception | None = None
+        self._cancelled = False
+
+    def run(self) -> None:
+        """Blocks, in any thread. What goes wrong is raised by `result`."""
+        try:
+            try:
+                if not self._cancelled:
+                    self._found = read_checked(
+                        self.copy, self.wanted, self._check, self._places, is_active=self._is_active
+                    )
+            finally:
+                self.copy.close()
+        except Exception as error:
+            self._error = error
+
+    def cancel(self) -> None:
+        """Nobody wants it any more; `run` then only closes what is open."""
+        self._cancelled = True
+
+    def discard(self) -> None:
+        """It will not be run."""
+        self.copy.close()
+
+    def result(self) -> CheckedRead:
+        """What was found, AFTER `run`."""
+        if self._found is None:
+            raise self._error or OSError(f"{self!r}: not read")
+        return self._found
+
+    def __repr__(self) -> str:
+        return f"ColdRead({self.segment.log_path}, from offset {self.wanted.start_offset})"

@@ -1,0 +1,78 @@
+"""A disk in memory with a page cache: what was neither written nor read since `go_cold` has to be waited for.
+
+A read that has to wait goes through `gate`, which a test may shut, and is noted with its thread. So a test sees whether
+the event loop ever waited for the disk. Errors of such a read are set with `errors`, by the end of the file's name.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+from storage.disk.file_system import Bytes
+from tests.support.losing_fs import LosingFileSystem
+
+PAGE_BYTES = 512
+"""Small, as the segments of tests are."""
+
+
+class ColdFileSystem(LosingFileSystem):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.at_gate = threading.Event()
+        """A read waits, or went through."""
+        self.waited: list[str] = []
+        """The threads that had to wait for the disk, by name, for each read."""
+        self.errors: dict[str, int] = {}
+        self.tells = True
+        """Whether this file system says what is in its page cache; otherwise it reads as tmpfs does."""
+        self._warm: set[tuple[int, int]] = set()
+        self._names: dict[int, str] = {}
+
+    def go_cold(self) -> None:
+        """The page cache is empty."""
+        self._warm.clear()
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        fd = super().open(path, create=create)
+        self._names[fd] = path
+        return fd
+
+    def dup(self, fd: int) -> int:
+        copy = super().dup(fd)
+        self._names[copy] = self._names[fd]
+        return copy
+
+    def pread(self, fd: int, size: int, at: int) -> bytes:
+        pages = self._pages(fd, size, at)
+        if not pages <= self._warm:
+            self.waited.append(threading.current_thread().name)
+            self.at_gate.set()
+            self.gate.wait()
+            for end, code in self.errors.items():
+                if self._names[fd].endswith(end):
+                    raise OSError(code, os.strerror(code), self._names[fd])
+        self._warm |= pages
+        return super().pread(fd, size, at)
+
+    def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
+        if not self.tells:
+            return self.pread(fd, size, at)
+        warm = 0
+        while warm < size and self._pages(fd, 1, at + warm) <= self._warm:
+            warm += PAGE_BYTES - (at + warm) % PAGE_BYTES
+        return super().pread(fd, min(warm, size), at) if warm else None
+
+    def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
+        written = super().pwritev(fd, buffers, at)
+        self._warm |= self._pages(fd, written, at)
+        return written
+
+    def _pages(self, fd: int, size: int, at: int) -> set[tuple[int, int]]:
+        file = id(self._held(fd))
+        return {(file, page) for page in range(at // PAGE_BYTES, (at + max(size, 1) - 1) // PAGE_BYTES + 1)}
