@@ -1,4 +1,4 @@
-"""One partition's log: segments in order, the epoch cache, and the offsets that say how far it goes.
+"""One partition's log: its segments in order, its epoch cache, and its offsets.
 
     log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
 
@@ -76,7 +76,7 @@ class Log:
     def create(
         cls, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
     ) -> Log:
-        """A new, empty log in a new directory; durable with its first flush."""
+        """A new, empty log in a new directory; it is durable with its first flush."""
         with LogHealth(directory).refusing("create the log"):
             fs.mkdir(directory)
             if options.topic_id:
@@ -87,12 +87,12 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below it is on stable storage, whatever the flush policy."""
+        """Every record below it is on stable storage, whatever the flush policy."""
         return self._flushing.recovery_point
 
     @property
     def claimed_recovery_point(self) -> int:
-        """What a checkpoint may say; asked in any thread, so the bound is read BEFORE what it bounds."""
+        """The recovery point that a checkpoint may hold. In any thread, so the bound is read BEFORE the value."""
         return min(self._claims_below, self.recovery_point)
 
     @property
@@ -101,7 +101,7 @@ class Log:
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below it counts as being on stable storage, by the flush policy; acks wait for it."""
+        """Every record below it counts as durable by the flush policy; acks wait for it."""
         return self.log_end_offset if self.flush_policy == "os" else self._flushing.recovery_point
 
     @property
@@ -110,7 +110,7 @@ class Log:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Oldest first, the active one last; to look at, for retention, the cleaner and tools."""
+        """Oldest first, the active one last. For retention, the cleaner and tools, which must not change them."""
         return tuple(self._segments)
 
     @property
@@ -122,7 +122,7 @@ class Log:
         return self._epochs.latest_epoch
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
-        """KIP-101/279: the largest epoch not above the one asked for, and where it ends."""
+        """The largest epoch that is not above `epoch`, and its end offset (KIP-101, KIP-279)."""
         return epochs.end_offset_for(self._epochs.entries, epoch, self.log_end_offset)
 
     def epoch_for_offset(self, offset: int) -> int:
@@ -130,12 +130,12 @@ class Log:
         return epochs.epoch_for_offset(self._epochs.entries, offset)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader's epoch begins, even if it will never have a record (KIP-279). Durable with the next flush."""
+        """A leader epoch begins, even if it never gets a record (KIP-279). Durable with the next flush."""
         self._health.must_be_writable()
         self._epochs.assign(epoch, start_offset)
 
     def update_config(self, config: LogConfig) -> None:
-        """From now on; what is written stays as it is."""
+        """The configuration for later writes; records that are written already stay as they are."""
         self.config = config
         for segment in self._segments:
             segment.indexes.interval_bytes = config.index_interval_bytes
@@ -177,7 +177,7 @@ class Log:
     def read(
         self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
     ) -> FetchData:
-        """Whole batches from the one that holds `start_offset`, all below `max_offset`; CorruptFileError for rot."""
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`; CorruptFileError if damaged."""
         wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
         found = self.reader.read(wanted) if start_offset < wanted.end_offset else Records(b"", start_offset)
         return FetchData(found.records, found.next_offset, self.log_start_offset, self.log_end_offset)
@@ -209,7 +209,7 @@ class Log:
     # -- flushing ------------------------------------------------------------------------------------------------------
 
     def prepare_flush(self) -> PendingFlush | None:
-        """What it takes to make everything up to the log end durable; None when it is, or the log is out of use."""
+        """A flush of every record up to the log end; None when all are durable, or the log is out of use."""
         out_of_use = self.closed or self._health.failure is not None
         return None if out_of_use else self._flushing.prepare(self.log_end_offset)
 
@@ -233,17 +233,17 @@ class Log:
         return self.flushed_offset
 
     def fail_flush(self, error: OSError) -> None:
-        """A flush that ran elsewhere has failed: nothing after the flushed offset can be promised any more."""
+        """A flush has failed in another thread: no record above the flushed offset can be promised any more."""
         self._health.fail("flush", error)
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """By flush.messages or flush.ms; asked regularly, with monotonic time."""
+        """Whether flush.messages or flush.ms asks for a flush; called regularly, with monotonic time."""
         return self._flush_schedule.is_due(self.log_end_offset - self.recovery_point, self.config, now_ms)
 
     # -- cutting -------------------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Cut away every batch that holds `offset` or comes after it; durable when it returns."""
+        """Cut every batch that holds `offset` or comes after it; durable when it returns."""
         self._health.must_be_writable()
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
@@ -266,7 +266,7 @@ class Log:
         self._flush_now()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop every record; the next one will have `offset`. Durable when it returns."""
+        """Drop every record; the next record has `offset`. Durable when it returns."""
         self._health.must_be_writable()
         self._before_truncation(0)
         try:
@@ -277,7 +277,7 @@ class Log:
         self._flush_now()
 
     def _before_truncation(self, offset: int) -> None:
-        """A crash in mid-truncation must not look like rot: no checkpoint claims more BEFORE any record goes."""
+        """Lower the checkpoints BEFORE any record is cut, or a crash in mid-truncation looks like rot."""
         self._claims_below = offset
         try:
             with self._health.refusing("truncate"):
@@ -289,7 +289,7 @@ class Log:
         self._flushing.truncating(offset)
 
     def _ends_at(self, offset: int) -> None:
-        """The segments were cut as far as that, which is not far enough where a shortage came between."""
+        """The segments now end at `offset`; after a shortage in between that may be above the wanted end."""
         oldest = self._segments.oldest.base_offset
         self.log_end_offset = offset
         self.log_start_offset = min(max(self.log_start_offset, oldest), offset)
@@ -299,7 +299,7 @@ class Log:
         self._claims_below = _NO_LIMIT
 
     def advance_log_start(self, offset: int) -> None:
-        """Records below `offset` are deleted: not readable from now on; their segments go with retention."""
+        """Delete the records below `offset`: they cannot be read any more, and retention removes their segments."""
         self._health.must_be_writable()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise self._out_of_range(offset)
@@ -314,11 +314,11 @@ class Log:
     # -- full segments removed and replaced: at once in memory, in the directory by `run_file_changes` -----------------
 
     def remove_oldest(self, count: int) -> None:
-        """The `count` oldest full segments, if flushed, leave the log; its start moves to what is left, if need be."""
+        """The `count` oldest full segments leave the log, if they are flushed; the log start is raised to fit."""
         self._health.must_be_writable()
         flushed = sum(1 for segment in self.segments[:count] if segment.next_offset <= self.flushed_offset)
-        removed = self._segments.oldest_full(flushed)  # what is not, and comes back in a crash, may be torn
-        self._changes.remove(removed)  # BEFORE the list changes, for whoever reads both in another thread
+        removed = self._segments.oldest_full(flushed)  # a crash brings an unflushed one back, and it may be torn
+        self._changes.remove(removed)  # BEFORE the list changes: another thread may read both
         self._segments.take(removed)
         self._counters.removed_segments += len(removed)
         self._flushing.segments_left()
@@ -326,12 +326,12 @@ class Log:
             self.advance_log_start(self._segments.oldest.base_offset)
 
     def cleanable_segments(self, below: int) -> tuple[Segment, ...]:
-        """The full segments that end at or below the offset and are flushed; oldest first."""
+        """The full, flushed segments that end at or below the offset; oldest first."""
         bound = min(below, self.recovery_point)
         return tuple(s for s in self._segments if s.next_offset <= bound and s is not self._segments.active)
 
     def replace_segments(self, cleaned: CleanedSegment, replaced: tuple[Segment, ...]) -> None:
-        """Readers see the cleaned segment in place of the others; CleaningAbortedError when those have changed."""
+        """From now on readers see `cleaned` in place of `replaced`; CleaningAbortedError if those have changed."""
         self._health.must_be_writable()
         with self._health.refusing("open a cleaned segment"):
             new = self._segments.replace(cleaned, replaced, self.config.index_interval_bytes)
@@ -344,14 +344,14 @@ class Log:
         return len(self._changes) > 0
 
     def run_file_changes(self, *, sync: bool = False) -> None:
-        """Carry out what removals and replacements left to do, and `sync` the directory; blocks, in any thread.
+        """Carry out queued removals and replacements; with `sync`, sync the directory. Blocks, in any thread.
 
         OSError when the disk failed. After a shortage (`is_shortage`) it may be called again.
         """
         self._changes.run(sync=sync)
 
     def delete_expired_files(self, now_ms: int) -> int:
-        """Unlink what was removed `file.delete.delay.ms` ago; blocks, in any thread. How many files went."""
+        """Unlink files that were removed `file.delete.delay.ms` ago; returns how many. Blocks, in any thread."""
         return self._changes.delete_expired(now_ms, self.config.file_delete_delay_ms)
 
     # -- end of life ---------------------------------------------------------------------------------------------------
@@ -361,10 +361,10 @@ class Log:
         return self._health.closed
 
     def close(self) -> None:
-        """Flush everything and write the indexes: the next start has nothing to do."""
+        """Flush everything and write the indexes, so that the next start has nothing to recover."""
         if not self.closed:
             try:
-                self._health.must_be_writable()  # what a failed log holds is not durable, and its dir not clean
+                self._health.must_be_writable()  # a failed log is not durable, so its log dir gets no clean marker
                 self._changes.run()
                 self._changes.delete_all()
                 self._flush_now(closing=True)
@@ -372,8 +372,8 @@ class Log:
                 self.abandon()
 
     def abandon(self, *, wait: bool = True) -> None:
-        """Close without a flush: the log dir failed, or the log is to be deleted. `wait` for what goes by a name in
-        other threads, BEFORE the directory is renamed; elsewhere it is needless, and their disk may hang."""
+        """Close without a flush: the log dir failed, or the log will be deleted. `wait`, only BEFORE the directory is
+        renamed: return when no other thread writes files by name; their disk may hang."""
         self._health.closed = True
         self._changes.cancel(wait=wait)
         self._epochs.names.end(wait=wait)

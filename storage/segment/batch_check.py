@@ -1,9 +1,8 @@
-"""Looks at batches that were read from a disk on which they may have rotted: checksum, offsets, epochs. Pure.
+"""Checks batches that were read from a disk, where they may have rotted: checksum, offsets, epochs. Pure.
 
-The two fields that the checksum leaves out are compared with what the log knows: offsets follow on (densely, unless
-records were taken out of the middle of this log), and the leader epoch is that of the epoch cache. Damage raises
-`CorruptFileError` with the position. Not here: which bytes have to be looked at (`segment.py`), what happens to a log
-that is damaged (broker).
+The checksum leaves out two fields, which are compared with the log: the base offset must continue the batch before, and
+the leader epoch must be the one in the epoch cache. Damage raises `CorruptFileError` with the position. `segment.py`
+knows which bytes must be checked; the broker decides what happens to a damaged log.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from storage.segment.segment import Place
 
 
 class Span(NamedTuple):
-    """A part of a .log that was read: between two places, for a reader who wants it to hold `start_offset`."""
+    """A part of a .log that was read, between two places; its first batch must hold `start_offset`."""
 
     begin: Place
     end: Place
@@ -30,12 +29,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchCheck:
-    """What is known of one log's batches besides their bytes."""
+    """The facts about one log with which its batches are compared."""
 
     epoch_entries: Sequence[EpochEntry]
 
     def check(self, path: str, records: bytes, span: Span) -> None:
-        """The batches of `path` that stand in the span."""
+        """Check the batches of `path` in the span."""
         expected = min(span.begin.offset, span.start_offset)
         known = self.epoch_entries[0].epoch if len(self.epoch_entries) == 1 else NO_EPOCH
         end = 0
@@ -55,7 +54,7 @@ class BatchCheck:
             raise CorruptFileError(path, span.end.position, why)
 
     def _wrong(self, placed: tuple[int, int, int], crc_is_right: bool, expected: int) -> str | None:
-        """Something about the batch is not as in most logs: why it is damaged, if it is."""
+        """Why a batch that failed the quick comparison is damaged; None if it is not."""
         base_offset, next_offset, leader_epoch = placed
         if not crc_is_right:
             return batch_faults.wrong_checksum(base_offset)

@@ -1,8 +1,8 @@
-"""What can be wrong with a batch where it stands, in words: said in one place, for all who walk over batches. Pure.
+"""The wordings of what can be wrong with a batch in a log, in one place. Pure.
 
-Recovery, readers, the cleaner, followers and `penstock log verify` each look at batches in their own way and for their
-own reasons; what they find is named alike. Not here: looking (`batch_scan.py`, `batch_check.py`, `verified_chunks.py`),
-what a batch announces (`batch_claims.py`), what follows from a fault.
+Recovery, readers, the cleaner, followers and `penstock log verify` check batches in different ways, but name a fault in
+the same words. The checks are in `batch_scan.py`, `batch_check.py` and `verified_chunks.py`; `batch_claims.py` checks
+what a batch announces.
 """
 
 from __future__ import annotations

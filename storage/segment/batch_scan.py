@@ -1,9 +1,9 @@
 """Walks the batches of a .log file by their headers, reading as little as it can.
 
-A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: 61 bytes of a large batch are
-enough. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are
-no whole batch, or a batch that does not follow on, raise `CorruptFileError` with the position, so that a walk that ends
-has seen everything. Not here: whether damage is a torn tail or rot, and what to do about it (`recovery.py`).
+A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: of a large batch it reads 61
+bytes. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are no
+whole batch, or a batch that does not continue the one before, raise `CorruptFileError` with the position. So a walk
+that ends without an error has seen every batch. `recovery.py` decides whether damage is a torn tail or rot.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from storage.segment import batch_faults
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 SCAN_CHUNK_BYTES = 8 * 1024
-"""A little over one index interval: a look-up is one read."""
+"""A little more than one index interval, so that a look-up takes one read."""
 VERIFY_CHUNK_BYTES = 1024 * 1024
-"""The batch that stands across the end of a chunk is read twice: the larger, the rarer. Four times as much is slower:
-the allocator gives such buffers back, and each one is paged in anew."""
+"""A batch across the end of a chunk is read twice; larger chunks make that rarer. Chunks of four times this size are
+slower: the allocator returns such buffers to the kernel, and each new one is paged in."""
 ANY_OFFSET = -1
-"""The walk begins in the middle: nobody knows which batch stands there."""
+"""The walk begins in the middle of a file, and the offset of the first batch is not known."""
 MAX_OFFSETS = MAX_RELATIVE_OFFSET + 1
-"""In one segment."""
+"""The most offsets of one segment."""
 
 
 class NotCachedError(Exception):
@@ -42,7 +42,7 @@ class LogFile:
     size_bytes: int
     base_offset: int
     end_offset: int
-    """No batch in it begins at or above this; the base offset and `MAX_OFFSETS` where nothing better is known."""
+    """No batch in the file begins at or above this; the base offset + `MAX_OFFSETS` if no better bound is known."""
     nowait: bool = False
     """Whether a reader raises NotCachedError instead of waiting for the disk."""
 
@@ -51,13 +51,13 @@ class LogFile:
         return self.end_offset != self.base_offset + MAX_OFFSETS
 
     def must_end(self, next_offset: int) -> None:
-        """The last batch in the file ends there, and so the next segment begins there, or a part is missing."""
+        """Raises unless the file's last batch ends at its end offset, where the next segment begins."""
         if self.is_end_known and next_offset != self.end_offset:
             why = f"the batches end at offset {next_offset}, but {self.end_offset} follows"
             raise CorruptFileError(self.path, self.size_bytes, why)
 
     def read(self, size: int, at: int) -> bytes:
-        """Exactly `size` bytes; a file that has become shorter is damaged."""
+        """Exactly `size` bytes; CorruptFileError if the file has become shorter."""
         if self.nowait:
             cached = self.fs.pread_nowait(self.fd, size, at)
             if cached is None or len(cached) != size:  # whether the file ends there only the disk can tell

@@ -1,11 +1,11 @@
 """The leader epochs of one log: in memory, and in its leader-epoch-checkpoint.
 
-The rules are `penstock.epochs`; this class keeps the entries and writes them. Safety order: the checkpoint is durable
-BEFORE the flush of any record of a new epoch counts, because `flush.py` writes it first; so below the flushed offset
-the file knows every epoch. A change is therefore only noted here, and no event loop waits for the disk.
+The rules are in `penstock.epochs`; this class keeps the entries and writes them. Safety order: `flush.py` writes the
+checkpoint BEFORE the flush of any record of a new epoch counts, so the file has every epoch below the flushed offset. A
+change is therefore only noted here, and the event loop does not wait for the disk.
 
-`persist` may run in a flush thread while the loop changes the entries: it is given a snapshot with its version, and an
-older snapshot never replaces a newer one. Not here: checking the entries against the log (`recovery.py`).
+`persist` may run in a flush thread while the loop changes the entries. It gets a snapshot with a version, and an older
+snapshot never replaces a newer one. `recovery.py` compares the entries with the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EpochCache:
     __slots__ = ("_directory", "_entries", "_fs", "_persisted_version", "_version", "names")
 
     def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], names: NamedWrites) -> None:
-        """`entries` are what the file holds."""
+        """`entries`: the content of the file."""
         self._fs, self._directory = fs, directory
         self._entries = entries
         self._version = self._persisted_version = 0
@@ -58,7 +58,7 @@ class EpochCache:
         self._replace(epochs.truncate_from_start(self._entries, start_offset))
 
     def restore(self, entries: tuple[EpochEntry, ...]) -> None:
-        """As they were before an append that is taken back."""
+        """Back to the entries from before a failed append."""
         self._replace(entries)
 
     def clear(self) -> None:
@@ -70,13 +70,13 @@ class EpochCache:
             self._version += 1
 
     def unpersisted(self) -> EpochSnapshot | None:
-        """What to persist with the next flush; None when the file is up to date."""
+        """The entries that the next flush must write; None when the file is up to date."""
         if self._persisted_version >= self._version:
             return None
         return EpochSnapshot(self._version, self._entries)
 
     def persist(self, snapshot: EpochSnapshot) -> None:
-        """Write the snapshot durably, unless a newer one is written already or the log is closed. Blocks."""
+        """Write the snapshot durably, unless a newer one is written or the log is closed. Blocks."""
         with self.names.one:
             if snapshot.version > self._persisted_version:
                 path = f"{self._directory}/{LEADER_EPOCH_CHECKPOINT}"

@@ -4,9 +4,10 @@
       0      4  relative offset          last offset of a batch, minus the segment's base offset
       4      4  position                 of that batch's first byte in the .log
 
-Entries ascend in both columns. In memory they are two arrays, searched by bisection in C; the file is written when the
-segment is full and when the log is closed. The file is disposable: `parse` refuses what cannot be an index, whoever
-uses an entry checks it against the batch it points to (`segment.py`), and either way it is built again from the log.
+Entries ascend in both columns. In memory they are two arrays, searched by bisection in C. The file is written when the
+segment is full and when the log is closed. It is disposable: `parse` refuses bytes that cannot be an index, and an
+entry is compared with its batch before it is used (`segment_indexes.py`). In both cases the index is rebuilt from the
+log.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 ENTRY_BYTES = 8
 MAX_RELATIVE_OFFSET = 2**31 - 1
-"""An entry has four bytes for it."""
+"""The field has four bytes, with a sign."""
 _ENTRY = Struct(">ii")
 
 
@@ -43,7 +44,7 @@ class OffsetIndex:
 
     @classmethod
     def parse(cls, content: bytes, log_size_bytes: int) -> OffsetIndex | None:
-        """The index in a file's bytes; None when they cannot be the index of a .log of that size."""
+        """The index from a file's bytes; None if they cannot be the index of a .log of that size."""
         index = cls()
         if len(content) % ENTRY_BYTES:
             return None
@@ -55,7 +56,7 @@ class OffsetIndex:
 
     @staticmethod
     def entry_of(content: bytes) -> IndexEntry:
-        """One entry in a file's bytes, believed by nobody."""
+        """One entry from a file's bytes, unchecked."""
         return IndexEntry(*_ENTRY.unpack(content))
 
     def _is_sane(self, log_size_bytes: int) -> bool:

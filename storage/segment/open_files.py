@@ -1,17 +1,17 @@
-"""Which segments of the node's logs have a descriptor, and which one gives its back when there are too many.
+"""Bounds the descriptors of the node's segments: chooses which one to close when too many are open.
 
-CLOCK, the second chance: files stand in a ring in the order in which they were opened; a file that was used since the
-hand passed it last is passed over once more, the first that was not is closed, with the memory that goes with it. What
-was closed opens itself at its next use. So whatever the number of partitions, those in use have their files open, and
-idle ones cost none.
+The algorithm is CLOCK (second chance). Files are in a ring in the order in which they were opened. The hand passes over
+a file that was used since it passed last, and closes the first one that was not used, with its indexes in memory. A
+closed segment opens itself at its next use. So with any number of partitions, those in use have their files open, and
+idle ones cost no descriptor.
 
-A file with bytes that are not durable stays open while there is any other: an fdatasync through a new descriptor might
-not tell of an error that the kernel met, and forgot, in between (ATC'20). Where all are such files the limit is passed,
-up to `STRETCH`; beyond that the limit of the process is nearer than that error. It is also passed by a few while the
-hand looks for somebody who was not used.
+A file with unflushed bytes stays open while another one can be closed. An fdatasync through a new descriptor might not
+report an error that the kernel met and dropped in between (Rebello et al., "Can Applications Recover from fsync
+Failures?", ATC'20). If all files are unflushed, the limit is exceeded, up to `STRETCH` times it; beyond that, running
+into the limit of the process is the greater danger. The limit is also exceeded by a few files while the hand searches.
 
-Used from the thread that the logs live on, until `evict_no_more`. A file that is in use now is never closed: one call
-passes each file at most once, and a file that was used is passed over. Not here: the descriptors (`segment.py`).
+Used in the logs' thread, until `evict_no_more`. A file that is in use now is never closed: one call passes each file at
+most once, and a used file is passed over. The descriptors are in `segment.py`.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from dataclasses import dataclass
 from typing import Protocol
 
 DESCRIPTORS_SHARE = 2
-"""Half of what the process may have is for segments; sockets, flushes (one each) and small files have the rest."""
+"""Segments may use half of the process's descriptors; sockets, flushes (one each) and small files have the rest."""
 OPEN_FILES_MIN, OPEN_FILES_MAX = 32, 32_768
-"""More open files would be more kernel memory, about 1 KiB each, than opening one again is worth."""
+"""More open files would cost more kernel memory, about 1 KiB each, than they save in opens."""
 STRETCH = 1.5
 STEPS_PER_OPEN = 64
-"""How far the hand goes at most before it lets the limit be passed; the next opening goes on from there."""
+"""The hand makes at most so many steps; then the limit is exceeded, and the next opening goes on from there."""
 
 
 class OpenFile(Protocol):
-    """What the ring wants of a segment."""
+    """The part of a segment that the ring uses."""
 
     used: bool
     """Set by every use, cleared here."""
 
     def may_close(self, *, forced: bool) -> bool:
-        """Whether it can do without its descriptor; `forced`: even if something is not durable yet."""
+        """Whether the descriptor may be closed; with `forced`, even if some bytes are not durable yet."""
         ...
 
     def release(self) -> None:
-        """Give back the descriptor and what can be read again; calls `closed`."""
+        """Close the descriptor and drop the memory that can be read again; calls `closed`."""
         ...
 
 
@@ -63,11 +63,11 @@ class OpenFiles:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._ring: OrderedDict[OpenFile, None] = OrderedDict()
-        """The hand stands before the first; who is passed over goes to the end."""
+        """The hand is before the first file; a file that is passed over moves to the end."""
         self._opened = self._evicted = 0
 
     def opened(self, file: OpenFile) -> None:
-        """The file has a descriptor now; others may lose theirs."""
+        """The file has a descriptor now; another file may be closed for it."""
         self._ring[file] = None
         self._opened += 1
         steps = min(STEPS_PER_OPEN, len(self._ring) - 1)  # not as far as the file itself
@@ -90,7 +90,8 @@ class OpenFiles:
         self._ring.pop(file, None)
 
     def evict_no_more(self) -> None:
-        """The logs are closed, in several threads; few files are opened for that, and every log gives its own back."""
+        """Close no more files. The logs are being closed in several threads; each opens few files and closes its
+        own."""
         self.limit = sys.maxsize
 
     def statistics(self) -> OpenFilesStatistics:

@@ -1,14 +1,13 @@
 """One segment of a log: a .log file of record batches from one base offset on, and its indexes.
 
-Appends are one writev; reads are one pread of whole batches, which nobody parses. Finding the two ends of a read is
-the work: positions of recent boundaries are remembered (a fetch at the tail asks for the end of some earlier append,
-and a high watermark always is one), anything older is found by the index and a short walk over headers.
+An append is one writev; a read is one pread of whole batches, which are not parsed. The work is to find the two ends of
+a read. Positions of recent batch boundaries are remembered: a fetch at the tail begins at the end of an earlier append,
+and a high watermark is one too. Older boundaries are found by the index and a short walk over headers.
 
-An append that fails may leave bytes behind; whoever appends cuts them off again (`mark`, `truncate_to`). Bytes that
-this process neither wrote nor checked when it recovered the log may have rotted since: `unchecked` tells the reader to
-look at them, once.
+A failed append may leave bytes behind; `log_writer.py` cuts them off (`mark`, `truncate_to`). Bytes that this process
+neither wrote nor checked at recovery may have rotted: `unchecked` tells the reader to check them, once.
 
-Not here: when to roll, fsync (`flush.py`), what a damaged batch is (`batch_check.py`, `recovery.py`).
+`flush.py` syncs the file; `batch_check.py` and `recovery.py` define a damaged batch.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from storage.segment.open_files import OpenFiles
 from storage.segment.segment_indexes import SegmentIndexes
 
 KNOWN_PLACES = 1024
-"""Boundaries remembered in each of two generations: more than the appends between two high watermarks."""
+"""Boundaries remembered in each of two generations; there are fewer appends between two high watermarks."""
 _NONE_KNOWN: dict[int, int] = {}
-"""Of every segment that was not read yet; never changed."""
+"""Shared by all segments that were not read yet; never changed."""
 _CLOSED = -1
 
 
@@ -83,11 +82,11 @@ class Segment:
         self.indexes = SegmentIndexes(fs, self.stem, base_offset, interval_bytes)
         self.size_bytes = 0
         self.synced_bytes = -1
-        """How much of the file is durable; -1: not even that it is empty."""
+        """How much of the file is durable; -1: not even the empty file is."""
         self.cuts = 0
-        """A flush that began before a cut did not make that durable."""
+        """The number of truncations; a flush that began before a cut did not make the cut durable."""
         self.open_files: OpenFiles | None = None
-        """Who bounds the number of open files; None while it is only this thread's."""
+        """The bound on open files; None while no log owns this segment."""
         self.used = False
         self._fd = _CLOSED
         self._pinned = False
@@ -101,7 +100,7 @@ class Segment:
         try:
             self._opened(fd)
             self.indexes.start_empty()
-        except BaseException:  # nobody would know of the file, and it would be in the way of the next one
+        except BaseException:  # no log would own the file, and the next segment needs its name
             with contextlib.suppress(OSError):
                 self.delete()
             raise
@@ -113,13 +112,13 @@ class Segment:
         return fd
 
     def adopt(self, size_bytes: int, next_offset: int, *, checked: bool = False) -> None:
-        """The file exists, holds this much, all of it durable, and `next_offset` comes after it."""
+        """Take over an existing file: all of its `size_bytes` are durable, and its last batch ends at `next_offset`."""
         self.size_bytes = self.synced_bytes = size_bytes
         self.next_offset = next_offset
         self._opened_bytes, self._checked_to = size_bytes, size_bytes if checked else 0
 
     def adopt_cleaned(self, path: str, size_bytes: int, next_offset: int) -> None:
-        """The records stand in a file that has another name until `settled`: its descriptor is kept open."""
+        """The records are in a file with another name until `settled`: its descriptor is kept open."""
         self._pinned = True
         self._opened(self._fs.open(path))
         self.adopt(size_bytes, next_offset, checked=True)
@@ -145,8 +144,8 @@ class Segment:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     def mark(self) -> Place:
-        """Where it ends, for `truncate_to` when the append that follows fails. It stays open until it is `unpinned`, so
-        that this needs no descriptor."""
+        """The end of the file, for `truncate_to` if the next append fails. The file stays open until `unpin`, so that
+        the cut needs no descriptor."""
         if not self.indexes.loaded:
             self.indexes.load(self.file())
         self.fd()
@@ -154,21 +153,21 @@ class Segment:
         return Place(self.size_bytes, self.next_offset)
 
     def bytes_behind(self, position: int) -> int:
-        """How much the file holds behind a place, whether it belongs to the log or not."""
+        """How many bytes the file has behind `position`, whether they belong to the log or not."""
         return self._fs.size(self.log_path) - position
 
     def unpin(self) -> None:
         self._pinned = False
 
     def append(self, buffers: Sequence[Bytes], size_bytes: int, headers: Sequence[BatchHeader]) -> None:
-        """Write the buffers, which are the batches that `headers` describes as placed; AFTER `mark`, or a `create`.
+        """Write the buffers, which hold the batches of `headers`; AFTER `mark`, or a `create`.
 
-        Whatever it raises, part of it may be written: the caller truncates to the mark.
+        If it raises, part of the bytes may be written: the caller truncates to the mark.
         """
         position = self.size_bytes
         written = self._fs.pwritev(self._fd, buffers, position)
         if written != size_bytes:
-            raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were taken; probably the disk is full")
+            raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written; the disk is probably full")
         self._remember(self.next_offset, position)
         for header in headers:
             self.indexes.note(position, header)
@@ -179,7 +178,7 @@ class Segment:
             self._first_timestamp_ms = headers[0].max_timestamp_ms
 
     def first_timestamp_ms(self) -> int:
-        """The time of the first batch, from which segment.ms counts; only of a segment that is not empty."""
+        """The time of the first batch, from which segment.ms counts; not for an empty segment."""
         if self._first_timestamp_ms is None:
             self._first_timestamp_ms = read_header_at(self.file(), 0).max_timestamp_ms
         return self._first_timestamp_ms
@@ -226,20 +225,20 @@ class Segment:
         self.fd()
 
     def unchecked(self, begin: Place, end: Place) -> bool:
-        """Whether some of what was read may have rotted unnoticed."""
+        """Whether some of these bytes may have rotted unnoticed."""
         return begin.position < self._opened_bytes and min(end.position, self._opened_bytes) > self._checked_to
 
     def checked(self, begin: Place, end: Place) -> None:
-        """What was read is good; a reader that goes through the file makes the whole of it so."""
+        """These bytes were checked and are good. A reader that reads the file in order checks all of it."""
         if begin.position <= self._checked_to:
             self._checked_to = max(self._checked_to, end.position)
 
     def distrust(self) -> None:
-        """Somebody says that the bytes are bad: whatever is there now is looked at once more when it is read."""
+        """A follower reports bad bytes: every byte now in the file is checked again when it is read."""
         self._opened_bytes, self._checked_to = self.size_bytes, 0
 
     def place_of(self, offset: int, *, nowait: bool = False) -> Place:
-        """Where the batch begins that holds `offset`, or the first one above it, or else the end of the file."""
+        """The begin of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
         if offset >= self.next_offset:
             return Place(self.size_bytes, self.next_offset)
         position = self._known.get(offset, -1)
@@ -293,7 +292,7 @@ class Segment:
             self.indexes.truncate_to(place.position, place.offset, self.file())
 
     def renewed(self) -> Segment:
-        """The same file as another object, for a full segment that is cut: whoever looked at the old one knows."""
+        """The same file as another object, for a full segment that is cut: holders of the old object see the change."""
         segment = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
         segment.adopt(self.size_bytes, self.next_offset)
         segment._checked_to = self._checked_to
@@ -303,7 +302,7 @@ class Segment:
         return segment
 
     def release(self) -> None:
-        """Give back the descriptor and the memory of the indexes; the next use gets them again."""
+        """Close the descriptor and drop the indexes from memory; the next use gets them back."""
         if self._pinned:
             return
         self.indexes.release()
@@ -311,7 +310,7 @@ class Segment:
         self.close()
 
     def may_close(self, *, forced: bool) -> bool:
-        """Whether the descriptor can be had again, and with it, unless `forced`, every error of what was written."""
+        """Whether the descriptor can be closed: the file can be opened again and, unless `forced`, is fully synced."""
         return not self._pinned and (forced or self.size_bytes <= self.synced_bytes)
 
     def close(self) -> None:
@@ -333,7 +332,7 @@ class Segment:
         empty.indexes.start_empty()
 
     def delete(self) -> None:
-        """Remove the files, the .log first: what may be left is an orphan index, which the next start removes.
+        """Remove the files, the .log first: a crash may leave an index without its .log, which the next start removes.
 
         After an error it may be called again.
         """

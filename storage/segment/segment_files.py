@@ -1,9 +1,9 @@
-"""What stands in a partition's directory when it is opened: leftovers are tidied, segments found.
+"""Opens a partition's directory: tidies the leftovers of a crash, and finds the segments.
 
-Leftovers of an interrupted operation: `.tmp` (a small file that was never renamed), `.deleted` (a segment on its way
-out) and `.cleaned` (a compaction that did not finish) are removed; `.swap` (a compaction that did) is finished: its
-segment replaces every segment whose offsets it covers. An index without its .log is removed. Names that are not ours
-are left alone. All of this may be interrupted and done again. Not here: whether the records are good (`recovery.py`).
+Leftovers of an interrupted operation: `.tmp` (a small file that was never renamed), `.deleted` (a removed segment) and
+`.cleaned` (an unfinished compaction) are removed. `.swap` (a finished compaction) is completed: its segment replaces
+every segment whose offsets it covers. An index without its .log is removed. Unknown names are not touched. All of this
+may be interrupted and repeated. `recovery.py` checks the records.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _log = logging.getLogger(__name__)
 
 
 def tidy(fs: FileSystem, directory: str) -> dict[str, bool]:
-    """Finish or undo what a crash interrupted; what there is now, and which of it are directories."""
+    """Finish or undo interrupted operations; returns the names now in the directory, and whether each is a
+    directory."""
     entries = fs.entries(directory)
     leftovers = [
         name
@@ -60,7 +61,7 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
         f"{directory}/{file_stem(next_offset)}{LOG_SUFFIX}"
     )  # an active segment comes after it, always
     if next_offset == base_offset or not followed:
-        why = f"it ends at offset {next_offset}, where no segment begins; it cannot take the place of any"
+        why = f"it ends at offset {next_offset}, where no segment begins; so it cannot replace any segment"
         raise CorruptFileError(f"{directory}/{name}", 0, why)
     for other in fs.listdir(directory):
         found = parse_segment_file(other)
@@ -70,14 +71,14 @@ def _finish_swap(fs: FileSystem, directory: str, name: str) -> None:
         for leftover in (file_stem(base_offset) + suffix, file_stem(base_offset) + suffix + SWAP_SUFFIX):
             if fs.exists(f"{directory}/{leftover}"):
                 fs.unlink(f"{directory}/{leftover}")
-    fs.fsync_dir(directory)  # what is replaced is gone for good BEFORE the marker is
+    fs.fsync_dir(directory)  # the replaced files are removed for good BEFORE the marker is renamed
     fs.rename(f"{directory}/{name}", f"{directory}/{target}")
     fs.fsync_dir(directory)
     _log.info("%s/%s: finished the swap of a cleaned segment", directory, target)
 
 
 def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
-    """Checks every batch: the records that this file replaces are about to go."""
+    """The offset after the file's last batch. Every batch is checked, because the replaced records are about to go."""
     fd = fs.open(path)
     try:
         next_offset = base_offset
@@ -100,7 +101,8 @@ def _remove_orphans(fs: FileSystem, directory: str, entries: dict[str, bool]) ->
 def find_segments(
     fs: FileSystem, directory: str, interval_bytes: int, entries: Mapping[str, bool] | None = None
 ) -> list[Segment]:
-    """The segments in order, each taken to reach to the next one, the newest as far as can be; nothing is opened."""
+    """The segments in order; no file is opened. Each is assumed to reach to the next one, the newest to have any
+    end."""
     bases = []
     for name, is_directory in (fs.entries(directory) if entries is None else entries).items():
         found = parse_segment_file(name)

@@ -1,11 +1,11 @@
-"""The two indexes of one segment, as one thing that can be lost: loaded when needed, checked, rebuilt from the log.
+"""The two indexes of one segment: loaded when needed, checked, and rebuilt from the log if lost or damaged.
 
-An index has no checksum, so nothing in it is believed: a file that cannot be an index is refused when it is loaded, and
-the batch that an entry points to is compared with the entry before it is used. In either case both indexes are built
-anew from the .log. A damaged index therefore costs time and nothing else. Batches are checked before their timestamps
-are believed, for a look-up by time passes over what it says is too old.
+An index has no checksum, so no entry is believed unchecked. A file that cannot be an index is refused when it is
+loaded, and an entry is compared with its batch before it is used. If either fails, both indexes are rebuilt from the
+.log. So a damaged index costs time and nothing else. A batch is checked before its timestamp is believed, because a
+look-up by time skips batches that seem too old.
 
-Not here: the bytes of either file (`offset_index.py`, `time_index.py`), the .log (`segment.py`).
+The bytes of the files are in `offset_index.py` and `time_index.py`, the .log in `segment.py`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from storage.segment.time_index import TimeEntry, TimeIndex
 _log = logging.getLogger(__name__)
 _OLDER_THAN_ALL = -(2**63)
 MAX_UNINDEXED = 1000
-"""Batches before the first entry that are looked at; more than fit an interval, by default."""
+"""At most so many batches before the first entry are read; more than an interval holds by default."""
 _NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
-"""What every segment has whose indexes are not loaded: an idle one costs no memory for them. Never changed."""
+"""Shared by all segments whose indexes are not loaded, so that idle ones cost no memory. Never changed."""
 
 
 class SegmentIndexes:
-    """Where offsets and times are in one .log."""
+    """Finds offsets and times in one .log."""
 
     __slots__ = (
         "_bytes_since_entry",
@@ -63,9 +63,9 @@ class SegmentIndexes:
         self.base_offset, self.interval_bytes = base_offset, interval_bytes
         self.rebuilds = 0
         self.dirty = False
-        """True while the files do not hold what memory holds."""
+        """True while memory has entries that the files do not have."""
         self.loaded = False
-        """False: nothing may be noted before `load`."""
+        """False: call `load` before `note`."""
         self._files_are_stale = False
         self._clear(_NO_OFFSETS, _NO_TIMES)
 
@@ -82,7 +82,7 @@ class SegmentIndexes:
         self.loaded = self.dirty = True
 
     def note(self, position: int, header: BatchHeader) -> None:
-        """A batch stands at `position`; called once for each batch, in order, when the indexes are loaded."""
+        """A batch begins at `position`; called once for each batch, in order, when the indexes are loaded."""
         if header.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
         if self._bytes_since_entry > self.interval_bytes:
@@ -99,7 +99,7 @@ class SegmentIndexes:
         return not (fits_offsets and fits_times)
 
     def truncate_to(self, position: int, offset: int, file: LogFile) -> None:
-        """The .log ends at `position` from now on, and `offset` comes next; also after a `note` that failed."""
+        """The .log now ends at `position`, and its next offset is `offset`; also called after a failed `note`."""
         self.load(file)
         self._offsets.truncate_to_position(position)
         self._times.truncate_to_relative_offset(offset - self.base_offset)
@@ -151,7 +151,7 @@ class SegmentIndexes:
         return entry.position if entry is not None else 0
 
     def offset_at_or_before_time(self, timestamp_ms: int, file: LogFile) -> int:
-        """An offset with nothing before its batch that is as young as the time."""
+        """An offset such that every batch before its batch is older than the time."""
         self.load(file)
         entry = self._times.before(timestamp_ms)
         if entry is not None and not self._is_true_time(entry, file):
@@ -167,8 +167,8 @@ class SegmentIndexes:
         return self._max_timestamp_ms, self._offset_of_max_timestamp
 
     def max_timestamp_below(self, offset: int, file: LogFile) -> tuple[int, int]:
-        """The same of the batches that end below the offset. Up to an entry of the index the time index knows it, and
-        what lies behind that is one interval."""
+        """The same for the batches that end below the offset. The time index has the answer up to an index entry; the
+        batches behind that entry, one interval, are read."""
         position = self.position_at_or_before(offset - 1, file)
         near = self._offsets.floor_offset(offset - 1 - self.base_offset)
         known = self._times.floor_offset(near.relative_offset) if near is not None else None
@@ -186,14 +186,14 @@ class SegmentIndexes:
         return (best_ms, best) if best >= 0 else (NO_TIMESTAMP, -1)
 
     def last_position(self, file: LogFile) -> int:
-        """Where the last indexed batch begins; 0 without an entry."""
+        """The position of the last indexed batch; 0 without an entry."""
         return self._position(self._offsets_last, file)
 
     def _offsets_last(self) -> IndexEntry | None:
         return self._offsets.last()
 
     def peek_last_position(self, file: LogFile) -> int:
-        """Like `last_position`, but for a log that may stay idle: nothing is loaded when the last entry is enough."""
+        """Like `last_position`, but loads nothing if the last entry on disk is enough: the log may stay idle."""
         if self.loaded or self._files_are_stale:
             return self.last_position(file)
         if file.size_bytes <= SCAN_CHUNK_BYTES:
@@ -227,20 +227,20 @@ class SegmentIndexes:
         try:
             why = self._read_files(file)
         except CorruptFileError:
-            self.loaded = False  # half of what the files say would be believed the next time
+            self.loaded = False  # or the next call would use a half-loaded index
             raise
         if why is not None:
             self.rebuild(file, why)
 
     def distrust_files(self) -> None:
-        """The files that bear this name belong to a segment that is being replaced."""
+        """The files of this name still belong to the segment that is being replaced."""
         self._files_are_stale = True
 
     def trust_files(self) -> None:
         self._files_are_stale = False
 
     def _read_files(self, file: LogFile) -> str | None:
-        """Take what the files say; the reason when it cannot be true."""
+        """Load the files; returns why they cannot be the indexes of this .log, or None."""
         self._clear(_NO_OFFSETS, _NO_TIMES)
         if self._files_are_stale:
             return "the files are not written yet"
@@ -268,7 +268,7 @@ class SegmentIndexes:
         return None
 
     def _wants_entries(self, file: LogFile) -> bool:
-        """Whether a batch begins behind the first interval."""
+        """Whether the .log must have an index entry: a batch begins behind the first interval."""
         if file.size_bytes <= self.interval_bytes:
             return False
         return any(position > self.interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
@@ -291,13 +291,13 @@ class SegmentIndexes:
         return False
 
     def rebuild(self, file: LogFile, why: str) -> None:
-        """Build both indexes from the .log, after checking it: what is noted here is not looked at again."""
+        """Build both indexes from the .log. Every batch is checked, because its entry is not compared again."""
         if file.nowait:
             raise NotCachedError
         _log.warning("%s: rebuilding the indexes from the log: %s", self._stem, why)
         self.rebuilds += 1
         self._clear(OffsetIndex(), TimeIndex())
-        self.loaded = False  # until all of it is there: half an index would be believed
+        self.loaded = False  # until the rebuild is complete, or half an index would be used
         next_offset = self.base_offset
         for position, header in verify(file, 0):
             self.note(position, header)
@@ -327,7 +327,7 @@ class SegmentIndexes:
         self.loaded, self.dirty = True, other.dirty
 
     def release(self) -> None:
-        """Forget what the files hold as well."""
+        """Drop from memory what the files have."""
         if self.loaded and not self.dirty:
             self._clear(_NO_OFFSETS, _NO_TIMES)
             self.loaded = False

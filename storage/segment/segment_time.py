@@ -1,8 +1,8 @@
-"""How old a segment is, for retention: its largest timestamp, or where no record has one, when it was last written.
+"""The time of a segment, for retention: its largest timestamp, or the time of its last write if no record has one.
 
-Reads through descriptors of its own, and so in any thread, while the log goes on. The loop takes what the segment was
-(`SegmentFile.of`), and afterwards must see whether it still is: a segment that was cut or replaced meanwhile may have
-looked damaged. Not here: the decision (`retention.py`).
+It is read through descriptors of its own, so in any thread while the log goes on. The loop takes a snapshot of the
+segment first (`SegmentFile.of`) and must check afterwards that the segment is unchanged: one that was cut or replaced
+meanwhile may have looked damaged. `retention.py` decides.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from storage.segment.segment_indexes import SegmentIndexes
 
 
 class SegmentFile(NamedTuple):
-    """A segment as it was when the loop looked at it."""
+    """A snapshot of a segment, taken on the loop."""
 
     segment: Segment
     base_offset: int
     next_offset: int
     size_bytes: int
     known_ms: int | None
-    """The largest timestamp where memory has it and the index files do not yet."""
+    """The largest timestamp, if it is in memory and not yet in the index files."""
 
     @classmethod
     def of(cls, segment: Segment) -> SegmentFile:
@@ -40,7 +40,7 @@ class SegmentFile(NamedTuple):
 
 
 def largest_time_ms(fs: FileSystem, file: SegmentFile) -> int:
-    """Blocks. CorruptFileError when neither the index nor the log makes sense."""
+    """Blocks. CorruptFileError when both the index and the log are damaged."""
     timestamp_ms = file.known_ms
     if timestamp_ms is None:
         fd = fs.open(file.path)

@@ -4,8 +4,8 @@
       0      8  timestamp_ms             the largest timestamp in the segment up to here
       8      4  relative offset          last offset of the first batch that has it, minus the segment's base offset
 
-Strictly ascending in both. So every batch before an entry's batch is older than the entry. The last entry of a full
-segment is its largest timestamp, always. Disposable like the offset index, and written at the same moments.
+Both columns ascend strictly, so every batch before an entry's batch is older than the entry. The last entry of a full
+segment is the segment's largest timestamp. The file is disposable like the offset index, and written at the same times.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TimeIndex:
 
     @classmethod
     def parse(cls, content: bytes) -> TimeIndex | None:
-        """The index in a file's bytes; None when they cannot be one."""
+        """The index from a file's bytes; None if they cannot be one."""
         if len(content) % ENTRY_BYTES:
             return None
         index = cls()
@@ -76,7 +76,7 @@ class TimeIndex:
             self._offsets.append(relative_offset)
 
     def before(self, timestamp_ms: int) -> TimeEntry | None:
-        """The last entry older than the time: nothing before its batch is at or after the time."""
+        """The last entry older than the time; every batch before its batch is older, too."""
         return self._entry(bisect_left(self._timestamps, timestamp_ms) - 1)
 
     def floor_offset(self, relative_offset: int) -> TimeEntry | None:

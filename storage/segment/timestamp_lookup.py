@@ -1,9 +1,9 @@
 """Finds records by time: the first at or after a timestamp, and the largest (ListOffsets, KIP-79, KIP-734).
 
-The time indexes lead to a segment and near a batch, headers lead to the batch, and that one batch is decoded for the
-record. Every batch that is looked at is checked: nobody reads it after this. A batch whose records cannot be decoded
-(`undecodable.py`) is passed over when a time is looked for, and believed to have its largest. The segments are given
-oldest first. Not here: where the high watermark stands, below which a consumer is answered; that is the broker's.
+The time indexes lead to a segment and near a batch, headers lead to the batch, and that batch is decoded for the
+record. Every batch that is read is checked, because no reader checks it after this. Of a batch whose records cannot be
+decoded (`undecodable.py`), a look-up by time skips the records, and the largest timestamp is taken from the header. The
+segments are given oldest first. The broker knows the high watermark, below which a consumer is answered.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _largest(
 
 
 def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: bool) -> TimestampAndOffset | None:
-    """The index tells, unless what it tells of is deleted: then the batches from the log start on are looked at."""
+    """Taken from the index. If the index's record is deleted, the batches from the log start on are read."""
     file = segment.file(nowait=nowait)
     _, offset = segment.indexes.max_timestamp_below(below, file)
     if offset >= log_start_offset:
@@ -97,7 +97,7 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: boo
 def _largest_in_batch(
     file: LogFile, position: int, header: BatchHeader, log_start_offset: int
 ) -> TimestampAndOffset | None:
-    """Part of a batch may be deleted, and with it the record that its header's time is of."""
+    """Decodes the batch: the log may start inside it, so that the record with the header's time may be deleted."""
     columns = _columns(file, position, header, log_start_offset)
     if columns is None:
         return TimestampAndOffset(header.max_timestamp_ms, header.last_offset, header.leader_epoch)
@@ -115,10 +115,10 @@ def _first_in(columns: RecordColumns, header: BatchHeader, timestamp_ms: int) ->
 
 
 def _columns(file: LogFile, position: int, header: BatchHeader, from_offset: int) -> RecordColumns | None:
-    """None where there are bytes and no records."""
+    """The batch's records; None if they cannot be decoded."""
     try:
         return read_columns(file.read(header.size_bytes, position), from_offset=from_offset)
     except DECODING_ERRORS as error:
         what = f"the batch at offset {header.base_offset} (byte {position}) cannot be decoded"
-        _log.warning("%s: a look-up by time goes past it: %s: %s", file.path, what, error)
+        _log.warning("%s: %s, so a look-up by time skips it: %s", file.path, what, error)
         return None

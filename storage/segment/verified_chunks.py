@@ -1,10 +1,11 @@
-"""Reads a full segment from its beginning, many whole batches at a time, and looks at every one of them.
+"""Reads a full segment from its beginning, many whole batches at a time, and checks every batch.
 
-The cleaner writes what it reads to a new file with a place of its own, so rot that it took over would be rot no more:
-the checksum, and the two fields that it leaves out (offsets follow on, the epoch is the one that the log knows), are
-checked for each batch BEFORE it is handed out. Damage raises `CorruptFileError` with the position; nothing is skipped.
+The cleaner may give a batch a new checksum, so rot that it copied could not be noticed any more.
+Therefore each batch is checked BEFORE it is handed out: its checksum, and the two fields outside it (the base offset
+continues the batch before, the epoch is the log's). Damage raises `CorruptFileError` with the position; no batch is
+skipped.
 
-Not here: what is done with a log that is damaged (broker), reading for consumers (`segment.py`).
+The broker decides what happens to a damaged log; `segment.py` reads for consumers.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ CHUNK_BYTES = 1024 * 1024
 
 
 class Chunk(NamedTuple):
-    """Whole batches as they stand in the file from `position` on; where each is in `data`, and its header."""
+    """Whole batches of the file from `position` on; for each, where it is in `data`, and its header."""
 
     position: int
     data: bytes
     batches: list[tuple[int, BatchHeader]]
     size_bytes: int
-    """Of the batches; the data may go on with a part of another."""
+    """The size of the whole batches; `data` may go on with a part of the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkReader:
-    """One segment's file, and what the log knows of its batches."""
+    """One segment's file, and the log's epochs to compare its batches with."""
 
     file: LogFile
     epoch_entries: Sequence[EpochEntry]
