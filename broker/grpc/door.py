@@ -15,13 +15,13 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from broker.apis.fetch_session import FetchSession
 from broker.grpc import admin_codec as admin
 from broker.grpc import codec as codec
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
 from broker.network.connection_quotas import ConnectionQuotas, host_of
+from broker.network.doors import Session
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -130,7 +130,7 @@ class BrokerDoor:
     def __init__(
         self,
         channel: RequestChannel,
-        new_session: Callable[[str], FetchSession],
+        new_session: Callable[[str], Session],
         limits: DoorLimits,
         inter_broker_listener: str,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,

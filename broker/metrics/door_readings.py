@@ -48,7 +48,7 @@ def _memory(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:
-    found = broker.servers[0].connections.statistics()
+    found = broker.listeners.connections.statistics()
     yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
     yield Reading(
         "penstock_tcp_connections_max",

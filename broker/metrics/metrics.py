@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.process_collector import ProcessCollector
 
 from broker.network.request_channel import Request
-from penstock.errors import ConfigError, UnknownServerError
-from penstock.types import Endpoint
+from penstock.errors import UnknownServerError
 
 PHASES = ("queue", "local", "remote", "response", "total")
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -52,13 +50,12 @@ class _Readings:
 
 
 class Metrics:
-    """The node's registry, its request histograms, and the HTTP endpoint."""
+    """The node's registry, and its request histograms. Not here: the HTTP endpoint (exposition.py)."""
 
     def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the times when each counter was made, as series
         self.registry = CollectorRegistry()
         self.registry.register(_Readings(read))
-        ProcessCollector(registry=self.registry)
         self._seconds = Histogram(
             "penstock_request_seconds",
             "Time of a request by phase: in the request queue, in its API, waiting, in the response queue, in all.",
@@ -87,7 +84,6 @@ class Metrics:
         ).observe
         self._phases: dict[str, list[Histogram]] = {}
         self._counts: dict[str, Counter] = {}
-        self._stop: Callable[[], None] = lambda: None
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
         """Count one answered request and its times."""
@@ -105,22 +101,3 @@ class Metrics:
         self._counts[request.api].inc()
         for error in request.failures:
             self._errors.labels(request.api, error.kafka_name).inc()
-
-    def serve(self, endpoint: Endpoint) -> None:
-        """Answer scrapes in a thread of its own."""
-        try:
-            server, thread = start_http_server(endpoint.port, addr=endpoint.host, registry=self.registry)
-        except OSError as error:
-            raise ConfigError(
-                f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"
-            ) from error
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        self._stop = stop
-
-    def close(self) -> None:
-        self._stop()

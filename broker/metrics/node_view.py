@@ -7,13 +7,13 @@ is named by its class.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
-from broker.network.connection_watch import ConnectionWatch
+from broker.network.doors import BrokerListeners
 from broker.network.memory_budget import MemoryBudget
 from broker.network.node_load import NodeLoad
 from broker.network.request_channel import RequestChannel
@@ -41,13 +41,6 @@ class LifecycleView(Protocol):
     """Who registers the broker and keeps it in service."""
 
     def statistics(self) -> StandingView: ...
-
-
-class ServerView(Protocol):
-    """One listener."""
-
-    @property
-    def connections(self) -> ConnectionWatch: ...
 
 
 class DecodersView(Protocol):
@@ -98,7 +91,7 @@ class BrokerView(Protocol):
     def decoders(self) -> DecodersView: ...
 
     @property
-    def servers(self) -> Sequence[ServerView]: ...
+    def listeners(self) -> BrokerListeners: ...
 
 
 class NodeView(Protocol):

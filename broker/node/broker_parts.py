@@ -27,20 +27,17 @@ from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.apis.router import Router
 from broker.config.node_config import NodeConfig
-from broker.grpc.door import BrokerDoor, DoorLimits
-from broker.grpc.limits import RequestDecoders
-from broker.grpc.peers import Peers
-from broker.grpc.servers import broker_server, inter_broker_server, listener_limits
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.network.busy_time import BusyTimes
-from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.transport import Transport
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.lifecycle import BrokerLifecycle
@@ -79,7 +76,7 @@ class BrokerParts:
         cluster_id: str,
         log_manager: LogManager,
         loader: MetadataLoader,
-        peers: Peers,
+        transport: Transport,
         controller: ControllerChannel,
         controller_id: Callable[[], int],
         environment: Environment,
@@ -106,7 +103,7 @@ class BrokerParts:
             ),
             config.num_replica_fetchers,
             clock,
-            peers.open_fetch_stream,
+            transport.open_fetch_stream,
             self.replicas,
             on_fatal,
             busy.fetchers.timed,
@@ -147,10 +144,7 @@ class BrokerParts:
         config = self.config
         converting = self._environment.threads.executor("produce-conversion", threads_for(self._environment.processors))
         self.converter = ProduceConverter(self.replicas.find, clock, converting, config.socket_request_max_bytes)
-        self.decoders = RequestDecoders(config.socket_request_max_bytes)
         descriptors = plan_descriptors(self._environment.descriptors_max)
-        limits = listener_limits(config, descriptors.client_connections_max)
-        node_limits = listener_limits(config, descriptors.node_connections_max)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
         self.answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
         self.session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
@@ -160,17 +154,17 @@ class BrokerParts:
             count_bytes, fail = self.replicas.traffic.count_out, self.failed_requests.fail
             return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
 
-        quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)
-        node_requests = RequestMemory(config.queued_max_request_bytes)
-        held = DoorLimits(self.decoders, quotas, self.request_memory, node_requests)
-        name = config.inter_broker_listener_name
-        self.door = BrokerDoor(self.channel, new_session, held, name, self.converter.begin)
-        self.servers = (
-            broker_server(config.listener("BROKER"), limits, self.door, held, clock, self._environment.threads),
-            inter_broker_server(
-                name, config.listener(name), node_limits, self.door, held, clock, self._environment.threads
-            ),
+        service = BrokerService(
+            self.channel,
+            new_session,
+            self.converter.begin,
+            self.request_memory,
+            RequestMemory(config.queued_max_request_bytes),
+            descriptors.client_connections_max,
+            descriptors.node_connections_max,
         )
+        self.listeners = self._environment.doors.broker(config, service)
+        self.decoders = self.listeners.decoders
 
     def _schedule_jobs(self, clock: Clock) -> None:
         """The named periodic jobs; they run from `start` on."""
@@ -243,7 +237,7 @@ class BrokerParts:
 
     def _caught_up(self) -> None:
         self.publisher.caught_up(self.loader.image)
-        self.door.open()
+        self.listeners.open()
 
     def _directory_failed(self, directory: str, error: Exception) -> None:
         self.replicas.failures.directory_failed(directory, error)
@@ -254,8 +248,7 @@ class BrokerParts:
         """Take requests, then ask the controller to be unfenced."""
         self.handlers.start()
         self.alter_partition.start()
-        for server in self.servers:
-            await server.start()
+        await self.listeners.start()
         self.scheduler.start()
         self.lifecycle.start().add_done_callback(self._task_done)
 
@@ -267,8 +260,7 @@ class BrokerParts:
 
     async def serving(self, is_serving: bool) -> None:
         """What the health service of both listeners answers."""
-        for server in self.servers:
-            await server.serving(is_serving)
+        await self.listeners.serving(is_serving)
 
     async def stop(self, wait: StopWait, *, in_order: bool = True) -> None:
         """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints; `wait` says
@@ -281,7 +273,7 @@ class BrokerParts:
         await self.serving(False)
         await self.lifecycle.stop()
         self.replicas.to_create.stop()
-        await asyncio.gather(*(server.stop() for server in self.servers))
+        await self.listeners.stop()
         self.converter.close()
         await self.handlers.stop()
         await self.forwarded.stop()

@@ -1,27 +1,27 @@
 """What a node needs of the machine, in one value: whoever builds a node decides where it lives.
 
-In production this is `system_environment()`: the machine's clocks, randomness, disk and threads. A simulation builds
-one whose time is virtual, whose threads are steps and whose disk forgets. Not here: asyncio's loop, which whoever runs
-the node brings, and its configuration.
+In production this is `system_environment()`: the machine's clocks, randomness, disk, threads and network. A simulation
+builds one whose time is virtual, whose threads are steps, whose disk forgets and whose network is a queue. Not here:
+asyncio's loop, which whoever runs the node brings, and the node's configuration.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from broker.network.thread_times import ThreadTime, read_thread_times
-from broker.node.descriptors import open_files_limit
-from penstock.clock import Clock, SystemClock
-from penstock.ids import Ids, system_ids
-from penstock.threads import SystemThreads, Threads
-from storage.disk.file_system import FileSystem, OsFileSystem
+from broker.network.doors import Doors
+from broker.network.thread_times import ThreadTime
+from broker.network.transport import MakeTransport
+from penstock.clock import Clock
+from penstock.ids import Ids
+from penstock.threads import Threads
+from storage.disk.file_system import FileSystem
 from storage.disk.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """Handed to `Node`, which gives each part only what it needs of it."""
 
@@ -31,9 +31,12 @@ class Environment:
     ids: Ids
     file_system: FileSystem
     threads: Threads
+    transport: MakeTransport
+    """The way out to other nodes."""
+    doors: Doors
+    """The ways in."""
     descriptors_max: int
     """How many files, sockets and pipes the process may have open."""
-
     processors: int
     """Of the machine: how many threads can work at once."""
     thread_times: Callable[[], Mapping[int, ThreadTime]]
@@ -42,17 +45,3 @@ class Environment:
     def machine(self) -> Machine:
         """What storage gets of it."""
         return Machine(self.file_system, self.clock, self.threads, self.ids, self.descriptors_max)
-
-
-def system_environment() -> Environment:
-    """The machine, as this process finds it now."""
-    return Environment(
-        SystemClock(),
-        random.Random(),
-        system_ids(),
-        OsFileSystem(),
-        SystemThreads(),
-        open_files_limit(),
-        os.cpu_count() or 1,
-        read_thread_times,
-    )

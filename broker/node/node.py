@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Callable
 
 from broker.config.node_config import NodeConfig
-from broker.grpc.controller_door import ControllerDoor, QuorumDoor
-from broker.grpc.peers import Peers
-from broker.grpc.servers import GrpcServer, controller_server, listener_limits
 from broker.metrics.metrics import Metrics
 from broker.metrics.node_readings import node_readings
 from broker.network.busy_time import BusyTimes
+from broker.network.doors import ControllerService, Listener
 from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import NodeLoad
 from broker.node.broker_parts import BrokerParts
@@ -75,7 +74,7 @@ class Node:
         self.load = NodeLoad(threads.own_native_id())
         self._busy = BusyTimes(clock.now_ns)
         self._executor = threads.executor("raft-disk", 2)
-        self._peers = Peers(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
         self.raft = self._make_raft()
         self.raft.subscribe(self.loader)
         self.loader.on_leader_change = self._on_leader_change
@@ -86,6 +85,7 @@ class Node:
         self._controller_server = self._make_controller_server() if config.is_controller else None
         self.broker = self._make_broker() if config.is_broker else None
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
+        self._end_of_scrapes: Callable[[], None] = lambda: None
         self._sampler = LoadSampler(
             self.load, self._busy, self.metrics.loop_lag, clock, threads, environment.thread_times
         )
@@ -153,17 +153,18 @@ class Node:
             self._on_fatal,
         )
 
-    def _make_controller_server(self) -> GrpcServer:
+    def _make_controller_server(self) -> Listener:
         controller = self.controller
         if controller is None:
             raise NotControllerError("this node has no controller role")
-        return controller_server(
-            self.config.listener("CONTROLLER"),
-            listener_limits(self.config, plan_descriptors(self._environment.descriptors_max).node_connections_max),
-            QuorumDoor(lambda request: self._busy.raft.timed(self.raft.handle(request))),
-            ControllerDoor(controller.handle, self.describe_quorum),
-            self._clock,
-            self._environment.threads,
+        return self._environment.doors.controller(
+            self.config,
+            ControllerService(
+                lambda request: self._busy.raft.timed(self.raft.handle(request)),
+                controller.handle,
+                self.describe_quorum,
+                plan_descriptors(self._environment.descriptors_max).node_connections_max,
+            ),
         )
 
     def _make_broker(self) -> BrokerParts:
@@ -242,7 +243,8 @@ class Node:
     async def start(self) -> None:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
         if self.config.metrics_listener is not None:
-            self.metrics.serve(self.config.metrics_listener)
+            doors, listener = self._environment.doors, self.config.metrics_listener
+            self._end_of_scrapes = doors.metrics(listener, self.metrics.registry)
         self._sampler.start()
         await self.raft.start()
         if self._controller_server is not None:
@@ -296,7 +298,7 @@ class Node:
         await self._peers.close()
         await self._sampler.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self.metrics.close()
+        self._end_of_scrapes()
         await self.log_manager.close_within(self.stop_wait, in_order, broker_epoch)
 
     async def _stop_raft(self) -> None:

@@ -22,9 +22,10 @@ import uvloop
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
 from broker.node.descriptors import plan_descriptors, raise_open_files_limit
-from broker.node.environment import Environment, system_environment
+from broker.node.environment import Environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
+from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.quorum.voter_memory import DoubtfulCuts

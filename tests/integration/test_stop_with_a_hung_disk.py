@@ -20,7 +20,7 @@ from dataclasses import replace
 import uvloop
 from broker.config.config import load_config
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG
-from broker.node.environment import system_environment
+from broker.node.system_environment import system_environment
 from broker.node.server import run_node
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem

@@ -1,0 +1,48 @@
+"""The port for what a node says to other nodes: quorum calls, controller calls, and fetch streams.
+
+gRPC is one implementation (`broker/grpc/peers.py`); tests have another that carries everything within one event loop
+(`tests/support/memory_network.py`). Not here: what is said, and what an answer means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from broker.replication.follower.fetcher_ports import FetchStream
+from penstock.types import Endpoint
+from raft.messages import Request, Response
+
+
+class Transport(Protocol):
+    """All ways out of one node. Its `send` is raft's `Transport`."""
+
+    async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
+        """One quorum call of a voter; NetworkError or another typed error when there is no answer."""
+        ...
+
+    async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
+        """One call of the controller on `node_id`; its answer, or its typed error."""
+        ...
+
+    def open_fetch_stream(self, broker_id: int) -> FetchStream:
+        """A fetch stream to another broker; NetworkError when its address is not known."""
+        ...
+
+    async def close(self) -> None:
+        """Ends everything that is open."""
+        ...
+
+
+class MakeTransport(Protocol):
+    """Makes the transport of one node."""
+
+    def __call__(
+        self,
+        controllers: Mapping[int, Endpoint],
+        broker_endpoint: Callable[[int], Endpoint | None],
+        message_bytes_max: int,
+        /,
+    ) -> Transport:
+        """`controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
+        ...

@@ -1,0 +1,319 @@
+"""The network of a cluster within one event loop: transports and doors without a socket.
+
+    network = MemoryNetwork(delay_seconds=lambda: random.uniform(0, 0.002))
+    replace(environment, transport=network.transport, doors=network.doors(clock))
+
+What comes in passes the same request channel, sessions and budgets as at a gRPC door. Fetches and their answers are
+carried as the bytes that gRPC would carry, everything else as the frozen value that it is. Every message takes
+`delay_seconds()`; the messages of one stream keep their order. A listener that is stopped ends its streams, and
+whoever calls where nobody listens gets a NetworkError. `lost` endpoints answer nobody, and calls end by their time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from broker.config.node_config import NodeConfig
+from broker.grpc import codec
+from broker.network.connection_guard import ConnectionGuard
+from broker.network.doors import BrokerService, ControllerService
+from broker.network.processor import Processor
+from broker.network.request_channel import Request
+from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
+from penstock.errors import (
+    ApiError,
+    ConfigError,
+    NetworkError,
+    RequestTimedOutError,
+    UnknownServerError,
+    without_frames,
+)
+from penstock.pb import broker_pb2
+from penstock.types import Endpoint
+
+PIPELINED_MAX = 8
+CLIENT_HOST = "memory"
+
+
+class MemoryNetwork:
+    """Who listens where, and how long a message takes."""
+
+    def __init__(self, delay_seconds: Callable[[], float] = lambda: 0.0) -> None:
+        self._delay_seconds = delay_seconds
+        self.brokers: dict[Endpoint, MemoryBroker] = {}
+        self.controllers: dict[Endpoint, ControllerService] = {}
+        self.lost: set[Endpoint] = set()
+
+    def transport(
+        self, controllers: Mapping[int, Endpoint], broker_endpoint: Callable[[int], Endpoint | None], bytes_max: int
+    ) -> MemoryTransport:
+        """One node's; a `MakeTransport`."""
+        return MemoryTransport(self, controllers, broker_endpoint)
+
+    def doors(self) -> MemoryDoors:
+        return MemoryDoors(self)
+
+    async def carried(self, endpoint: Endpoint) -> None:
+        """A message is under way; one to or from an endpoint that is lost never arrives."""
+        await asyncio.sleep(self._delay_seconds())
+        if endpoint in self.lost:
+            await asyncio.get_running_loop().create_future()
+
+    def broker(self, endpoint: Endpoint) -> MemoryBroker:
+        """Who listens there."""
+        found = self.brokers.get(endpoint)
+        if found is None:
+            raise NetworkError(f"broker at {endpoint}: unavailable: nobody listens")
+        return found
+
+    async def ask(self, endpoint: Endpoint, api: str, body: object) -> Any:
+        """What a client is answered at a broker's listener; its typed error."""
+        await self.carried(endpoint)
+        answer = await self.broker(endpoint).call(api, body)
+        await self.carried(endpoint)
+        return answer
+
+
+class MemoryDoors:
+    """A `Doors`."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self._network = network
+        self.registries: dict[Endpoint, CollectorRegistry] = {}
+
+    def broker(self, config: NodeConfig, service: BrokerService) -> MemoryBroker:
+        endpoints = (config.listener("BROKER"), config.listener(config.inter_broker_listener_name))
+        return MemoryBroker(self._network, endpoints, service)
+
+    def controller(self, config: NodeConfig, service: ControllerService) -> MemoryController:
+        return MemoryController(self._network, config.listener("CONTROLLER"), service)
+
+    def metrics(self, endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
+        self.registries[endpoint] = registry
+        return lambda: None
+
+
+class MemoryController:
+    """A `Listener`."""
+
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint, service: ControllerService) -> None:
+        self._network, self._endpoint, self._service = network, endpoint, service
+        self.is_serving = False
+
+    async def start(self) -> None:
+        if self._endpoint in self._network.controllers:
+            raise ConfigError(f"listeners: CONTROLLER cannot listen on {self._endpoint}: the address is in use")
+        self._network.controllers[self._endpoint] = self._service
+
+    async def serving(self, is_serving: bool) -> None:
+        self.is_serving = is_serving
+
+    async def stop(self) -> None:
+        self._network.controllers.pop(self._endpoint, None)
+
+
+class MemoryBroker:
+    """A `BrokerListeners`."""
+
+    def __init__(self, network: MemoryNetwork, endpoints: tuple[Endpoint, ...], service: BrokerService) -> None:
+        self._network, self._endpoints, self.service = network, endpoints, service
+        self.connections = ConnectionGuard(service.client_connections_max, service.client_connections_max, 1)
+        self.streams: set[MemoryFetchStream] = set()
+        self.is_open = self.is_serving = False
+
+    @property
+    def decoders(self) -> MemoryBroker:
+        return self
+
+    def refused(self) -> Counter[str]:
+        """Values that never were bytes are not refused for their form."""
+        return Counter()
+
+    def open(self) -> None:
+        self.is_open = True
+
+    async def start(self) -> None:
+        for endpoint in self._endpoints:
+            if endpoint in self._network.brokers:
+                raise ConfigError(f"listeners: cannot listen on {endpoint}: the address is in use")
+            self._network.brokers[endpoint] = self
+
+    async def serving(self, is_serving: bool) -> None:
+        self.is_serving = is_serving
+
+    async def stop(self) -> None:
+        for endpoint in self._endpoints:
+            self._network.brokers.pop(endpoint, None)
+        for stream in tuple(self.streams):
+            stream.end(NetworkError("the listener was stopped"))
+
+    def must_be_open(self) -> None:
+        if not self.is_open:
+            raise NetworkError("this node has not caught up with the metadata yet; ask another one")
+
+    async def call(self, api: str, body: Any) -> Any:
+        """One request of a client, through the request channel."""
+        self.must_be_open()
+        processor = Processor(self.service.channel, f"{CLIENT_HOST}:1", PIPELINED_MAX)
+        try:
+            if api == "Produce" and (converting := self.service.convert(body)) is not None:
+                await converting
+            await processor.submit(api, body)
+            request = await processor.next_response()
+            assert request is not None
+            return _over(self.service, request)
+        finally:
+            processor.close()
+
+
+def _over(service: BrokerService, request: Request) -> Any:
+    request.dropped()
+    service.channel.request_sent(request)
+    if request.error is not None:
+        raise without_frames(request.error)
+    return request.response
+
+
+class MemoryTransport:
+    """A `Transport`."""
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        controllers: Mapping[int, Endpoint],
+        broker_endpoint: Callable[[int], Endpoint | None],
+    ) -> None:
+        self._network, self._controllers, self._broker_endpoint = network, controllers, broker_endpoint
+        self._streams: set[MemoryFetchStream] = set()
+
+    async def send(self, node_id: int, request: Any, timeout_ms: int) -> Any:
+        return await self._call(node_id, timeout_ms, lambda service: service.quorum(request))
+
+    async def call_controller(self, node_id: int, request: Any, timeout_ms: int) -> Any:
+        def call(service: ControllerService) -> Awaitable[Any]:
+            if isinstance(request, DescribeQuorumRequest):
+                return _at_once(service.describe_quorum)
+            return service.controller(request)
+
+        return await self._call(node_id, timeout_ms, call)
+
+    async def _call(self, node_id: int, timeout_ms: int, call: Callable[[ControllerService], Awaitable[Any]]) -> Any:
+        endpoint = self._controllers.get(node_id)
+        if endpoint is None:
+            raise NetworkError(f"node {node_id} is not among controller.quorum.voters")
+        name = f"controller {node_id} at {endpoint}"
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._network.carried(endpoint)
+                service = self._network.controllers.get(endpoint)
+                if service is None:
+                    raise NetworkError(f"{name}: unavailable: nobody listens")
+                answer = await _answered(call(service))
+                await self._network.carried(endpoint)
+        except TimeoutError:
+            raise RequestTimedOutError(f"{name}: no answer in time") from None
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+    def open_fetch_stream(self, broker_id: int) -> MemoryFetchStream:
+        endpoint = self._broker_endpoint(broker_id)
+        if endpoint is None:
+            raise NetworkError(f"broker {broker_id} is not in the metadata")
+        stream = MemoryFetchStream(self._network, endpoint, f"broker {broker_id} at {endpoint}")
+        self._streams.add(stream)
+        return stream
+
+    async def close(self) -> None:
+        for stream in self._streams:
+            stream.cancel()
+        self._streams.clear()
+
+
+async def _at_once(call: Callable[[], Any]) -> Any:
+    return call()
+
+
+async def _answered(handling: Awaitable[Any]) -> Any:
+    """The answer, or the error as whoever asked is told it."""
+    try:
+        return await handling
+    except ApiError as error:
+        return without_frames(error)
+    except Exception as error:
+        return UnknownServerError(f"penstock: {type(error).__name__}: {error}")
+
+
+class MemoryFetchStream:
+    """A `FetchStream`: both ends of it."""
+
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint, peer: str) -> None:
+        self._network, self._endpoint, self._peer = network, endpoint, peer
+        self._requests: asyncio.Queue[bytes] = asyncio.Queue()
+        self._answers: asyncio.Queue[bytes | ApiError] = asyncio.Queue()
+        self._over: ApiError | None = None
+        self._tasks = [asyncio.create_task(self._serve(), name=f"memory-fetch-{peer}")]
+
+    # -- the end that asks ---------------------------------------------------------------------------------------------
+
+    def send(self, request: FetchRequest) -> None:
+        self._requests.put_nowait(codec.fetch_to_pb(request).SerializeToString())
+
+    async def receive(self) -> FetchResponse:
+        if self._over is not None and self._answers.empty():
+            raise self._over
+        raw = await self._answers.get()
+        if isinstance(raw, ApiError):
+            self._over = raw
+            raise raw
+        return codec.fetch_response_from_bytes(raw)
+
+    def cancel(self) -> None:
+        self.end(NetworkError(f"{self._peer}: the stream was cancelled"))
+
+    # -- the end that answers ------------------------------------------------------------------------------------------
+
+    def end(self, error: ApiError) -> None:
+        """No answer comes any more."""
+        for task in self._tasks:
+            task.cancel()
+        self._answers.put_nowait(error)
+
+    async def _serve(self) -> None:
+        try:
+            await self._network.carried(self._endpoint)
+            broker = self._network.broker(self._endpoint)
+            broker.must_be_open()
+        except ApiError as error:
+            self._answers.put_nowait(error)
+            return
+        broker.streams.add(self)
+        service = broker.service
+        session = service.new_session(CLIENT_HOST)
+        processor = Processor(service.channel, f"{CLIENT_HOST}:2", PIPELINED_MAX)
+        reader = asyncio.create_task(self._read(processor, session))
+        self._tasks.append(reader)
+        try:
+            while (request := await processor.next_response()) is not None:
+                encoded = codec.fetch_response_to_bytes(_over(service, request))
+                await self._network.carried(self._endpoint)
+                self._answers.put_nowait(encoded)
+        except ApiError as error:
+            self._answers.put_nowait(error)
+        finally:
+            reader.cancel()
+            processor.close()
+            session.close()
+            broker.streams.discard(self)
+
+    async def _read(self, processor: Processor, session: object) -> None:
+        while True:
+            await processor.wait_room()
+            raw = await self._requests.get()
+            await self._network.carried(self._endpoint)
+            await processor.submit("Fetch", codec.fetch_from_pb(broker_pb2.FetchRequest.FromString(raw)), session)
