@@ -54,13 +54,13 @@ THE_MACHINES_OWN = frozenset(
         "SystemClock",
         "SystemThreads",
         "OsFileSystem",
-        "OverlayFileSystem",
         "system_ids",
         "system_environment",
         "new_uuid",
     }
 )
 """Makers of the real thing behind a port."""
+SERVES_METRICS = frozenset({"start_http_server", "ProcessCollector"})
 NOW = frozenset({"now", "today", "utcnow"})
 
 
@@ -80,6 +80,8 @@ def _found(tree: ast.AST) -> Iterator[tuple[int, str]]:
             case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
                 if what := _attribute(owner, attribute):
                     yield node.lineno, what
+            case ast.Name(id=name) if name in THE_MACHINES_OWN:
+                yield node.lineno, name
             case ast.Call():
                 if what := _call(node):
                     yield node.lineno, what
@@ -90,6 +92,7 @@ def _from(module: str, names: list[str]) -> Iterator[str]:
     for name in names:
         if (
             top in MACHINE_MODULES
+            or (top == "prometheus_client" and name in SERVES_METRICS)
             or (module == "os" and not _is_free_of_os(name))
             or (module == "random" and name != "Random")
             or (module == "concurrent.futures" and name not in FREE_OF_FUTURES)
@@ -119,16 +122,19 @@ def _call(call: ast.Call) -> str:
     match call.func:
         case ast.Name(id="open" | "Random" as name):
             return f"{name}()"
-        case ast.Name(id=name) if name in THE_MACHINES_OWN:
-            return f"{name}()"
         case ast.Attribute(value=ast.Name(id="random"), attr="Random" as name):
             return f"random.{name}()"
-        case ast.Attribute(attr="run_in_executor") if _is_none(call.args):
+        case ast.Attribute(attr="run_in_executor") if _is_none(_executor_of(call)):
             return "run_in_executor(None)"
         case ast.Attribute(attr="now" | "utcnow" | "today" as name, value=ast.Attribute(attr="datetime" | "date")):
             return f"datetime.{name}()"
     return ""
 
 
-def _is_none(arguments: list[ast.expr]) -> bool:
-    return bool(arguments) and isinstance(arguments[0], ast.Constant) and arguments[0].value is None
+def _executor_of(call: ast.Call) -> ast.expr | None:
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "executor"]
+    return next(iter([*call.args, *named]), None)
+
+
+def _is_none(argument: ast.expr | None) -> bool:
+    return isinstance(argument, ast.Constant) and argument.value is None
