@@ -199,7 +199,7 @@ class FakeCluster:
         self.fetch_refusals: deque[ApiError] = deque()
         self._silent: set[int] = set()
         self.ended: dict[int, int] = defaultdict(int)  # how often the streams of a node were ended in order
-        self._streams: dict[int, set[Any]] = defaultdict(set)
+        self._streams: dict[int, dict[Any, None]] = defaultdict(dict)
         self._grown: asyncio.Event | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class FakeCluster:
     def is_silent(self, node_id: int) -> bool:
         return node_id in self._silent
 
-    def tasks_of_streams(self, node_id: int) -> set[Any]:
+    def tasks_of_streams(self, node_id: int) -> dict[Any, None]:
         return self._streams[node_id]
 
     async def wait_grown(self, seconds: float) -> None:

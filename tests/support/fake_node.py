@@ -71,7 +71,7 @@ class FakeNode:
         requests = _requests(REQUESTS[api], stream)
         task = asyncio.current_task()
         streams = self._cluster.tasks_of_streams(self._node_id)
-        streams.add(task)
+        streams[task] = None
         try:
             async for answer in self._produce(requests) if api == "Produce" else self._fetch(requests):
                 await stream.write(answer.SerializeToString())
@@ -80,7 +80,7 @@ class FakeNode:
                 raise NetworkError(*cancelled.args) from None
             raise
         finally:
-            streams.discard(task)
+            streams.pop(task)
 
     async def _produce(self, requests: Any) -> AsyncIterator[Any]:
         cluster = self._cluster

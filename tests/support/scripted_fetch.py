@@ -165,4 +165,4 @@ class ScriptedCluster:
 def raw_fetch(cluster: ScriptedCluster, to_offset: int, topic_id: str = "", **options: int) -> RawFetch:
     """A read of [0, to_offset) whose requests do not wait at the broker."""
     config = consumer_config({"fetch_max_wait_ms": 1, **options})
-    return RawFetch(cluster, config, RawRange(TP, 0, to_offset, topic_id), set(), stepped_threads())  # type: ignore[arg-type]
+    return RawFetch(cluster, config, RawRange(TP, 0, to_offset, topic_id), {}, stepped_threads())  # type: ignore[arg-type]

@@ -113,7 +113,7 @@ class Cluster:
     async def _bootstrap(self) -> None:
         """All addresses at once; the first answer wins."""
         limit_ms = self.config.bootstrap_timeout_ms
-        asked = {asyncio.ensure_future(self._try(endpoint, limit_ms)) for endpoint in self.bootstrap}
+        asked = [asyncio.ensure_future(self._try(endpoint, limit_ms)) for endpoint in self.bootstrap]
         failures: dict[Endpoint, str] = {}
         try:
             for next_answer in asyncio.as_completed(asked, timeout=limit_ms / 1000 + 1):
@@ -304,7 +304,7 @@ class Cluster:
                 if not done:
                     self._missed()
                     continue
-                answered = done.pop()  # another one that is done too is seen in the next round
+                answered = next(question for question in asked if question in done)  # the others, in the next rounds
                 endpoint = asked.pop(answered)
                 error = answered.exception()
                 if error is None:

@@ -78,7 +78,7 @@ class ConsumerCore:
         self.reader = Reader(self.positions, self.buffer)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
         self.closed = False
-        self._raw_fetches: set[RawFetch] = set()
+        self._raw_fetches: dict[RawFetch, None] = {}
         self._leftover: _Leftover | None = None
         self._records = 0
         self._polls = 0

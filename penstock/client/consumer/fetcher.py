@@ -67,7 +67,7 @@ class Fetcher:
         self._on_ready = on_ready
         self.last_error: ApiError | None = None  # why nothing comes; None once something came
         self._links: dict[int, FetchLink] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], None] = {}
         self._looking_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._correlation_id = 0
@@ -202,8 +202,8 @@ class Fetcher:
 
     def _end_link(self, link: FetchLink) -> None:
         closing = asyncio.ensure_future(link.close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing[closing] = None
+        closing.add_done_callback(self._closing.pop)
 
     def _ensure_link(self, tp: TopicPartition) -> None:
         leader = self._cluster.cache.leader(tp)

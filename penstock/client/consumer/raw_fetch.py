@@ -41,7 +41,7 @@ class RawFetch:
     """One range of one partition, read once. It is in `under_way` from its beginning to its end."""
 
     def __init__(
-        self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: set[RawFetch], threads: Threads
+        self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: dict[RawFetch, None], threads: Threads
     ) -> None:
         self._span = span
         self._offset = span.from_offset
@@ -61,7 +61,7 @@ class RawFetch:
     async def buffers(self) -> AsyncGenerator[RawBuffer]:
         """Every buffer in order; ends at the range's end."""
         tp, offset, end, topic_id = self._span
-        self._under_way.add(self)
+        self._under_way[self] = None
         try:
             await self._fetcher.assign_range(tp, (offset, end), topic_id)
             while self._offset < end:
@@ -99,7 +99,7 @@ class RawFetch:
         """Ends fetching, and the wait of whoever reads. Idempotent."""
         self._closed = True
         self._ready.set()
-        self._under_way.discard(self)
+        self._under_way.pop(self, None)
         await self._fetcher.close()
 
     def __repr__(self) -> str:

@@ -1,0 +1,335 @@
+"""Whole clients on a loop of virtual time over a network in memory: what waits takes its time, and no time of ours.
+
+The clients are the ones that users import; only their environment is another. A seed is a whole story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
+from penstock.client.producer.future import RecordFuture
+from penstock.errors import BufferExhaustedError, NotEnoughReplicasError, TimedOutError
+from penstock.record.reader import read_records
+from penstock.types import RecordMetadata
+from tests.support.client_environment import fake_environment
+from tests.support.fake_broker import FakeCluster, MemoryHost
+from tests.support.fake_network import FakeNetwork
+from tests.support.virtual_background import plain_environment
+from tests.support.virtual_time import VirtualTimeLoop, run_virtual, virtual_clock
+
+ROOT = Path(__file__).resolve().parents[3]
+TP = TopicPartition("t", 0)
+
+
+@dataclass
+class Stage:
+    """A fake cluster with the topic "t" of one partition, and clients of it."""
+
+    cluster: FakeCluster
+    network: FakeNetwork
+    seed: int
+    clock: VirtualTimeLoop = field(default_factory=virtual_clock)
+
+    def producer(self, **options: Any) -> AsyncProducer:
+        return AsyncProducer(self.cluster.bootstrap, environment=fake_environment(self.network, self.seed), **options)
+
+    def consumer(self, **options: Any) -> AsyncConsumer:
+        options = {"auto_offset_reset": "earliest", **options}
+        return AsyncConsumer(self.cluster.bootstrap, environment=fake_environment(self.network, self.seed), **options)
+
+    def admin(self) -> AsyncAdmin:
+        return AsyncAdmin(self.cluster.bootstrap, environment=fake_environment(self.network, self.seed))
+
+    async def took_ms(self, work: Awaitable[object]) -> int:
+        began_ms = self.clock.now_ms()
+        await work
+        return self.clock.now_ms() - began_ms
+
+    def values(self) -> list[bytes | None]:
+        return [r.value for _, _, data, _ in self.cluster.logs[TP].batches for r in read_records(data)]
+
+
+def played(
+    story: Callable[[Stage], Awaitable[None]], *, nodes: int = 1, seed: int = 0, latency_ms: tuple[int, int] = (0, 0)
+) -> None:
+    async def run() -> None:
+        network = FakeNetwork(seed, latency_ms)
+        with FakeCluster(nodes, host=MemoryHost(network)) as cluster:
+            cluster.create_topic("t")
+            await story(Stage(cluster, network, seed))
+
+    run_virtual(run())
+
+
+def test_a_batch_lingers_exactly_as_long_as_it_was_told() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=250) as producer:
+            await (await producer.send("t", b"first"))
+            futures = [await producer.send("t", b"a")]
+            await asyncio.sleep(0.1)
+            futures.append(await producer.send("t", b"b"))
+            assert len(stage.cluster.produced) == 1
+            assert await stage.took_ms(asyncio.gather(*futures)) == 150
+            assert len(stage.cluster.produced) == 2 and stage.values() == [b"first", b"a", b"b"]
+
+    played(story)
+
+
+def test_what_is_refused_is_tried_again_after_longer_and_longer_waits() -> None:
+    times_ms: list[int] = []
+
+    async def story(stage: Stage) -> None:
+        stage.cluster.on_produce = lambda node, request: times_ms.append(stage.clock.now_ms())
+        stage.cluster.fail_produce("t", 0, *[NotEnoughReplicasError("one is missing")] * 6)
+        async with stage.producer(linger_ms=0, retry_backoff_ms=100, retry_backoff_max_ms=1_000) as producer:
+            await (await producer.send("t", b"v"))
+            assert stage.values() == [b"v"] and producer.statistics().batches_retried == 6
+
+    played(story)
+    waits = [after - before for before, after in itertools.pairwise(times_ms)]
+    for wait, full in zip(waits, [100, 200, 400, 800, 1_000, 1_000], strict=True):
+        assert full * 4 // 5 <= wait <= full + 1
+
+
+def test_a_request_that_is_not_answered_is_given_up_at_its_time_out() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.silence(1)
+        options = {"linger_ms": 0, "request_timeout_ms": 3_000, "retry_backoff_ms": 100}
+        async with stage.producer(**options) as producer:
+            future = await producer.send("t", b"v")
+            await asyncio.sleep(2)
+            stage.cluster.silence(1, on=False)
+            assert 1_000 <= await stage.took_ms(future) <= 1_101
+            assert producer.statistics().possible_duplicates == 1 and stage.values() == [b"v", b"v"]
+
+    played(story)
+
+
+def test_a_record_that_nobody_acks_fails_at_its_delivery_time_out() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.silence(1)
+        options = {"linger_ms": 0, "request_timeout_ms": 30_000, "delivery_timeout_ms": 60_000}
+        producer = stage.producer(**options)
+        future = await producer.send("t", b"v")
+
+        async def fails() -> None:
+            with pytest.raises(TimedOutError, match="not acked within delivery_timeout_ms=60000"):
+                await future
+
+        assert 60_000 <= await stage.took_ms(fails()) <= 61_000
+        await producer.close(timeout=1)
+
+    played(story)
+
+
+def test_clients_follow_a_leader_that_moved() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=0) as producer, stage.consumer() as consumer:
+            await consumer.assign([TP])
+            await (await producer.send("t", b"at 1"))
+            assert [r.value for r in await consumer.poll(1_000)] == [b"at 1"]
+            stage.cluster.move_leader("t", 0, 2)
+            await (await producer.send("t", b"at 2"))
+            assert [r.value for r in await consumer.poll(60_000)] == [b"at 2"]
+        assert [node for node, _ in stage.cluster.produced] == [1, 1, 2], "the refusal named the new leader"
+
+    played(story, nodes=3)
+
+
+def test_clients_ask_around_a_leader_that_hangs() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=0) as producer, stage.consumer() as consumer:
+            await consumer.assign([TP])
+            await (await producer.send("t", b"at 1"))
+            assert [r.value for r in await consumer.poll(1_000)] == [b"at 1"]
+            stage.network.hang(stage.cluster.endpoints[1])
+            stage.cluster.move_leader("t", 0, 2)
+            future = await producer.send("t", b"at 2")
+            assert await stage.took_ms(future) <= 3_000
+            assert [r.value for r in await consumer.poll(10_000)] == [b"at 2"]
+
+    played(story, nodes=3)
+
+
+def test_a_poll_waits_for_its_time_and_no_longer() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.consumer(fetch_max_wait_ms=500) as consumer:
+            await consumer.assign([TP])
+            assert await stage.took_ms(consumer.poll(12_345)) == 12_345
+
+    played(story)
+
+
+def test_an_admin_creates_and_deletes_topics_over_any_transport() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.admin() as admin:
+            await admin.create_topic("made", partitions=2)
+            assert await admin.list_topics() == ["made", "t"]
+            await admin.delete_topic("made")
+            assert await admin.list_topics() == ["t"]
+
+    played(story, nodes=3, latency_ms=(1, 20))
+
+
+# -- stories drawn from a seed -----------------------------------------------------------------------------------------
+
+RECORDS = 150
+
+
+async def disturb(stage: Stage, chance: random.Random) -> None:
+    """Leaders move, nodes hang, streams break, processes die and come back, for ever."""
+    cluster, network = stage.cluster, stage.network
+    while True:
+        await asyncio.sleep(chance.uniform(0.1, 2))
+        node = chance.choice(cluster.node_ids)
+        match chance.randrange(4):
+            case 0:
+                cluster.move_leader("t", 0, node)
+            case 1:
+                cluster.break_streams(node)
+            case 2:
+                network.hang(cluster.endpoints[node])
+                await asyncio.sleep(chance.uniform(0.1, 3))
+                network.resume(cluster.endpoints[node])
+            case 3:
+                cluster.stop_node(node)
+                await asyncio.sleep(chance.uniform(0.1, 1))
+                cluster.start_node(node)
+
+
+async def send_all(stage: Stage, chance: random.Random, told: list[tuple[int, str]]) -> list[RecordMetadata]:
+    futures: list[RecordFuture] = []
+    async with stage.producer(linger_ms=5, request_timeout_ms=2_000) as producer:
+        for number in range(RECORDS):
+            future = await producer.send("t", b"%d" % number)
+            future.add_done_callback(lambda _, number=number: told.append((stage.clock.now_ms(), f"acked {number}")))
+            futures.append(future)
+            await asyncio.sleep(chance.choice((0, 0, 0.001, 0.05, 0.2)))
+    return [future.result(0) for future in futures]
+
+
+async def read_all(stage: Stage, told: list[tuple[int, str]]) -> dict[int, bytes | None]:
+    found: dict[int, bytes | None] = {}
+    async with stage.consumer(request_timeout_ms=2_000) as consumer:
+        await consumer.assign([TP])
+        while b"%d" % (RECORDS - 1) not in found.values():
+            for record in await consumer.poll(1_000, max_records=7):
+                assert record.offset not in found, "given twice"
+                found[record.offset] = record.value
+                told.append((stage.clock.now_ms(), f"read {record.offset}"))
+    return found
+
+
+def told_by(seed: int) -> list[Any]:
+    """Everything that happened in the story of a seed, and when."""
+    told: list[Any] = []
+
+    async def story(stage: Stage) -> None:
+        chance = random.Random(seed)
+        trouble = asyncio.ensure_future(disturb(stage, chance))
+        async with asyncio.timeout(600):
+            acked, read = await asyncio.gather(send_all(stage, chance, told), read_all(stage, told))
+        trouble.cancel()
+        await asyncio.gather(trouble, return_exceptions=True)
+        log = stage.values()
+        assert [log[metadata.offset] for metadata in acked] == [b"%d" % number for number in range(RECORDS)]
+        assert [metadata.offset for metadata in acked] == sorted(metadata.offset for metadata in acked)
+        assert read == dict(enumerate(log[: len(read)])), "without a gap, in order"
+        told.extend(stage.network.asked)
+
+    played(story, nodes=3, seed=seed, latency_ms=(1, 40))
+    return told
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_breaks_every_record_is_acked_and_read(seed: int) -> None:
+    assert len(told_by(seed)) > 2 * RECORDS
+
+
+def test_a_seed_is_a_whole_story() -> None:
+    assert told_by(1) == told_by(1)
+    assert told_by(1) != told_by(2)
+
+
+def test_a_seed_is_the_same_story_in_every_process() -> None:
+    """Nothing depends on where objects lie in memory, or on how strings are hashed."""
+    code = """
+import hashlib
+from tests.unit.client.test_virtual_time import told_by
+print(hashlib.sha256(repr([told_by(seed) for seed in (8, 12, 16)]).encode()).hexdigest())
+"""
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("1", "77")
+    ]
+    hashes = {child.communicate(timeout=60)[0] for child in children}
+    assert len(hashes) == 1 and "" not in hashes
+
+
+# -- plain clients -----------------------------------------------------------------------------------------------------
+
+
+def test_plain_clients_wait_in_virtual_time_too() -> None:
+    loop, network = VirtualTimeLoop(), FakeNetwork(latency_ms=(1, 5))
+    with FakeCluster(3, host=MemoryHost(network)) as cluster:
+        cluster.create_topic("t")
+        environment = plain_environment(loop, network)
+        began_ms = loop.now_ms()
+        with (
+            Producer(cluster.bootstrap, environment=environment, linger_ms=2_000) as producer,
+            Consumer(cluster.bootstrap, environment=environment, auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([TP])
+            assert producer.send("t", b"a").result(timeout=60).offset == 0
+            assert 2_000 <= loop.now_ms() - began_ms <= 2_100, "a result waits for the batch to linger"
+            cluster.move_leader("t", 0, 3)
+            producer.send("t", b"b")
+            producer.send_many("t", [b"c", b"d"]).result(timeout=60)
+            producer.flush(timeout=60)
+            cluster.silence(3)
+            with pytest.raises(TimedOutError, match="not acked within 5"):
+                producer.send("t", b"late").result(timeout=5)
+            cluster.silence(3, on=False)
+            found: list[bytes | None] = []
+            while len(found) < 4:
+                found += [record.value for record in consumer.poll(timeout_ms=60_000)]
+            assert found[:4] == [b"a", b"b", b"c", b"d"]
+        with Admin(cluster.bootstrap, environment=environment) as admin:
+            assert admin.list_topics() == ["t"]
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+def test_a_plain_producer_waits_for_memory_as_long_as_it_was_told() -> None:
+    loop, network = VirtualTimeLoop(), FakeNetwork()
+    with FakeCluster(1, host=MemoryHost(network)) as cluster:
+        cluster.create_topic("t")
+        cluster.silence(1)
+        options = {"buffer_memory": 1_000, "batch_size": 500, "max_block_ms": 7_000, "linger_ms": 0}
+        producer = Producer(cluster.bootstrap, environment=plain_environment(loop, network), **options)
+        began_ms = loop.now_ms()
+        with pytest.raises(BufferExhaustedError):
+            for _ in range(10):
+                producer.send("t", b"v" * 200)
+        assert 7_000 <= loop.now_ms() - began_ms <= 7_600
+        producer.close(timeout=1)
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
