@@ -41,7 +41,12 @@ class RawFetch:
     """One range of one partition, read once. It is in `under_way` from its beginning to its end."""
 
     def __init__(
-        self, cluster: Cluster, config: ConsumerConfig, span: RawRange, under_way: dict[RawFetch, None], threads: Threads
+        self,
+        cluster: Cluster,
+        config: ConsumerConfig,
+        span: RawRange,
+        under_way: dict[RawFetch, None],
+        threads: Threads,
     ) -> None:
         self._span = span
         self._offset = span.from_offset
