@@ -3,7 +3,7 @@
 Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative
 requests are the controller's own (`metadata.requests`), forwarded as they are.
 
-Every partition that is asked for comes with its topic's id; `ReplicaManager.get` checks it.
+Every partition that is asked for comes with its topic's id; `HostedPartitions.get` checks it.
 """
 
 from __future__ import annotations

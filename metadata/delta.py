@@ -2,7 +2,7 @@
 
 A delta copies only the tables that a record touches: the partitions of one topic, the list of topics, the brokers, the
 configuration of one resource. Everything else is shared with the image below. It also says what has changed, so that a
-publisher (replica manager, config manager) looks at those few things and not at the cluster.
+publisher (of a broker's replicas, say) looks at those few things and not at the cluster.
 
 A delta is used once: after `apply` its tables belong to the new image.
 """

@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("penstock", "raft", "metadata", "storage", "broker")
+SERVERS = ("raft", "metadata", "storage", "broker")
 FILE_LINES_MAX = 400
 TEST_LINES_MAX = 700
 FUNCTION_LINES_MAX = 70
@@ -77,6 +78,43 @@ def test_a_module_that_calls_itself_pure_imports_nothing_that_is_not() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             wrong += [f"{name(path)} imports {module}" for module in names if module.partition(".")[0] in IMPURE]
+    assert not wrong
+
+
+def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Attributes that are assigned to, of whatever object."""
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets += [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign) else []
+        for target in targets:
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            yield from (part for part in parts if isinstance(part, ast.Attribute))
+
+
+def made_here(tree: ast.AST) -> set[str]:
+    """Names of objects that a class's own methods make: by `cls(...)`, `cls.__new__(cls)`, or the class's name."""
+    found: set[str] = set()
+    for made in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for node in ast.walk(made):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                call = node.value.func
+                maker = call.value if isinstance(call, ast.Attribute) else call
+                if isinstance(maker, ast.Name) and maker.id in ("cls", made.name):
+                    found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+@pytest.mark.parametrize("pattern", [r"on_[a-z]", r"_[a-z]"])
+def test_what_an_object_needs_is_given_when_it_is_made(pattern: str) -> None:
+    """Nobody sets another's callback, nor its private state, afterwards: a constructor has a port for it."""
+    wrong: list[str] = []
+    for path in modules(*SERVERS):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own = {"self", "cls", *made_here(tree)}
+        for target in assigned(tree):
+            of_self = isinstance(target.value, ast.Name) and target.value.id in own
+            if re.match(pattern, target.attr) and not of_self:
+                wrong.append(f"{name(path)}:{target.lineno}: {ast.unparse(target)}")
     assert not wrong
 
 

@@ -8,14 +8,15 @@ then no crash brings the records back. Segments that lie below are retention's. 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from broker.config.request_limits import API_LIMITS
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation, Waiter
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.errors import (
     ApiError,
@@ -47,8 +48,11 @@ class _Deletion:
 class DeleteRecordsApi:
     """Handles requests to delete records."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(
+        self, partitions: PartitionLookup, make_log_start_durable: Callable[[Partition, Waiter], None]
+    ) -> None:
+        """`make_log_start_durable` calls its waiter back once the partition's log start survives a crash."""
+        self._partitions, self._make_log_start_durable = partitions, make_log_start_durable
         self._open_partitions = 0
 
     def handle(self, request: Request, body: DeleteRecordsRequest) -> None:
@@ -80,7 +84,7 @@ class DeleteRecordsApi:
             timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
             for index, deletion in deletions.items():
                 durable = _durable(deletion, results[index], delayed)
-                self._replicas.make_log_start_durable(deletion.partition, durable)
+                self._make_log_start_durable(deletion.partition, durable)
 
     def _check(self, body: DeleteRecordsRequest) -> None:
         count = len(body.partitions)
@@ -100,7 +104,7 @@ class DeleteRecordsApi:
         for index, (result, wanted) in enumerate(zip(results, asked, strict=True)):
             try:
                 _check_partition(wanted.partition, seen)
-                partition = self._replicas.get(wanted.partition, wanted.topic_id)
+                partition = self._partitions.get(wanted.partition, wanted.topic_id)
                 deletions[index] = _Deletion(index, partition, partition.delete_records(wanted.before_offset))
             except ApiError as error:
                 result.error = without_frames(error)

@@ -8,10 +8,11 @@ counts (`Partition.note_follower_fetch`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from broker.apis.fetch_session import FetchSession
 from broker.network.request_channel import Request
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import FetchRequest
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError
 from penstock.types import CONSUMER_REPLICA_ID
@@ -20,8 +21,9 @@ from penstock.types import CONSUMER_REPLICA_ID
 class FetchApi:
     """Handles fetch requests; `request.context` is the stream's session."""
 
-    def __init__(self, replicas: ReplicaManager, cluster_id: str) -> None:
-        self._replicas = replicas
+    def __init__(self, registered_epochs: Callable[[], Mapping[int, int]], cluster_id: str) -> None:
+        """`registered_epochs()` has the epoch of every registered broker, as the metadata has it now."""
+        self._registered_epochs = registered_epochs
         self._cluster_id = cluster_id
 
     def handle(self, request: Request, body: FetchRequest) -> None:
@@ -37,4 +39,4 @@ class FetchApi:
             raise InconsistentClusterIdError(
                 f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
             )
-        check_fetcher_epoch(self._replicas.isrs.registered_epochs, body.replica_id, body.broker_epoch)
+        check_fetcher_epoch(self._registered_epochs(), body.replica_id, body.broker_epoch)

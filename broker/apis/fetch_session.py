@@ -48,8 +48,8 @@ Measured: with 20 answers of 8 MB that no client read, a node had grown by 2.04 
 ANSWER_BYTES_MIN = 64 * 1024
 """With less room than this an answer is not begun, or a busy node would send crumbs."""
 
-PartitionLookup = Callable[[TopicPartition, str], Partition]
-"""`ReplicaManager.get`."""
+GetPartition = Callable[[TopicPartition, str], Partition]
+"""`HostedPartitions.get`."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class FetchSession:
 
     def __init__(
         self,
-        get: PartitionLookup,
+        get: GetPartition,
         clock: Clock,
         response_bytes_max: int,
         count_bytes: Callable[[int, bool], None],

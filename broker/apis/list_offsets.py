@@ -7,8 +7,8 @@ know it for sure, and says so (KIP-207).
 from __future__ import annotations
 
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
 from penstock.errors import (
     ApiError,
@@ -24,8 +24,8 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 
 class ListOffsetsApi:
     """Handles list-offsets requests."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionLookup) -> None:
+        self._partitions = partitions
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
         results = [self._one(asked) for asked in body.partitions]
@@ -33,7 +33,7 @@ class ListOffsetsApi:
 
     def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
         try:
-            found = _look_up(self._replicas.get(asked.partition, asked.topic_id), asked)
+            found = _look_up(self._partitions.get(asked.partition, asked.topic_id), asked)
         except ApiError as error:
             return ListOffsetsResult(asked.partition, without_frames(error))
         if found is None:
@@ -46,7 +46,7 @@ def _look_up(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndO
     try:
         return _find(partition, asked)
     except (OSError, CorruptFileError, KafkaStorageError) as error:
-        partition.on_disk_error(partition, error)
+        partition.reports.disk_error(partition, error)
         raise KafkaStorageError(f"{partition.topic_partition}: reading failed: {error}") from error
 
 

@@ -7,8 +7,8 @@ by the high watermark for a consumer, which must never learn of records that may
 from __future__ import annotations
 
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import ApiError, OffsetNotAvailableError, without_frames
 from penstock.types import EpochEndOffset
@@ -17,8 +17,8 @@ from penstock.types import EpochEndOffset
 class OffsetForLeaderEpochApi:
     """Handles epoch look-ups."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionLookup) -> None:
+        self._partitions = partitions
 
     def handle(self, request: Request, body: OffsetForLeaderEpochRequest) -> None:
         results = [self._one(asked, body.replica_id >= 0) for asked in body.partitions]
@@ -26,7 +26,7 @@ class OffsetForLeaderEpochApi:
 
     def _one(self, asked: EpochPartition, is_replica: bool) -> EpochPartitionResult:
         try:
-            found = _end_of_epoch(self._replicas.get(asked.partition, asked.topic_id), asked, is_replica)
+            found = _end_of_epoch(self._partitions.get(asked.partition, asked.topic_id), asked, is_replica)
         except ApiError as error:
             return EpochPartitionResult(asked.partition, without_frames(error))
         return EpochPartitionResult(asked.partition, None, found.epoch, found.end_offset)

@@ -13,12 +13,15 @@ a window, because bytes may have waited in the connection before they were read.
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionProduceResult, ProduceRequest, ProduceResponse
+from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
     InvalidRequestError,
@@ -32,11 +35,18 @@ TIMEOUT_MS_MAX = 600_000
 ACKS_ALL = -1
 
 
+class Flushes(Protocol):
+    """Has what was appended made durable; see durability.py."""
+
+    def request_flush(self, partition: Partition) -> None: ...
+
+
 class ProduceApi:
     """Handles produce requests."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
+        """`traffic` counts what is appended."""
+        self._partitions, self._flushes, self._traffic, self._clock = partitions, flushes, traffic, clock
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
         if body.acks not in (0, 1, ACKS_ALL):
@@ -63,7 +73,7 @@ class ProduceApi:
             result = PartitionProduceResult(key)
             results.append(result)
             try:
-                partition = self._replicas.get(key, topic_id)
+                partition = self._partitions.get(key, topic_id)
                 if len(results) - 1 in body.refused:
                     partition.leader_state()  # not leading is the answer to any records
                     raise body.refused[len(results) - 1]
@@ -83,10 +93,9 @@ class ProduceApi:
         index: int,
         delayed: DelayedOperation,
     ) -> None:
-        clock = self._replicas.clock
-        info = partition.append_as_leader(records, acks, clock.now_ms(), clock.wall_ms())
-        self._replicas.traffic.bytes_in += info.size_bytes
-        self._replicas.traffic.messages_in += info.record_count
+        info = partition.append_as_leader(records, acks, self._clock.now_ms(), self._clock.wall_ms())
+        self._traffic.bytes_in += info.size_bytes
+        self._traffic.messages_in += info.record_count
         result.base_offset = info.first_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = partition.log.log_start_offset
@@ -99,7 +108,7 @@ class ProduceApi:
                 delayed.partition_done(index)
 
             (partition.acks_all if acks == ACKS_ALL else partition.acks_one).add(info.last_offset + 1, done)
-        self._replicas.request_flush(partition)
+        self._flushes.request_flush(partition)
 
 
 def _check_is_wanted(request: Request, body: ProduceRequest) -> float:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.disk_failures import DiskFailures
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.threads import Threads
@@ -34,19 +35,21 @@ class CleanerJob:
     def __init__(
         self,
         config: CleanerConfig,
-        replicas: ReplicaManager,
+        hosted: HostedPartitions,
+        failures: DiskFailures,
         log_manager: LogManager,
         scheduler: Scheduler,
+        wall_ms: Callable[[], int | None],
         clock: Clock,
         fs: FileSystem,
         threads: Threads,
     ) -> None:
+        """`wall_ms` gives the calendar, or None while it cannot be believed."""
         self.cleaner = LogCleaner(fs, config, self._candidates, clock, threads)
-        self.wall_ms: Callable[[], int | None] = clock.wall_ms
-        """The calendar, or None while it cannot be believed."""
         self.dead = 0
         """Workers that met a bug."""
-        self._replicas = replicas
+        self._hosted, self._failures = hosted, failures
+        self._wall_ms = wall_ms
         self._log_manager = log_manager
         self._scheduler = scheduler
         self._executor = threads.executor("log-cleaner", config.threads)
@@ -55,7 +58,7 @@ class CleanerJob:
         self._scheduler.add("log-cleaner", self.cleaner.config.backoff_ms, self.run)
 
     def _candidates(self) -> Iterator[Candidate]:
-        for partition in self._replicas.partitions():
+        for partition in self._hosted.all():
             if partition.offline is None and partition.log.config.is_compacted:
                 checkpoint = self._log_manager.cleaner_checkpoint(partition.log)
                 if checkpoint is not None:
@@ -69,7 +72,7 @@ class CleanerJob:
 
     async def _clean_all(self) -> None:
         try:
-            while (wall_ms := self.wall_ms()) is not None and (chosen := self.cleaner.choose(wall_ms)) is not None:
+            while (wall_ms := self._wall_ms()) is not None and (chosen := self.cleaner.choose(wall_ms)) is not None:
                 await self._clean(chosen, wall_ms)
         except Exception:
             self.dead += 1
@@ -80,9 +83,9 @@ class CleanerJob:
             for step in self.cleaner.clean(chosen, wall_ms):
                 await self._scheduler.in_executor(self._executor, chosen.log.log_dir, step)
         except (CorruptFileError, KafkaStorageError) as error:
-            partition = self._replicas.find(chosen.log.topic_partition)
+            partition = self._hosted.find(chosen.log.topic_partition)
             if partition is not None and partition.log is chosen.log and partition.offline is None:
-                self._replicas.failures.disk_error(partition, error)
+                self._failures.disk_error(partition, error)
             else:
                 _log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
 

@@ -25,9 +25,9 @@ from functools import partial
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
-from broker.jobs.wall_clock import WallClockGuard
+from broker.jobs.wall_clock import Calendar
+from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from storage.disk.disk_errors import is_shortage
@@ -61,14 +61,20 @@ class LogUpkeep:
     """One per broker; lives on the event loop."""
 
     def __init__(
-        self, replicas: ReplicaManager, log_manager: LogManager, scheduler: Scheduler, clock: Clock, fs: FileSystem
+        self,
+        replicas: ReplicaParts,
+        log_manager: LogManager,
+        scheduler: Scheduler,
+        clock: Clock,
+        fs: FileSystem,
+        calendar: Calendar,
     ) -> None:
         self._replicas = replicas
         self._log_manager = log_manager
         self._scheduler = scheduler
         self._clock = clock
         self._fs = fs
-        self._guard = WallClockGuard(clock.wall_ms(), clock.boot_ms())
+        self._calendar = calendar
         self._segments_deleted: Counter[Reason] = Counter()
         self._bytes_deleted = 0
         self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
@@ -104,15 +110,11 @@ class LogUpkeep:
         for name, (interval_ms, run) in jobs.items():
             self._scheduler.add(name + suffix, interval_ms, partial(run, log_dir))
 
-    def believed_wall_ms(self) -> int | None:
-        """The calendar, or None while it cannot be believed."""
-        return self._guard.believed(self._clock.wall_ms(), self._clock.boot_ms())
-
     # -- retention -----------------------------------------------------------------------------------------------------
 
     async def delete_expired_segments(self, log_dir: str) -> None:
         """The segments that retention lets go leave their logs; their files are renamed."""
-        wall_ms = self.believed_wall_ms()
+        wall_ms = self._calendar.believed_wall_ms()
         looked_at: dict[str, tuple[int, int]] = {}
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)
@@ -210,16 +212,16 @@ class LogUpkeep:
     # -- the rest ------------------------------------------------------------------------------------------------------
 
     async def flush_due(self) -> None:
-        self._replicas.flush_due()
+        self._replicas.durability.flush_due(self._replicas.hosted.all(), self._clock.now_ms())
 
     async def check_isrs(self) -> None:
-        self._replicas.check_isrs()
+        self._replicas.isrs.check(self._replicas.hosted.all(), self._clock.now_ms())
 
     async def revive_lost(self) -> None:
-        self._replicas.revive_lost()
+        self._replicas.revival.revive_all()
 
     async def checkpoint_high_watermarks(self, log_dir: str) -> None:
-        checkpoints, read = self._log_manager.checkpoints, self._replicas.high_watermarks
+        checkpoints, read = self._log_manager.checkpoints, self._replicas.high_watermarks.current
         _raise(await self._scheduler.in_thread(log_dir, checkpoints.try_high_watermarks, log_dir, read))
 
     async def checkpoint_recovery_points(self, log_dir: str) -> None:
@@ -235,21 +237,21 @@ class LogUpkeep:
         _raise(await self._scheduler.in_thread(log_dir, self._log_manager.checkpoints.try_log_starts, log_dir))
 
     def _in_use(self, log_dir: str) -> list[Partition]:
-        hosted = self._replicas.partitions()
+        hosted = self._replicas.hosted.all()
         return [partition for partition in hosted if partition.log.log_dir == log_dir and self._is_in_use(partition)]
 
     def _is_in_use(self, partition: Partition) -> bool:
         """Still hosted here, and its disk is good."""
-        is_hosted = self._replicas.find(partition.topic_partition) is partition
+        is_hosted = self._replicas.hosted.find(partition.topic_partition) is partition
         return is_hosted and partition.offline is None and not partition.log.closed
 
     def statistics(self) -> LogUpkeepStatistics:
         return LogUpkeepStatistics(
-            dict(self._segments_deleted), self._bytes_deleted, self._guard.jumps, self._guard.is_believed
+            dict(self._segments_deleted), self._bytes_deleted, self._calendar.jumps, self._calendar.is_believed
         )
 
     def __repr__(self) -> str:
-        return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._guard!r})"
+        return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._calendar!r})"
 
 
 def _raise(failure: KafkaStorageError | None) -> None:

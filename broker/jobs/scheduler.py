@@ -6,7 +6,7 @@ waits for, so that nothing writes into a log dir that is being closed; for a log
 `storage/disk/stop_wait.py` says.
 
 A disk that refuses fails the run and no more: the job is logged, counted, and comes again. Whatever else a job raises
-is a bug, and fatal. Not here: what the jobs do (log_upkeep.py, replica_manager.py), the flushes that appends ask for
+is a bug, and fatal. Not here: what the jobs do (log_upkeep.py, cleaner_job.py), the flushes that appends ask for
 (`storage/log/group_commit.py`).
 """
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 
+from penstock.clock import Clock
+
 _log = logging.getLogger(__name__)
 
 JUMP_MS_MAX = 60 * 60 * 1000
@@ -45,3 +47,26 @@ class WallClockGuard:
 
     def __repr__(self) -> str:
         return f"WallClockGuard({'believed' if self.is_believed else 'not believed'}, {self.jumps} jumps)"
+
+
+class Calendar:
+    """The guard over one clock, for everybody who deletes by age."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._guard = WallClockGuard(clock.wall_ms(), clock.boot_ms())
+
+    def believed_wall_ms(self) -> int | None:
+        """The calendar, or None while it cannot be believed."""
+        return self._guard.believed(self._clock.wall_ms(), self._clock.boot_ms())
+
+    @property
+    def jumps(self) -> int:
+        return self._guard.jumps
+
+    @property
+    def is_believed(self) -> bool:
+        return self._guard.is_believed
+
+    def __repr__(self) -> str:
+        return f"Calendar({self._guard!r})"

@@ -143,7 +143,7 @@ def _replication(node: NodeView) -> Iterator[Reading]:
     yield Reading("penstock_bytes_in", "Record bytes appended for producers.", replicas.bytes_in, True)
     yield Reading("penstock_bytes_out", "Record bytes sent to consumers.", replicas.bytes_out, True)
     yield Reading(
-        "penstock_replication_bytes_in", "Record bytes fetched from leaders.", replicas.replication_bytes_in, True
+        "penstock_replication_bytes_in", "Record bytes fetched from leaders.", broker.fetchers.bytes_in(), True
     )
     help_text = "Answers of leaders whose records failed their checks here; each is asked for again after a back-off."
     refused = broker.fetchers.answers_refused()

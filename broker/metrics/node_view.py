@@ -21,7 +21,7 @@ from broker.network.request_memory import RequestMemory
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.replication.follower.fetcher_manager import FetcherManager
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.hosting.replica_parts import ReplicaParts
 from raft.driver.driver import RaftDriver
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -58,7 +58,7 @@ class BrokerView(Protocol):
     def channel(self) -> RequestChannel: ...
 
     @property
-    def replicas(self) -> ReplicaManager: ...
+    def replicas(self) -> ReplicaParts: ...
 
     @property
     def fetchers(self) -> FetcherManager: ...

@@ -140,14 +140,20 @@ class RequestChannelStatistics:
 class RequestChannel:
     """One per node, shared by every door and every handler."""
 
-    def __init__(self, queued_requests_max: int, busy: BusyTimes, now_ns: Callable[[], int]) -> None:
-        """`now_ns` is monotonic."""
+    def __init__(
+        self,
+        queued_requests_max: int,
+        busy: BusyTimes,
+        now_ns: Callable[[], int],
+        on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None,
+    ) -> None:
+        """`now_ns` is monotonic; `on_sent` is given every request whose answer has left the node, and when."""
         self.now_ns = now_ns
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
         self.busy = busy
         self.response_queue_size = 0
         self.connections = 0
-        self.on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None
+        self._on_sent = on_sent
 
     async def send(self, request: Request) -> None:
         """Queue a request; waits while the queue is full, which is how overload reaches the connection."""
@@ -159,7 +165,7 @@ class RequestChannel:
 
     def request_sent(self, request: Request) -> None:
         """The answer left the node: the request is over."""
-        self.on_sent(request, self.now_ns())
+        self._on_sent(request, self.now_ns())
 
     def statistics(self) -> RequestChannelStatistics:
         return RequestChannelStatistics(

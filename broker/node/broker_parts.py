@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 from broker.apis.alter_configs import AlterConfigsApi
 from broker.apis.create_topics import CreateTopicsApi
@@ -30,27 +32,33 @@ from broker.config.node_config import NodeConfig
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
+from broker.jobs.wall_clock import Calendar
 from broker.network.busy_time import BusyTimes
 from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
 from broker.network.handler_pool import HandlerPool
 from broker.network.memory_budget import MemoryBudget
-from broker.network.request_channel import RequestChannel
+from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import Transport
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.lifecycle import BrokerLifecycle
+from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
+from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_driver import FetcherConfig
 from broker.replication.follower.fetcher_manager import FetcherManager
+from broker.replication.hosting.follower_node import FollowerNode
+from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.leader.alter_partition import AlterPartitionManager
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.leader.isr_upkeep import IsrUpkeep
+from broker.replication.leader.log_start_commit import LogStartCommit
+from metadata.image import MetadataImage
 from metadata.requests import HostedReplicas, RegisterBrokerRequest
-from penstock.clock import Clock
 from penstock.errors import (
     InconsistentClusterIdError,
     InvalidRegistrationError,
@@ -67,35 +75,91 @@ ANSWERS_STREAM_SHARE = 16
 """Of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
 
 
-class BrokerParts:
-    """Everything that a node with the broker role has besides the quorum."""
+class BrokerMeters(Protocol):
+    """Observes what happens in the broker, for its metrics; see metrics.py."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        cluster_id: str,
-        log_manager: LogManager,
-        loader: MetadataLoader,
-        transport: Transport,
-        controller: ControllerChannel,
-        controller_id: Callable[[], int],
-        environment: Environment,
-        busy: BusyTimes,
-        on_fatal: Callable[[BaseException], None],
-    ) -> None:
+    def request_sent(self, request: Request, sent_ns: int) -> None: ...
+
+    def flush_timed(self, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What the broker role is given of its node."""
+
+    cluster_id: str
+    log_manager: LogManager
+    loader: MetadataLoader
+    transport: Transport
+    controller: ControllerChannel
+    controller_id: Callable[[], int]
+    busy: BusyTimes
+    meters: BrokerMeters
+    on_log_dir_failed: Callable[[str, Exception], None]
+    on_fatal: Callable[[BaseException], None]
+
+
+class BrokerParts:
+    """Everything that a node with the broker role has besides the quorum.
+
+    Made from the bottom up: every part is given the parts that it needs, and what is told of news that arises below it
+    is made before (`ReplicaLosses`, the tables of `KnownReplicas`).
+    """
+
+    def __init__(self, config: NodeConfig, environment: Environment, node: NodeParts) -> None:
         self.config = config
         self._environment = environment
-        clock, threads = environment.clock, environment.threads
-        self.log_manager = log_manager
-        self.loader = loader
-        self.group_commit = GroupCommit(self._directory_failed, threads)
-        self.replicas = ReplicaManager(
-            config.node_id, log_manager, self.group_commit, clock, threads, config.replica_lag_time_max_ms, on_fatal
+        self._node = node
+        self.log_manager = node.log_manager
+        self._losses = ReplicaLosses()
+        known = known_replicas(
+            config.node_id, node.log_manager, environment.clock, self._losses.post, node.on_log_dir_failed
         )
+        self._make_disk_work(known)
+        self._make_replicas(known)
+        self._make_upkeep()
+        self._make_request_path()
+        self._make_doors()
+        self._make_standing()
+
+    # -- parts, in the order in which they are made --------------------------------------------------------------------
+
+    def _make_disk_work(self, known: KnownReplicas) -> None:
+        """What is done to the logs of all replicas: flushes, checkpoints of log starts, cleaning."""
+        config, node, checkpoints = self.config, self._node, self._node.log_manager.checkpoints
+        clock, threads = self._environment.clock, self._environment.threads
+        self.group_commit = GroupCommit(known.failures.directory_failed, threads, on_timed=node.meters.flush_timed)
+        self.log_starts = LogStartCommit(
+            checkpoints.try_log_starts, threads.executor("log-starts", len(checkpoints.log_dirs))
+        )
+        self.scheduler = Scheduler(clock, threads, node.on_fatal)
+        self._calendar = Calendar(clock)
+        self.cleaner = CleanerJob(
+            cleaner_config(config),
+            known.hosted,
+            known.failures,
+            node.log_manager,
+            self.scheduler,
+            self._calendar.believed_wall_ms,
+            clock,
+            self._environment.file_system,
+            threads,
+        )
+
+    def _make_replicas(self, known: KnownReplicas) -> None:
+        """How they follow, lead, come and go; the metadata says which."""
+        config, clock, node = self.config, self._environment.clock, self._node
+        durability = Durability(self.group_commit, self.log_starts)
+
+        def broker_epoch() -> int:
+            return known.lost.broker_epoch
+
+        self.alter_partition = AlterPartitionManager(config.node_id, broker_epoch, node.controller.call, node.on_fatal)
+        isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         self.fetchers = FetcherManager(
             FetcherConfig(
                 config.node_id,
-                cluster_id,
+                node.cluster_id,
                 config.replica_fetch_wait_max_ms,
                 config.replica_fetch_response_max_bytes,
                 config.replica_fetch_max_bytes,
@@ -103,47 +167,48 @@ class BrokerParts:
             ),
             config.num_replica_fetchers,
             clock,
-            transport.open_fetch_stream,
-            self.replicas,
-            on_fatal,
-            busy.fetchers.timed,
+            node.transport.open_fetch_stream,
+            FollowerNode(known.lost, known.hosted, durability),
+            node.on_fatal,
+            node.busy.fetchers.timed,
         )
-        self.replicas.fetchers = self.fetchers
-        self.alter_partition = AlterPartitionManager(
-            config.node_id, lambda: self.replicas.broker_epoch, controller.call, on_fatal
-        )
-        self.replicas.isrs.proposals = self.alter_partition
-        self.publisher = MetadataPublisher(self.replicas, log_manager, topic_defaults(config))
-        loader.subscribe(self.publisher.publish)
-        self.channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns)
-        self.forwarded = ForwardedRequests()
-        router = self._router(cluster_id, controller, controller_id)
-        self.failed_requests = FailedRequests(on_fatal)
-        self.handlers = HandlerPool(self.channel, router.handle, config.num_io_threads, self.failed_requests.fail)
-        self._make_doors(clock)
-        self.lifecycle = BrokerLifecycle(
-            self._registration(cluster_id),
-            controller,
-            loader,
-            environment.ids,
-            config.broker_heartbeat_interval_ms,
-            config.broker_session_timeout_ms,
-            self._hosted_replicas,
-            self._registered,
-            self._caught_up,
-            self._standing_changed,
-        )
-        self._announcements: set[asyncio.Task[None]] = set()
-        self.replicas.on_replica_lost = self.lifecycle.leave_isrs
-        self.scheduler = Scheduler(clock, threads, on_fatal)
-        self._schedule_jobs(clock)
-        self._on_fatal = on_fatal
+        ports = ReplicaPorts(durability, isrs, self.fetchers, self.cleaner.cleaner.forget, node.on_fatal)
+        self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
+        self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
+        node.loader.subscribe(self.publisher.publish)
 
-    def _make_doors(self, clock: Clock) -> None:
+    def _make_upkeep(self) -> None:
+        """The named periodic jobs; they run from `start` on."""
+        self.upkeep = LogUpkeep(
+            self.replicas,
+            self.log_manager,
+            self.scheduler,
+            self._environment.clock,
+            self._environment.file_system,
+            self._calendar,
+        )
+        self.upkeep.schedule(self.config)
+        if self.config.log_cleaner_enable:
+            self.cleaner.schedule()
+
+    def _make_request_path(self) -> None:
+        """From the bounded queue to the APIs."""
+        config, node = self.config, self._node
+        self.channel = RequestChannel(
+            config.queued_max_requests, node.busy, self._environment.clock.now_ns, node.meters.request_sent
+        )
+        self.forwarded = ForwardedRequests()
+        self.failed_requests = FailedRequests(node.on_fatal)
+        self.handlers = HandlerPool(
+            self.channel, self._router().handle, config.num_io_threads, self.failed_requests.fail
+        )
+
+    def _make_doors(self) -> None:
         """The two listeners, and what bounds the bytes and the connections that come in at them."""
-        config = self.config
-        converting = self._environment.threads.executor("produce-conversion", threads_for(self._environment.processors))
-        self.converter = ProduceConverter(self.replicas.find, clock, converting, config.socket_request_max_bytes)
+        config, hosted = self.config, self.replicas.hosted
+        clock, threads = self._environment.clock, self._environment.threads
+        converting = threads.executor("produce-conversion", threads_for(self._environment.processors))
+        self.converter = ProduceConverter(hosted.find, clock, converting, config.socket_request_max_bytes)
         descriptors = plan_descriptors(self._environment.descriptors_max)
         self.request_memory = RequestMemory(config.queued_max_request_bytes)
         self.answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
@@ -152,7 +217,7 @@ class BrokerParts:
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
             count_bytes, fail = self.replicas.traffic.count_out, self.failed_requests.fail
-            return FetchSession(self.replicas.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
+            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
 
         service = BrokerService(
             self.channel,
@@ -166,51 +231,52 @@ class BrokerParts:
         self.listeners = self._environment.doors.broker(config, service)
         self.decoders = self.listeners.decoders
 
-    def _schedule_jobs(self, clock: Clock) -> None:
-        """The named periodic jobs; they run from `start` on."""
-        config, log_manager = self.config, self.log_manager
-        file_system, threads = self._environment.file_system, self._environment.threads
-        self.upkeep = LogUpkeep(self.replicas, log_manager, self.scheduler, clock, file_system)
-        self.upkeep.schedule(config)
-        self.cleaner = CleanerJob(
-            cleaner_config(config),
-            self.replicas,
-            log_manager,
-            self.scheduler,
-            clock,
-            file_system,
-            threads,
+    def _make_standing(self) -> None:
+        """Registration and heartbeats: what takes this broker into service, and out of it."""
+        config, node = self.config, self._node
+        self._announcements: set[asyncio.Task[None]] = set()
+        self.lifecycle = BrokerLifecycle(
+            self._registration(),
+            node.controller,
+            node.loader,
+            self._environment.ids,
+            config.broker_heartbeat_interval_ms,
+            config.broker_session_timeout_ms,
+            self._losses,
+            self._hosted_replicas,
+            self.replicas.revival.registered,
+            self._caught_up,
+            self._standing_changed,
         )
-        self.cleaner.wall_ms = self.upkeep.believed_wall_ms
-        self.replicas.on_log_gone = self.cleaner.cleaner.forget
-        if config.log_cleaner_enable:
-            self.cleaner.schedule()
 
-    def _router(self, cluster_id: str, controller: ControllerChannel, controller_id: Callable[[], int]) -> Router:
-        config, loader, replicas = self.config, self.loader, self.replicas
+    def _router(self) -> Router:
+        config, node, replicas = self.config, self._node, self.replicas
+        controller, loader, hosted = node.controller, node.loader, replicas.hosted
+
+        def image() -> MetadataImage:
+            return loader.image
+
         return Router(
             {
-                "Produce": ProduceApi(replicas).handle,
-                "Fetch": FetchApi(replicas, cluster_id).handle,
-                "ListOffsets": ListOffsetsApi(replicas).handle,
-                "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(replicas).handle,
-                "Metadata": MetadataApi(
-                    cluster_id, lambda: loader.image, controller_id, replicas.lost.why_offline
-                ).handle,
-                "DescribeCluster": DescribeClusterApi(cluster_id, lambda: loader.image, controller_id).handle,
+                "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, self._environment.clock).handle,
+                "Fetch": FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id).handle,
+                "ListOffsets": ListOffsetsApi(hosted).handle,
+                "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
+                "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,
+                "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id).handle,
                 "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
                 "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(controller, loader, self.forwarded).handle,
-                "DeleteRecords": DeleteRecordsApi(replicas).handle,
+                "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "AlterConfigs": AlterConfigsApi(controller, loader, self.forwarded).handle,
-                "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), lambda: loader.image).handle,
+                "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
             }
         )
 
-    def _registration(self, cluster_id: str) -> RegisterBrokerRequest:
+    def _registration(self) -> RegisterBrokerRequest:
         endpoint, inter_broker = self.config.advertised, self.config.inter_broker_advertised
         return RegisterBrokerRequest(
-            cluster_id,
+            self._node.cluster_id,
             self.config.node_id,
             self._environment.ids.new_id(),
             endpoint.host,
@@ -232,15 +298,9 @@ class BrokerParts:
                 numbers.setdefault(found.topic_id, []).append(found.topic_partition.partition)
         return tuple(HostedReplicas(topic_id, tuple(sorted(held))) for topic_id, held in numbers.items())
 
-    def _registered(self, broker_epoch: int) -> None:
-        self.replicas.registered(broker_epoch)
-
     def _caught_up(self) -> None:
-        self.publisher.caught_up(self.loader.image)
+        self.publisher.caught_up(self._node.loader.image)
         self.listeners.open()
-
-    def _directory_failed(self, directory: str, error: Exception) -> None:
-        self.replicas.failures.directory_failed(directory, error)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
@@ -272,13 +332,13 @@ class BrokerParts:
             await self.lifecycle.controlled_shutdown()
         await self.serving(False)
         await self.lifecycle.stop()
-        self.replicas.to_create.stop()
+        self.replicas.creation.to_create.stop()
         await self.listeners.stop()
         self.converter.close()
         await self.handlers.stop()
         await self.forwarded.stop()
         await self.fetchers.stop()
-        await self.replicas.log_starts.close(wait)
+        await self.log_starts.close(wait)
         await self.alter_partition.stop()
         self.cleaner.stop()
         await self.scheduler.stop(wait)
@@ -287,13 +347,13 @@ class BrokerParts:
         await wait.each(self.log_manager.checkpoints.log_dirs, self._write_high_watermarks)
 
     def _write_high_watermarks(self, log_dir: str) -> None:
-        failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks)
+        failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks.current)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
             _log.error("the high watermarks were not written: %s", failure)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(self._as_refusal(error))
+            self._node.on_fatal(self._as_refusal(error))
 
     def _as_refusal(self, error: BaseException) -> BaseException:
         """What the controller will never accept from this node is a matter of its log dirs: with their names."""

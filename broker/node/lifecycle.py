@@ -22,11 +22,11 @@ that
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, HostedReplicas, RegisterBrokerRequest
@@ -67,12 +67,14 @@ class BrokerLifecycle:
         ids: Ids,
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
+        losses: ReplicaLosses,
         hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
         on_registered: Callable[[int], None],
         on_caught_up: Callable[[], None],
         on_standing: Callable[[bool], None] = lambda may_serve: None,
     ) -> None:
-        """`on_standing` is told whether the controller lets this broker serve, whenever that changes."""
+        """`losses` has the news of replicas that were lost here; `on_standing` is told whether the controller lets this
+        broker serve, whenever that changes."""
         self.unfenced = asyncio.Event()
         self.broker_epoch = NO_EPOCH
         self._registration = registration
@@ -84,26 +86,20 @@ class BrokerLifecycle:
         self._answered_s = 0.0  # by the loop's clock
         # A heartbeat that got lost must leave time for another one in the same session.
         self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
+        self._losses = losses
         self._hosted_replicas = hosted_replicas
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._on_standing = on_standing
         self._may_unfence = False
-        self._replica_is_lost = False
         self._is_stopping = False
         self._registrations_anew = 0
-        self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
         """The task that keeps this broker registered; it ends only by `stop` or by an error that is final."""
         self._task = asyncio.create_task(self._run(), name="broker-lifecycle")
         return self._task
-
-    def leave_isrs(self) -> None:
-        """A replica here is lost: leave every ISR, and rejoin those whose partitions this broker can still follow."""
-        self._replica_is_lost = True
-        self._wake.set()
 
     async def _run(self) -> None:
         await self._register()
@@ -118,11 +114,11 @@ class BrokerLifecycle:
             except ApiError as error:
                 _log.warning("heartbeat: %s", error)
                 self._note_silence()
-            await self._pause(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+            await self._losses.wait(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
 
     def _reason_to_succeed_itself(self) -> str:
         """Why this broker must register as its own successor now; "" when it need not."""
-        if self._replica_is_lost:
+        if self._losses.is_open:
             return "a replica is lost"
         known = self._loader.image.brokers.get(self._registration.broker_id)
         is_told = known is not None and known.broker_epoch == self.broker_epoch and known.in_controlled_shutdown
@@ -150,12 +146,6 @@ class BrokerLifecycle:
             _log.info("broker %d is unfenced, epoch %d", broker_id, self.broker_epoch)
             self._on_standing(True)
             self.unfenced.set()
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        self._wake.clear()
 
     async def _register_as_successor(self, why: str) -> None:
         """Register with the previous broker epoch, as after a clean stop: this process knows that it has ended
@@ -202,7 +192,7 @@ class BrokerLifecycle:
                 ", ".join(self._registration.log_dirs),
             )
         self._registration = replace(self._registration, lost_log_dirs=())  # only the first registration gives dirs up
-        self._replica_is_lost = False  # every loss before this answer was in an earlier broker epoch
+        self._losses.settle()
         self._on_registered(self.broker_epoch)
         await self._loader.wait_for_offset(self.broker_epoch)
         if not self._may_unfence:

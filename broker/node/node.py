@@ -19,7 +19,7 @@ from broker.network.busy_time import BusyTimes
 from broker.network.doors import ControllerService, Listener
 from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import NodeLoad
-from broker.node.broker_parts import BrokerParts
+from broker.node.broker_parts import BrokerParts, NodeParts
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.quorum.cluster_guard import ClusterGuard
@@ -73,26 +73,21 @@ class Node:
         self._clock = clock
         self.load = NodeLoad(threads.own_native_id())
         self._busy = BusyTimes(clock.now_ns)
-        self._executor = threads.executor("raft-disk", 2)
-        self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
-        self.raft = self._make_raft()
-        self.raft.subscribe(self.loader)
-        self.loader.on_leader_change = self._on_leader_change
-        self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
-        self._channel = ControllerChannel(
-            config.node_id, self, clock, self._peers.call_controller, self._local_controller_call
-        )
-        self._controller_server = self._make_controller_server() if config.is_controller else None
-        self.broker = self._make_broker() if config.is_broker else None
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
         self._end_of_scrapes: Callable[[], None] = lambda: None
         self._sampler = LoadSampler(
             self.load, self._busy, self.metrics.loop_lag, clock, threads, environment.thread_times
         )
-        if self.broker is not None:
-            self.broker.channel.on_sent = self.metrics.request_sent
-            self.broker.group_commit.on_timed = self.metrics.flush_timed
-            self.broker.replicas.on_storage_failure = self._directory_failed
+        self._executor = threads.executor("raft-disk", 2)
+        self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.raft = self._make_raft()
+        self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
+        self._channel = ControllerChannel(
+            config.node_id, self, clock, self._peers.call_controller, self._local_controller_call
+        )
+        self.raft.subscribe(self)
+        self._controller_server = self._make_controller_server() if config.is_controller else None
+        self.broker = self._make_broker() if config.is_broker else None
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
@@ -168,18 +163,19 @@ class Node:
         )
 
     def _make_broker(self) -> BrokerParts:
-        return BrokerParts(
-            self.config,
+        parts = NodeParts(
             self.cluster_id,
             self.log_manager,
             self.loader,
             self._peers,
             self._channel,
             lambda: self.leader_id,
-            self._environment,
             self._busy,
+            self.metrics,
+            self._directory_failed,
             self._on_fatal,
         )
+        return BrokerParts(self.config, self._environment, parts)
 
     # -- what the parts ask --------------------------------------------------------------------------------------------
 
@@ -192,7 +188,12 @@ class Node:
         broker = self.loader.image.brokers.get(broker_id)
         return broker.inter_broker_endpoint if broker is not None else None
 
-    def _on_leader_change(self, leader_id: int, epoch: int) -> None:
+    def on_committed(self, base_offset: int, records: bytes) -> None:
+        """As a listener of the quorum: committed metadata becomes the next image."""
+        self.loader.on_committed(base_offset, records)
+
+    def on_leader_change(self, leader_id: int, epoch: int) -> None:
+        """As a listener of the quorum: AFTER the image has everything that was committed before."""
         self._channel.leader_changed(leader_id)
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)
@@ -292,7 +293,7 @@ class Node:
             self.controller.resign()
         await self._stop_raft()
         if self.broker is not None:
-            await self.broker.replicas.deletions.close(self.stop_wait)
+            await self.broker.replicas.creation.deletions.close(self.stop_wait)
         if self._controller_server is not None:
             await self._controller_server.stop()
         await self._peers.close()

@@ -1,6 +1,6 @@
 """Turns what the quorum has committed into images, and tells the publishers what changed.
 
-raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (replica manager, configs, caches)
+raft driver ──committed batches──► MetadataLoader ──image, delta──► publishers (this broker's replicas)
 
 Every node runs one, controller or not, over the same bytes: so the image at offset N is the same everywhere (I8). A
 record that cannot be replayed stops the node: guessing would fork the metadata.
@@ -22,11 +22,10 @@ Publisher = Callable[[MetadataDelta, MetadataImage], None]
 
 
 class MetadataLoader:
-    """Holds the current image. A listener of the raft driver; called on the loop, in the order of the log."""
+    """Holds the current image. Given the committed log by a listener of the raft driver, on the loop, in its order."""
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
-        self.on_leader_change: Callable[[int, int], None] = lambda leader_id, epoch: None
         self._publishers: list[Publisher] = []
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
 

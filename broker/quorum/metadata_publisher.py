@@ -1,4 +1,4 @@
-"""Carries each new image to the replica manager: what this broker leads, follows, and no longer hosts.
+"""Carries each new image to the replicas of this broker: what this broker leads, follows, and no longer hosts.
 
 It looks only at what the delta names, except for the first image after the broker has caught up: then at everything,
 and at the directories on disk, of which those that the metadata does not know are set aside as stray (never deleted:
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from broker.config.node_config import NodeConfig
-from broker.replication.assignment import TopicSettings
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.hosting.assignment import Assignment, TopicSettings
+from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from metadata.config_types import ConfigValue
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage, TopicImage
@@ -30,7 +30,9 @@ _log = logging.getLogger(__name__)
 class MetadataPublisher:
     """Subscribes to the loader. Does nothing until `caught_up` is called once."""
 
-    def __init__(self, replicas: ReplicaManager, log_manager: LogManager, defaults: Mapping[str, ConfigValue]) -> None:
+    def __init__(
+        self, replicas: ReplicaAssignments, log_manager: LogManager, defaults: Mapping[str, ConfigValue]
+    ) -> None:
         self._replicas = replicas
         self._log_manager = log_manager
         self._defaults = defaults
@@ -78,7 +80,7 @@ class MetadataPublisher:
                 leader = image.brokers.get(state.leader_id)
                 endpoint = leader.endpoint if leader else None
                 hint = LeaderHint(state.leader_id, state.leader_epoch, endpoint, topic.topic_id)
-                self._replicas.apply(key, topic.topic_id, state, settings, hint)
+                self._replicas.apply(key, Assignment(topic.topic_id, state, settings, hint))
             elif self._replicas.hosts(key):
                 self._replicas.remove(key, topic.topic_id)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
@@ -25,23 +24,23 @@ from storage.log_dirs.log_manager import LogManager
 _log = logging.getLogger(__name__)
 
 
-class Hosted(Protocol):
-    """The replicas that a failure takes offline, and who is told; the replica manager gives it."""
-
-    on_storage_failure: Callable[[str, Exception], None]
-
-    def partitions(self) -> Iterable[Partition]: ...
-
-    def stop_fetching(self, partition: Partition) -> None: ...
-
-    def leave_isrs(self, state: PartitionRegistration) -> None: ...
-
-
 class DiskFailures:
     """See the module. All methods are called on the event loop."""
 
-    def __init__(self, log_manager: LogManager, lost: LostReplicas, refused: RefusedAppends, hosted: Hosted) -> None:
-        self._log_manager, self._lost, self._refused, self._hosted = log_manager, lost, refused, hosted
+    def __init__(
+        self,
+        log_manager: LogManager,
+        lost: LostReplicas,
+        refused: RefusedAppends,
+        partitions: Callable[[], Iterable[Partition]],
+        on_replica_lost: Callable[[], None],
+        on_log_dir_failed: Callable[[str, Exception], None],
+    ) -> None:
+        """`partitions()` are those that are hosted now; `on_log_dir_failed` is told once for each log dir."""
+        self._log_manager, self._lost, self._refused = log_manager, lost, refused
+        self._partitions = partitions
+        self._on_replica_lost = on_replica_lost
+        self._on_log_dir_failed = on_log_dir_failed
 
     def disk_error(self, partition: Partition, error: Exception) -> None:
         """A read, an append or a truncation of the partition's log failed with this."""
@@ -60,22 +59,26 @@ class DiskFailures:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
         replica to the ISR, and may even have it lead, until this broker has left the ISRs."""
         _log.error("%s goes offline: %s", partition, error)
-        self._hosted.stop_fetching(partition)
         partition.stop(offline_error(partition.log.directory, error))
         self._lost.found(partition.topic_partition, error)
-        self._hosted.leave_isrs(partition.state)
+        self.leave_isrs(partition.state)
+
+    def leave_isrs(self, state: PartitionRegistration) -> None:
+        """A replica is lost: no other member of an ISR may rely on this broker for it, or wait for it to lead."""
+        if len(state.replicas) > 1:
+            self._on_replica_lost()
 
     def directory_failed(self, directory: str, error: Exception) -> None:
         """A log dir failed: every partition in it goes offline, and the dir is not used again. Flushes that were under
         way may tell of it once more."""
         if directory in self._log_manager.offline_log_dirs:
             return
-        for partition in self._hosted.partitions():
+        for partition in self._partitions():
             if partition.log.log_dir == directory:
                 self.partition_failed(partition, error)
         if isinstance(error, OSError):
             self._log_manager.fail_log_dir(directory, error)
-        self._hosted.on_storage_failure(directory, error)
+        self._on_log_dir_failed(directory, error)
 
     def __repr__(self) -> str:
         return f"DiskFailures({self._log_manager!r}, {len(self._lost)} replicas lost)"

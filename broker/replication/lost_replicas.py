@@ -16,12 +16,13 @@ only when all of this holds:
 - The replica was made anew fewer than REBUILDS_MAX times: if it is damaged again and again, a person must look at the
   machine.
 
-After that it joins the ISR like any follower: when it has fetched up to the high watermark. replica_manager.py makes
+After that it joins the ISR like any follower: when it has fetched up to the high watermark. replica_revival.py makes
 the replica anew; `broker/node/lifecycle.py` registers.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
@@ -29,6 +30,8 @@ from enum import Enum
 from metadata.registrations import PartitionRegistration
 from penstock.errors import CorruptFileError
 from penstock.types import NO_EPOCH, NO_LEADER, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 REBUILDS_MAX = 3
 """The limit for one replica until the node is started again. Each rebuild sets aside a directory with the old log."""
@@ -95,6 +98,14 @@ class LostReplicas:
     def partitions(self) -> tuple[TopicPartition, ...]:
         return tuple(self._lost)
 
+    def registered(self, broker_epoch: int) -> None:
+        """The controller has answered a registration of this broker."""
+        self.broker_epoch = broker_epoch
+
+    def shown_in_metadata(self, broker_epoch: int) -> None:
+        """The metadata shows this broker's registration with this epoch; NO_EPOCH when it shows none."""
+        self.registered_epoch = broker_epoch
+
     def found(self, key: TopicPartition, why: Exception) -> None:
         """The replica's log was found damaged or unusable just now."""
         self._lost[key] = LostReplica(_loss_of(why), why, self.broker_epoch)
@@ -112,6 +123,13 @@ class LostReplicas:
     def forget(self, key: TopicPartition) -> None:
         """The replica is online again, or its topic was deleted."""
         self._lost.pop(key, None)
+
+    def say(self, key: TopicPartition, what: str) -> None:
+        """A log line about a lost replica: once, until it is something else."""
+        lost = self._lost.get(key)
+        if lost is not None and lost.said != what:
+            lost.said = what
+            _log.error("%s is offline here, %s", key, what)
 
     def verdict(self, key: TopicPartition, state: PartitionRegistration) -> Verdict:
         """What may be done now; `state` is the partition in the newest metadata."""

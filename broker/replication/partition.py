@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr, ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
+from broker.replication.leader.record_deletion import DeletableLog, deletion_offset
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
@@ -24,9 +26,7 @@ from penstock.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
-    OffsetNotAvailableError,
     OffsetOutOfRangeError,
-    PolicyViolationError,
     UnknownLeaderEpochError,
 )
 from penstock.record.batch import iter_headers
@@ -34,14 +34,37 @@ from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, EpochEndOffset, Leade
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
+from storage.log_config import FlushPolicy, LogConfig
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReports:
+    """Whom a partition tells of what happens to it; one for all partitions of a broker."""
+
+    follower_fetched: Callable[[Partition, int], None] = lambda partition, replica_id: None
+    """A replica's fetch acknowledged what it has: it may join the ISR."""
+    disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
+    """A read, an append or a truncation of the log failed."""
+    append_refused: Callable[[Partition], None] = lambda partition: None
+    """A full disk, or a lack of descriptors, refused an append."""
+
+
+NOBODY_TOLD = PartitionReports()
 
 
 class Partition:
     """See the module. All methods are called on the event loop."""
 
-    def __init__(self, broker_id: int, partition_log: Log, high_watermark: int, min_insync_replicas: int) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        partition_log: Log,
+        high_watermark: int,
+        min_insync_replicas: int,
+        reports: PartitionReports = NOBODY_TOLD,
+    ) -> None:
         self.broker_id = broker_id
         self.log = partition_log
         self.topic_partition: TopicPartition = partition_log.topic_partition
@@ -55,12 +78,16 @@ class Partition:
         self.offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
         self.watchers: set[PartitionWatcher] = set()
-        self.on_follower_fetch: Callable[[Partition, int], None] = lambda partition, replica_id: None
-        self.on_disk_error: Callable[[Partition, Exception], None] = lambda partition, error: None
-        self.on_append_refused: Callable[[Partition], None] = lambda partition: None
+        self.reports = reports
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()
         self.deletions = LowWatermarkWaiters()
+
+    def configure(self, log_config: LogConfig, flush_policy: FlushPolicy, min_insync_replicas: int) -> None:
+        """The settings of its topic, from now on."""
+        self.min_insync_replicas = min_insync_replicas
+        if (self.log.config, self.log.flush_policy) != (log_config, flush_policy):
+            self.log.update_config(log_config, flush_policy)
 
     # -- roles ---------------------------------------------------------------------------------------------------------
 
@@ -93,8 +120,8 @@ class Partition:
     def stop(self, error: ApiError) -> None:
         """This broker no longer hosts the partition, or its disk failed: every waiting request gets `error`."""
         self.offline, self.leading = error, None
-        self._fail_waiters(error)
         self._notify(wake=True)
+        self._fail_waiters(error)
 
     def not_leader(self) -> NotLeaderOrFollowerError:
         return NotLeaderOrFollowerError(
@@ -134,21 +161,18 @@ class Partition:
         try:
             info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms)
         except KafkaStorageError as error:
-            self._note_refusal(error)
-            self.on_disk_error(self, error)
+            if is_shortage(error):
+                self.reports.append_refused(self)
+            self.reports.disk_error(self, error)
             raise
         except CorruptFileError as damage:  # the first append to an idle log loads its indexes
-            self.on_disk_error(self, damage)
+            self.reports.disk_error(self, damage)
             raise KafkaStorageError(f"{self.topic_partition}: appending failed: {damage}") from damage
         leading.note_append(end_before, now_ms)
         for watcher in tuple(self.watchers):
             if watcher.is_replica:
                 watcher.partition_changed(self.topic_partition, True)
         return info
-
-    def _note_refusal(self, error: Exception) -> None:
-        if is_shortage(error):
-            self.on_append_refused(self)
 
     def flushed(self, _offset: int) -> None:
         """The log's flushed offset rose: acks=1 requests below it are answered, and the leader's copy counts to it."""
@@ -189,7 +213,7 @@ class Partition:
             leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
             self.maybe_advance_high_watermark()
             self.check_low_watermark()
-            self.on_follower_fetch(self, replica_id)
+            self.reports.follower_fetched(self, replica_id)
         return diverging
 
     def diverging_epoch(self, position: OffsetAndEpoch) -> EpochEndOffset | None:
@@ -219,7 +243,7 @@ class Partition:
         try:
             return self.log.read(fetch_offset, max_bytes, max_offset=bound).records
         except (OSError, CorruptFileError, KafkaStorageError) as error:
-            self.on_disk_error(self, error)
+            self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error
 
     def doubt_records(self) -> None:
@@ -232,31 +256,11 @@ class Partition:
 
     def delete_records(self, before_offset: int) -> int:
         """Deletes every record below the offset here, at once; returns the offset that the low watermark must reach
-        (KIP-107).
-
-        -1 means the high watermark. Records that are not committed cannot be deleted.
-        """
-        leading = self.leader_state()
-        if "delete" not in self.log.config.cleanup_policy.split(","):
-            raise PolicyViolationError(
-                f"{self.topic_partition} has cleanup.policy={self.log.config.cleanup_policy}: its records are deleted"
-                " by key, not by offset. Write null for a key, or add delete to cleanup.policy"
-            )
-        offset = self.high_watermark if before_offset == NO_OFFSET else before_offset
-        unsure = self.high_watermark < leading.epoch_start_offset
-        if unsure and (before_offset == NO_OFFSET or self.high_watermark < offset <= leading.epoch_start_offset):
-            raise OffsetNotAvailableError(
-                f"{self.topic_partition}: the new leader does not know the high watermark yet: it has"
-                f" {self.high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
-            )
-        start = self.log.log_start_offset
-        if not 0 <= offset <= self.high_watermark:
-            raise OffsetOutOfRangeError(
-                f"records before offset {offset} of {self.topic_partition} cannot be deleted: it must be from 0 to the"
-                f" high watermark {self.high_watermark}",
-                log_start_offset=start,
-                log_end_offset=self.high_watermark,
-            )
+        (KIP-107)."""
+        leading, start = self.leader_state(), self.log.log_start_offset
+        policy = self.log.config.cleanup_policy
+        known = DeletableLog(self.topic_partition, policy, start, self.high_watermark, leading.epoch_start_offset)
+        offset = deletion_offset(known, before_offset)
         if offset > start:
             self.log.advance_log_start(offset)
             self.log_start_moved()
@@ -299,7 +303,8 @@ class Partition:
         try:
             partition_log.append_as_follower(records)
         except KafkaStorageError as error:
-            self._note_refusal(error)
+            if is_shortage(error):
+                self.reports.append_refused(self)
             raise
         finally:
             self._bound_high_watermark()

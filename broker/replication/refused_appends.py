@@ -1,7 +1,7 @@
 """Appends that a full disk or a lack of descriptors refused: how many, which partitions wait, a log line now and then.
 
 An append that succeeds costs nothing here: a partition counts as refusing for as long as its log ends where it ended
-when it was last refused. Not here: what a disk error means (`replica_manager.py`).
+when it was last refused. Not here: what a disk error means (disk_failures.py).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaManagerStatistics:
+class ReplicaStatistics:
     """All partitions of the broker now, and what went through it since its start."""
 
     partitions: int
@@ -45,7 +45,6 @@ class ReplicaManagerStatistics:
     bytes_in: int
     bytes_out: int
     messages_in: int
-    replication_bytes_in: int
     replication_bytes_out: int
 
 

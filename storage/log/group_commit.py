@@ -81,9 +81,10 @@ class GroupCommit:
         flush_threads: int = FLUSH_THREADS,
         *,
         deferred_ms: int = DEFERRED_MS,
+        on_timed: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        self.on_timed: Callable[[float], None] = lambda seconds: None
-        """Told how long each flush took, good or bad."""
+        """`on_timed` is told how long each flush took, good or bad."""
+        self._on_timed = on_timed
         self._on_failure = on_failure
         self._threads, self._flush_threads = threads, flush_threads
         self._deferred_ms = deferred_ms
@@ -226,7 +227,7 @@ class GroupCommit:
         self._in_flight.remove(log)
         log_dir.busy -= 1
         self._flushes += 1
-        self.on_timed(asyncio.get_running_loop().time() - started_s)
+        self._on_timed(asyncio.get_running_loop().time() - started_s)
         if self._queued or log_dir.idle:
             self._schedule_turn()
         if error is None:

@@ -33,7 +33,7 @@ from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCoun
 from storage.log.log_writer import LogWriter
 from storage.log.partition_metadata import note_topic_id
 from storage.log.segment_list import SegmentList
-from storage.log_config import LogConfig
+from storage.log_config import FlushPolicy, LogConfig
 from storage.recovery.recovery import open_segments
 from storage.segment.cold_read import ColdRead
 from storage.segment.segment import Segment, Wanted
@@ -134,9 +134,9 @@ class Log:
         self._health.must_be_writable()
         self._epochs.assign(epoch, start_offset)
 
-    def update_config(self, config: LogConfig) -> None:
-        """The configuration for later writes; records that are written already stay as they are."""
-        self.config = config
+    def update_config(self, config: LogConfig, flush_policy: FlushPolicy | None = None) -> None:
+        """The settings for later writes; records that are written already stay as they are."""
+        self.config, self.flush_policy = config, flush_policy or self.flush_policy
         for segment in self._segments:
             segment.indexes.interval_bytes = config.index_interval_bytes
 

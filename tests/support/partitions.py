@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.replication.partition import Partition
+from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
 from metadata.registrations import PartitionRegistration
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint, TopicPartition
@@ -31,9 +31,11 @@ def make_log(
     return Log.create(fs or OsFileSystem(), path, partition, config or LogConfig(), LogOptions(THREADS, TOPIC_ID))
 
 
-def make_partition(directory: Path, broker_id: int = 1, min_insync_replicas: int = 1) -> Partition:
+def make_partition(
+    directory: Path, broker_id: int = 1, min_insync_replicas: int = 1, reports: PartitionReports = NOBODY_TOLD
+) -> Partition:
     """A partition without a role."""
-    return Partition(broker_id, make_log(directory / str(broker_id)), 0, min_insync_replicas)
+    return Partition(broker_id, make_log(directory / str(broker_id)), 0, min_insync_replicas, reports)
 
 
 def state(

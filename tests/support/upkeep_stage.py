@@ -7,14 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
-from broker.replication.assignment import TopicSettings
+from broker.jobs.wall_clock import Calendar
+from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
 from storage.cleaner.cleaner_types import CleanerConfig
@@ -25,6 +23,7 @@ from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, state
+from tests.support.replicas import Replicas
 
 ME = 1
 MIB = 1024 * 1024
@@ -36,7 +35,7 @@ class Stage:
 
     upkeep: LogUpkeep
     cleaner: CleanerJob
-    replicas: ReplicaManager
+    replicas: Replicas
     clock: ManualClock
     directory: Path
 
@@ -75,11 +74,20 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     format_directory(fs, str(path / "data"), "cluster", ME, IDS.new_id())
     log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), machine(fs, clock))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-    replicas = ReplicaManager(ME, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
-    scheduler = Scheduler(clock, THREADS, lambda error: None)
-    cleaner = CleanerJob(CleanerConfig(dedupe_buffer_bytes=MIB), replicas, log_manager, scheduler, clock, fs, THREADS)
-    replicas.on_log_gone = cleaner.cleaner.forget
-    upkeep = LogUpkeep(replicas, log_manager, scheduler, clock, fs)
+    replicas = Replicas(ME, log_manager, group_commit, clock, on_log_gone=lambda key: cleaner.cleaner.forget(key))
+    scheduler, calendar = Scheduler(clock, THREADS, lambda error: None), Calendar(clock)
+    cleaner = CleanerJob(
+        CleanerConfig(dedupe_buffer_bytes=MIB),
+        replicas.known.hosted,
+        replicas.failures,
+        log_manager,
+        scheduler,
+        calendar.believed_wall_ms,
+        clock,
+        fs,
+        THREADS,
+    )
+    upkeep = LogUpkeep(replicas.parts, log_manager, scheduler, clock, fs, calendar)
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")
     made.configure(config, 0)
     yield made

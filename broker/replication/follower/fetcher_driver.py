@@ -72,9 +72,11 @@ class Fetcher:
         clock: Clock,
         open_stream: Callable[[], FetchStream],
         node: FetcherNode,
+        on_fatal: Callable[[BaseException], None],
         timed: Timed = lambda work: work,
     ) -> None:
-        """`timed` counts what the fetcher occupies of the event loop."""
+        """`on_fatal` is told of an error that must not be retried; `timed` counts what the fetcher occupies of the
+        event loop."""
         self.name = name
         self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
         self.bytes_in = 0
@@ -93,8 +95,9 @@ class Fetcher:
         self._has_work = asyncio.Event()
         self._cuts: dict[TopicPartition, Truncate | StartOver] = {}
         """Truncations that wait for their disk to answer."""
-        self._report: Callable[[BaseException], None] = lambda error: None
+        self._on_fatal = on_fatal
         self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
+        self._task.add_done_callback(self._ended)
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Follow `partition` from its durable end in `leader_epoch`."""
@@ -133,12 +136,9 @@ class Fetcher:
         if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
             self._ask(self._stream)
 
-    def on_fatal(self, report: Callable[[BaseException], None]) -> None:
-        """Tell `report` when the fetcher ended by an error that must not be retried."""
-        self._report = report
-        self._task.add_done_callback(
-            lambda task: None if task.cancelled() or (error := task.exception()) is None else report(error)
-        )
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._on_fatal(error)
 
     async def stop(self) -> None:
         self._cuts.clear()
@@ -254,7 +254,7 @@ class Fetcher:
             try:
                 self._try(functools.partial(cut, error), partition, leader_epoch, self._clock.now_ms())
             except Exception as fatal:
-                self._report(fatal)
+                self._on_fatal(fatal)
             self.kick()
 
         self._node.when_disk_answers(partition, answered)
@@ -271,7 +271,7 @@ class Fetcher:
             # again (FetchSession), goes offline, and another leads.
             self._ask_again(partition, leader_epoch, now_ms)
         except (PenstockError, OSError) as error:
-            partition.on_disk_error(partition, error)
+            partition.reports.disk_error(partition, error)
             if is_shortage(error) and partition.offline is None:
                 self._ask_again(partition, leader_epoch, now_ms)
             else:
@@ -286,7 +286,7 @@ class Fetcher:
             _log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
 
     def _stop_following(self, partition: Partition, error: Exception) -> None:
-        """In this leader epoch; a partition that went offline with the error has its line from `on_disk_error`."""
+        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
         key = partition.topic_partition
         if partition.offline is None:
             _log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)

@@ -1,6 +1,7 @@
 """Which fetcher follows which partition: `num.replica.fetchers` fetchers for each source broker, made when needed.
 
-It assigns and forgets; fetching is fetcher_driver.py's. A partition is in at most one fetcher.
+It assigns and forgets; fetching is fetcher_driver.py's. A partition is in at most one fetcher. The manager watches the
+partitions that are followed: one that goes offline is fetched no more.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.replication.follower.fetcher_core import FetcherStatistics
 from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
@@ -17,8 +19,18 @@ from penstock.clock import Clock
 from penstock.types import TopicPartition
 
 
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    partition: Partition
+    fetcher: tuple[int, int]
+    """Source broker, and number among its fetchers."""
+
+
 class FetcherManager:
     """All fetchers of a node."""
+
+    is_replica = False
+    """A watcher that reads nothing: what was appended is no news for it."""
 
     def __init__(
         self,
@@ -38,7 +50,7 @@ class FetcherManager:
         self._on_fatal = on_fatal
         self._timed = timed
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        self._assigned: dict[TopicPartition, tuple[int, int]] = {}
+        self._followed: dict[TopicPartition, _Followed] = {}
         self._kick_scheduled = False
         self._stopped = False
 
@@ -56,11 +68,12 @@ class FetcherManager:
                 self._clock,
                 lambda: self._open_stream(leader_id),
                 self._node,
+                self._on_fatal,
                 self._timed,
             )
-            fetcher.on_fatal(self._on_fatal)
         fetcher.add(partition, leader_epoch)
-        self._assigned[name] = key
+        self._followed[name] = _Followed(partition, key)
+        partition.watchers.add(self)
         if not self._kick_scheduled:
             self._kick_scheduled = True
             asyncio.get_running_loop().call_soon(self._kick)
@@ -72,20 +85,27 @@ class FetcherManager:
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         for partition in partitions:
-            key = self._assigned.pop(partition, None)
-            if key is not None:
-                self._fetchers[key].remove([partition])
+            followed = self._followed.pop(partition, None)
+            if followed is not None:
+                followed.partition.watchers.discard(self)
+                self._fetchers[followed.fetcher].remove([partition])
+
+    def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
+        """Told by the partitions that are followed: is it offline now?"""
+        followed = self._followed.get(partition)
+        if followed is not None and followed.partition.offline is not None:
+            self.remove([partition])
 
     def follows(self, partition: TopicPartition, leader_id: int) -> bool:
-        key = self._assigned.get(partition)
-        return key is not None and key[0] == leader_id
+        followed = self._followed.get(partition)
+        return followed is not None and followed.fetcher[0] == leader_id
 
     async def stop(self) -> None:
         """Ends all fetchers. `remove` may come later: raft runs on, and the metadata goes on telling of leaders."""
         self._stopped = True
         await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
         self._fetchers.clear()
-        self._assigned.clear()
+        self._followed.clear()
 
     def bytes_in(self) -> int:
         return sum(fetcher.bytes_in for fetcher in tuple(self._fetchers.values()))

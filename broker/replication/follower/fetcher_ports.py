@@ -29,7 +29,7 @@ class FetchStream(Protocol):
 
 
 class FetcherNode(Protocol):
-    """What a fetcher needs of its node; the replica manager gives it."""
+    """What a fetcher needs of its node; see hosting/follower_node.py."""
 
     @property
     def broker_epoch(self) -> int: ...

@@ -33,7 +33,7 @@ that many proposals at once."""
 
 
 class AlterPartitionManager:
-    """One per node; `propose` is called by the replica manager."""
+    """One per node; `propose` is called by isr_upkeep.py."""
 
     def __init__(
         self,

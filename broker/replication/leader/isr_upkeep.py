@@ -45,12 +45,20 @@ def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, b
 class IsrUpkeep:
     """One per broker."""
 
-    def __init__(self, broker_epoch: Callable[[], int], lag_time_ms_max: int) -> None:
-        self.proposals: IsrProposals | None = None
-        self.registered_epochs: dict[int, int] = {}
+    def __init__(self, proposals: IsrProposals, broker_epoch: Callable[[], int], lag_time_ms_max: int) -> None:
+        self._proposals = proposals
+        self.registered_epochs: Mapping[int, int] = {}
         self.active_brokers: frozenset[int] = frozenset()
         self._broker_epoch = broker_epoch
         self._lag_time_ms_max = lag_time_ms_max
+
+    def brokers_changed(
+        self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int], partitions: Iterable[Partition]
+    ) -> None:
+        """Who is registered, and who of them is in service, as the metadata has it now."""
+        self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
+        for partition in partitions:
+            self.reconsider(partition)
 
     def check(self, partitions: Iterable[Partition], now_ms: int) -> None:
         """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused."""
@@ -68,8 +76,7 @@ class IsrUpkeep:
         new of this partition (KIP-227), and without records its fetches would never bring the question up again.
         """
         if partition.leading is not None:
-            partition.leading.registered_epochs = self.registered_epochs
-            partition.leading.active_brokers = self.active_brokers
+            partition.leading.brokers_changed(self.registered_epochs, self.active_brokers)
             partition.check_low_watermark()
             for replica_id in partition.leading.followers:
                 self.maybe_expand(partition, replica_id)
@@ -90,9 +97,9 @@ class IsrUpkeep:
         )
 
     def _propose(self, partition: Partition, proposed: ProposedIsr | None) -> None:
-        if proposed is not None and self.proposals is not None:
+        if proposed is not None:
             _log.info("%s: proposing ISR %s", partition, sorted(proposed.ids))
-            self.proposals.propose(partition, proposed)
+            self._proposals.propose(partition, proposed)
 
     def __repr__(self) -> str:
         return f"IsrUpkeep({len(self.active_brokers)} of {len(self.registered_epochs)} brokers in service)"

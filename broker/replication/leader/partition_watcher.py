@@ -1,6 +1,7 @@
-"""The port by which a partition tells fetch sessions of news.
+"""The port by which a partition tells fetch sessions of news, and a fetcher that it went offline.
 
-A `Protocol` only: partition.py calls it, fetch_session.py is what stands behind it. Not here: what the news are worth.
+A `Protocol` only: partition.py calls it, fetch_session.py and fetcher_manager.py are what stands behind it. Not here:
+what the news are worth.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from penstock.types import TopicPartition
 
 
 class PartitionWatcher(Protocol):
-    """A fetch session that has this partition."""
+    """A fetch session that has this partition, or the fetchers that follow it."""
 
     is_replica: bool
 

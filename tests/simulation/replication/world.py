@@ -334,7 +334,7 @@ class World:
                     broker.partition.isr_committed(wanted.isr, wanted.leader_epoch, wanted.partition_epoch)
 
     def _may_join(self, leader: Broker, follower: int) -> bool:
-        """What the replica manager demands besides having caught up."""
+        """What the ISR upkeep demands besides having caught up."""
         progress = leader.partition.leading and leader.partition.leading.followers.get(follower)
         if not progress or not self.brokers[follower].alive:
             return False

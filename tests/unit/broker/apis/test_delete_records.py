@@ -12,10 +12,9 @@ import pytest
 
 from broker.apis.delete_records import PARTITIONS_MAX, TIMEOUT_MS_MAX, DeleteRecordsApi
 from broker.network.request_channel import Request
-from broker.replication.assignment import TopicSettings
+from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResult
 from penstock.clock import ManualClock
 from penstock.errors import (
@@ -35,6 +34,7 @@ from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import NOW_NS, THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
+from tests.support.replicas import Replicas
 from tests.support.storage import SMALL, log_named, open_manager
 
 EPOCHS = {1: 101, 2: 102, 3: 103}
@@ -45,11 +45,11 @@ WALL_MS = 1_700_000_000_000
 class Node:
     """Broker 1, which leads the partition for 2 and 3; `ask` is a request whose answer may be awaited."""
 
-    def __init__(self, fs: LosingFileSystem, manager: ReplicaManager) -> None:
+    def __init__(self, fs: LosingFileSystem, manager: Replicas) -> None:
         self.fs = fs
         self.manager = manager
         self.partition: Partition = manager.get(PARTITION, TOPIC_ID)
-        self.api = DeleteRecordsApi(manager)
+        self.api = DeleteRecordsApi(manager.parts.hosted, manager.parts.durability.make_log_start_durable)
         self._answered = asyncio.Event()
 
     def response_ready(self, request: Request) -> None:
@@ -74,7 +74,7 @@ class Node:
     async def checkpoint_written(self) -> None:
         """Everything that was asked for until now is durable here."""
         written = asyncio.Event()
-        self.manager.make_log_start_durable(self.partition, lambda error: written.set())
+        self.manager.parts.durability.make_log_start_durable(self.partition, lambda error: written.set())
         async with asyncio.timeout(10):
             await written.wait()
 
@@ -89,7 +89,7 @@ async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterato
     fs = LosingFileSystem()
     log_manager = open_manager(fs)
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-    manager = ReplicaManager(1, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
+    manager = Replicas(1, log_manager, group_commit, ManualClock())
     manager.brokers_changed(EPOCHS, frozenset(active))
     manager.apply(PARTITION, TOPIC_ID, state(isr=isr), TopicSettings(SMALL, 1), NOBODY)
     partition = manager.get(PARTITION, TOPIC_ID)
@@ -333,7 +333,7 @@ def test_as_many_partitions_as_are_allowed_are_answered_one_by_one() -> None:
 
 def test_a_replica_that_still_has_what_was_deleted_does_not_join_the_isr() -> None:
     async def scenario(node: Node) -> None:
-        node.manager.lost.broker_epoch = EPOCHS[1]
+        node.manager.lost.registered(EPOCHS[1])
         await node.answer(node.ask((PARTITION, 7)))
         node.manager.brokers_changed(EPOCHS, frozenset({1, 2}))
         node.fetched(2, 0)

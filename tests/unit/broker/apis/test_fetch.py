@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -13,7 +12,6 @@ from broker.apis.fetch_session import FetchSession
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
@@ -47,7 +45,6 @@ def leader(path: Path) -> Partition:
 
 def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: str = CLUSTER_ID) -> ApiError | None:
     """The replica fetches at the leader's end; the error of the partition, or raised for the request."""
-    isrs = SimpleNamespace(registered_epochs=EPOCHS)
     session = FetchSession(
         lambda key, topic_id: partition,
         ManualClock(),
@@ -59,7 +56,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)
     request = Request("Fetch", body, Sink(), "test", NOW_NS, context=session)
-    FetchApi(cast(ReplicaManager, SimpleNamespace(isrs=isrs)), CLUSTER_ID).handle(request, body)
+    FetchApi(lambda: EPOCHS, CLUSTER_ID).handle(request, body)
     answered = cast(FetchResponse, request.response).partitions
     return answered[0].error if answered else None
 

@@ -19,7 +19,7 @@ from broker.apis.fetch_session import (
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.replication.partition import Partition
+from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
@@ -86,9 +86,14 @@ def at(offset: int, epoch: int = 5, last_epoch: int = -1, topic_id: str = TOPIC_
     return FetchPartition(PARTITION, topic_id, offset, epoch, last_epoch)
 
 
-def run(path: Path, scenario: Callable[[Partition, Stream], Awaitable[None]], isr: tuple[int, ...] = (1,)) -> None:
+def run(
+    path: Path,
+    scenario: Callable[[Partition, Stream], Awaitable[None]],
+    isr: tuple[int, ...] = (1,),
+    reports: PartitionReports = NOBODY_TOLD,
+) -> None:
     async def main() -> None:
-        partition = make_partition(path)
+        partition = make_partition(path, reports=reports)
         partition.become_leader(state(isr=isr), 0)
         stream = Stream(partition)
         await scenario(partition, stream)
@@ -312,9 +317,9 @@ def rot(partition: Partition) -> None:
 def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_at_it(tmp_path: Path) -> None:
     """What a process wrote itself it does not look at: only who gets it can see that it has rotted since."""
 
+    noticed: list[Exception] = []
+
     async def scenario(partition: Partition, stream: Stream) -> None:
-        noticed: list[Exception] = []
-        partition.on_disk_error = lambda _, error: noticed.append(error)
         produce(partition, b"a", b"b")
         flush(partition)
         follower = FetchPartition(PARTITION, TOPIC_ID, 0, 5, -1, 0)
@@ -325,7 +330,8 @@ def test_a_follower_that_asks_again_for_what_it_was_sent_makes_the_leader_look_a
         assert isinstance(stream.answers[1].partitions[0].error, KafkaStorageError)
         assert [type(error) for error in noticed] == [CorruptFileError]
 
-    run(tmp_path, scenario, isr=(1, 2))
+    reports = PartitionReports(disk_error=lambda _, error: noticed.append(error))
+    run(tmp_path, scenario, (1, 2), reports)
 
 
 def test_a_follower_that_asks_again_without_reason_gets_the_same_again(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
 from penstock.errors import (
     ApiError,
@@ -38,7 +38,7 @@ class Sink:
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
     body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
     request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
-    ListOffsetsApi(cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))).handle(request, body)
+    ListOffsetsApi(cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))).handle(request, body)
     (result,) = cast(list[ListOffsetsResult], request.response)
     return result
 

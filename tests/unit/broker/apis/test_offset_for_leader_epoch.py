@@ -8,8 +8,8 @@ from typing import cast
 
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.network.request_channel import Request
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
 from penstock.errors import OffsetNotAvailableError
 from tests.support.machine import NOW_NS
@@ -27,7 +27,7 @@ class Sink:
 def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:
     body = OffsetForLeaderEpochRequest((EpochPartition(PARTITION, TOPIC_ID, leader_epoch),), replica_id)
     request = Request("OffsetForLeaderEpoch", body, Sink(), "test", NOW_NS)
-    replicas = cast(ReplicaManager, SimpleNamespace(get=lambda key, topic_id: partition))
+    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
     OffsetForLeaderEpochApi(replicas).handle(request, body)
     (result,) = cast(list[EpochPartitionResult], request.response)
     return result

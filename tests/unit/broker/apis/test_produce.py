@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from broker.apis.produce import ProduceApi
 from broker.network.request_channel import Request
-from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.partition import Partition, PartitionReports
 from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
@@ -27,34 +26,28 @@ class Sink:
         """Nobody waits."""
 
 
-def leading_alone(path: Path) -> Partition:
-    partition = make_partition(path)
+def leading_alone(path: Path, reports: PartitionReports) -> Partition:
+    partition = make_partition(path, reports=reports)
     partition.become_leader(state(isr=(1,)), 0)
     return partition
 
 
 def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> None:
-    partitions = {key: leading_alone(tmp_path / str(key)) for key in (FIRST, BROKEN, THIRD)}
-
     def failing(*_args: Any) -> Any:
         raise KafkaStorageError("EIO")
 
     def log_dir_failed(_partition: Partition, _error: Exception) -> None:
         partitions[FIRST].stop(KafkaStorageError("its neighbour's disk is its own"))
 
+    reports = PartitionReports(disk_error=log_dir_failed)
+    partitions = {key: leading_alone(tmp_path / str(key), reports) for key in (FIRST, BROKEN, THIRD)}
     cast(Any, partitions[BROKEN].log).append_as_leader = failing
-    partitions[BROKEN].on_disk_error = log_dir_failed
-    fake = SimpleNamespace(
-        get=lambda key, topic_id: partitions[key],
-        clock=ManualClock(),
-        traffic=Traffic(),
-        request_flush=lambda partition: None,
-    )
+    fake: Any = SimpleNamespace(get=lambda key, topic_id: partitions[key], request_flush=lambda partition: None)
 
     async def scenario() -> None:
         body = ProduceRequest(1, -1, 60_000, [PartitionRecords(key, TOPIC_ID, batch()) for key in partitions])
         request = Request("Produce", body, Sink(), "test", NOW_NS)
-        ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
+        ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
         assert not request.is_complete, "the third partition's disk has nothing yet"
         flush(partitions[THIRD])
         assert isinstance(request.response, ProduceResponse)

@@ -24,7 +24,6 @@ from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.clock import ManualClock
@@ -193,16 +192,11 @@ class Sink:
 
 
 def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -> list[PartitionProduceResult]:
-    fake = SimpleNamespace(
-        get=lambda key, topic_id: partitions[key],
-        clock=ManualClock(),
-        traffic=Traffic(),
-        request_flush=lambda partition: None,
-    )
+    fake: Any = SimpleNamespace(get=lambda key, topic_id: partitions[key], request_flush=lambda partition: None)
     request = Request("Produce", body, Sink(), "test", NOW_NS)
 
     async def scenario() -> None:
-        ProduceApi(cast(ReplicaManager, fake)).handle(request, body)
+        ProduceApi(fake, fake, Traffic(), ManualClock()).handle(request, body)
         for partition in partitions.values():
             partition.log.flush()
             partition.flushed(partition.log.flushed_offset)

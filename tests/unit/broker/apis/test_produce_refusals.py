@@ -14,7 +14,7 @@ import pytest
 from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.replication.assignment import TopicSettings
+from broker.replication.hosting.assignment import TopicSettings
 from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest
 from penstock.errors import ERRORS, ApiError, NetworkError, RequestTimedOutError
 from penstock.types import TopicPartition
@@ -43,7 +43,8 @@ def asked(
 
 def handle(at: Stage, request: Request) -> None:
     body: Any = request.body
-    ProduceApi(at.replicas).handle(request, body)
+    parts = at.replicas.parts
+    ProduceApi(parts.hosted, parts.durability, parts.traffic, at.clock).handle(request, body)
 
 
 async def error_of(request: Request) -> ApiError:

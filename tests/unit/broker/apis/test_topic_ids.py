@@ -17,7 +17,7 @@ from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.requests import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -30,6 +30,7 @@ from broker.requests import (
     PartitionRecords,
     ProduceRequest,
 )
+from penstock.clock import ManualClock
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError
 from penstock.types import LATEST_TIMESTAMP
 from storage.log_config import LogConfig
@@ -57,20 +58,26 @@ def fetch(topic_id: str, replica_id: int) -> FetchRequest:
     return FetchRequest(1, replica_id, 0, 0, 1, 1 << 20, [FetchPartition(PARTITION, topic_id, 0, 5)], [], "cluster")
 
 
-REQUESTS: dict[str, tuple[Callable[[ReplicaManager], Api], Callable[[str], Any]]] = {
-    "produce": (ProduceApi, lambda id_: ProduceRequest(1, 1, 0, [PartitionRecords(PARTITION, id_, batch())])),
-    "fetch": (lambda replicas: FetchApi(replicas, "cluster"), lambda id_: fetch(id_, -1)),
-    "replica fetch": (lambda replicas: FetchApi(replicas, "cluster"), lambda id_: fetch(id_, FOLLOWER)),
+REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] = {
+    "produce": (
+        lambda parts: ProduceApi(parts.hosted, parts.durability, parts.traffic, ManualClock()),
+        lambda id_: ProduceRequest(1, 1, 0, [PartitionRecords(PARTITION, id_, batch())]),
+    ),
+    "fetch": (lambda parts: FetchApi(lambda: parts.isrs.registered_epochs, "cluster"), lambda id_: fetch(id_, -1)),
+    "replica fetch": (
+        lambda parts: FetchApi(lambda: parts.isrs.registered_epochs, "cluster"),
+        lambda id_: fetch(id_, FOLLOWER),
+    ),
     "list offsets": (
-        ListOffsetsApi,
+        lambda parts: ListOffsetsApi(parts.hosted),
         lambda id_: ListOffsetsRequest((ListOffsetsPartition(PARTITION, id_, LATEST_TIMESTAMP),)),
     ),
     "offset for leader epoch": (
-        OffsetForLeaderEpochApi,
+        lambda parts: OffsetForLeaderEpochApi(parts.hosted),
         lambda id_: OffsetForLeaderEpochRequest((EpochPartition(PARTITION, id_, 5),)),
     ),
     "delete records": (
-        DeleteRecordsApi,
+        lambda parts: DeleteRecordsApi(parts.hosted, parts.durability.make_log_start_durable),
         lambda id_: DeleteRecordsRequest((DeleteRecordsPartition(PARTITION, id_, 1),), 0),
     ),
 }
@@ -82,7 +89,7 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, Sink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail)
     request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
-    make_api(at.replicas).handle(request, request.body)
+    make_api(at.replicas.parts).handle(request, request.body)
     flush(at.partition)
     await sink.answered.wait()
     session.close()

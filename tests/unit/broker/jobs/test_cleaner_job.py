@@ -69,7 +69,6 @@ def test_a_log_that_is_not_compacted_is_left_alone(tmp_path: Path) -> None:
 def test_while_the_clock_is_not_believed_nothing_is_cleaned(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with stage(tmp_path, COMPACT) as made:
-            made.cleaner.wall_ms = made.upkeep.believed_wall_ms
             made.write(11, keys=2)
             made.clock.jump_wall(2_500_000_000_000)
             await made.cleaner.run()
@@ -93,13 +92,11 @@ def test_what_a_pass_meets_takes_the_replica_or_its_dir_offline(
 
     async def scenario() -> None:
         async with stage(tmp_path, COMPACT) as made:
-            failed: list[str] = []
-            made.replicas.on_storage_failure = lambda directory, _: failed.append(directory)
             made.write(11, keys=2)
             monkeypatch.setattr(LogCleaner, "clean", fails)
             await made.cleaner.run()
             assert made.partition.offline is not None
-            assert failed == ([str(made.directory)] if takes_the_dir else [])
+            assert made.replicas.failed_log_dirs == ([str(made.directory)] if takes_the_dir else [])
             assert made.replicas.lost.statistics().damaged == (0 if takes_the_dir else 1)
 
     asyncio.run(scenario())

@@ -130,14 +130,12 @@ def test_a_disk_that_fails_at_the_rename_takes_the_log_dir_out_of_use(
 
     async def scenario() -> None:
         async with stage(tmp_path, CONFIG) as made:
-            failed: list[str] = []
-            made.replicas.on_storage_failure = lambda directory, error: failed.append(directory)
             made.write(5)
             made.clock.advance(2 * DAY_MS)
             with monkeypatch.context() as context:
                 context.setattr(OsFileSystem, "rename", broken)
                 await made.upkeep.delete_expired_segments(made.log_dir)
-            assert failed == [str(made.directory)] and made.partition.offline is not None
+            assert made.replicas.failed_log_dirs == [str(made.directory)] and made.partition.offline is not None
             await made.upkeep.delete_expired_segments(made.log_dir)  # of what is offline, nothing
 
     asyncio.run(scenario())

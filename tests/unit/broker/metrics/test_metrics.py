@@ -40,7 +40,7 @@ def errors(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 def answered(metrics: Metrics, at: Stage, api: Any, name: str, body: Any) -> None:
     request = Request(name, body, Sink(), "test", NOW_NS)
-    api(at.replicas).handle(request, body)
+    api.handle(request, body)
     flush(at.partition)
     assert request.is_complete
     metrics.request_sent(request, request.completed_ns)
@@ -53,9 +53,11 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
         async with stage(tmp_path, LogConfig()) as at:
             parts = [PartitionRecords(key, TOPIC_ID, batch()) for key in (PARTITION, ELSEWHERE, ELSEWHERE)]
             parts.append(PartitionRecords(PARTITION, TOPIC_ID, b"no batch"))
-            answered(metrics, at, ProduceApi, "Produce", ProduceRequest(1, acks, 60_000, parts))
+            replicas = at.replicas.parts
+            produce = ProduceApi(replicas.hosted, replicas.durability, replicas.traffic, at.clock)
+            answered(metrics, at, produce, "Produce", ProduceRequest(1, acks, 60_000, parts))
             asked = (ListOffsetsPartition(ELSEWHERE, "", LATEST_TIMESTAMP),)
-            answered(metrics, at, ListOffsetsApi, "ListOffsets", ListOffsetsRequest(asked))
+            answered(metrics, at, ListOffsetsApi(replicas.hosted), "ListOffsets", ListOffsetsRequest(asked))
         assert errors(metrics) == {
             ("Produce", "UNKNOWN_TOPIC_ID"): 2,
             ("Produce", "CORRUPT_MESSAGE"): 1,

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from broker.node.lifecycle import BrokerLifecycle
+from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.image import MetadataImage
@@ -70,12 +71,12 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
 
     async def main() -> FakeController:
         controller = FakeController(calls, error)
-        epochs: list[int] = []
+        epochs, losses = list[int](), ReplicaLosses()
 
         def registered(epoch: int) -> None:
             epochs.append(epoch)
             if len(epochs) == 1 and lost_after == 1:
-                lifecycle.leave_isrs()
+                losses.post()
 
         lifecycle = BrokerLifecycle(
             RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
@@ -84,12 +85,13 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
             IDS,
             1,
             6,
+            losses,
             lambda: (),
             registered,
             lambda: None,
         )
         if lost_after == 0:
-            lifecycle.leave_isrs()
+            losses.post()
         lifecycle.start()
         await controller.enough.wait()
         await lifecycle.stop()
@@ -151,6 +153,7 @@ def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()
         IDS,
         1,
         6,
+        ReplicaLosses(),
         lambda: tuple(HostedReplicas(topic_id, (0,)) for topic_id in controller.image.topics_by_id),
         lambda epoch: None,
         lambda: None,
@@ -287,6 +290,7 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
             IDS,
             1,
             6,
+            ReplicaLosses(),
             lambda: (),
             lambda epoch: None,
             lambda: None,

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 
-import pytest
-
 from broker.quorum.metadata_publisher import MetadataPublisher
-from broker.replication.replica_manager import ReplicaManager
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
@@ -18,21 +15,20 @@ from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import TOPIC_ID
+from tests.support.replicas import Replicas
 from tests.support.storage import NOW_MS, batch, open_manager
 
 ME, PARTITIONS = 1, 10
 
 
 class Broker:
-    """A publisher over a real replica manager, with the topic `big` flushed; use it on an event loop."""
+    """A publisher over real replicas, with the topic `big` flushed; use it on an event loop."""
 
     def __init__(self, fs: LosingFileSystem) -> None:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        self.replicas = ReplicaManager(
-            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
-        )
-        self._publisher = MetadataPublisher(self.replicas, self.log_manager, {})
+        self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
+        self._publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
         self._publisher.caught_up(EMPTY_IMAGE)
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
         self._image: MetadataImage = EMPTY_IMAGE
@@ -74,9 +70,9 @@ def test_many_strays_are_set_aside_with_one_sync_of_the_log_dir() -> None:
         fs = fs.after_crash()
         log_manager = open_manager(fs)
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        replicas = ReplicaManager(ME, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
+        replicas = Replicas(ME, log_manager, group_commit, ManualClock())
         at = len(fs.trace)
-        MetadataPublisher(replicas, log_manager, {}).caught_up(EMPTY_IMAGE)
+        MetadataPublisher(replicas.assignments, log_manager, {}).caught_up(EMPTY_IMAGE)
         steps = [step.split()[1] for step in fs.trace[at:]]
         assert (steps.count("rename"), steps.count("fsync_dir")) == (PARTITIONS, 1)
         assert len(log_manager.removal.strays) == PARTITIONS and open_manager(fs.after_crash()).logs() == ()

@@ -6,7 +6,7 @@ import errno
 from types import SimpleNamespace
 from typing import Any, cast
 
-from broker.replication.disk_failures import DiskFailures, Hosted
+from broker.replication.disk_failures import DiskFailures
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.refused_appends import RefusedAppends
 from storage.log_dirs.log_manager import LogManager
@@ -16,9 +16,13 @@ def test_a_log_dir_that_several_flushes_find_broken_fails_once() -> None:
     offline_log_dirs: dict[str, Any] = {}
     told: list[tuple[str, Exception]] = []
     log_manager = SimpleNamespace(offline_log_dirs=offline_log_dirs, fail_log_dir=offline_log_dirs.__setitem__)
-    hosted = SimpleNamespace(partitions=tuple, on_storage_failure=lambda log_dir, error: told.append((log_dir, error)))
     failures = DiskFailures(
-        cast(LogManager, log_manager), LostReplicas(1), RefusedAppends(lambda: 0), cast(Hosted, hosted)
+        cast(LogManager, log_manager),
+        LostReplicas(1),
+        RefusedAppends(lambda: 0),
+        tuple,
+        lambda: None,
+        lambda log_dir, error: told.append((log_dir, error)),
     )
     first, second = OSError(errno.EIO, "first"), OSError(errno.EIO, "second")
     failures.directory_failed("/d", first)

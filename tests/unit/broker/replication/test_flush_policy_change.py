@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.replication.assignment import TopicSettings
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.hosting.assignment import TopicSettings
 from penstock.clock import ManualClock
 from storage.disk.file_system import OsFileSystem
 from storage.log.group_commit import GroupCommit
@@ -17,6 +16,7 @@ from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
+from tests.support.replicas import Replicas
 
 BROKER, EPOCH = 1, 5
 
@@ -44,9 +44,8 @@ def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_pa
         format_directory(fs, str(tmp_path / "data"), "cluster", BROKER, IDS.new_id())
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(BROKER), machine(fs))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        manager = ReplicaManager(BROKER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
         fetchers = Fetchers()
-        manager.fetchers = fetchers  # type: ignore[assignment]
+        manager = Replicas(BROKER, log_manager, group_commit, ManualClock(), fetchers=fetchers)
         lossy, durable = (TopicSettings(LogConfig(), 1, policy) for policy in ("os", "fsync"))  # type: ignore[arg-type]
         manager.apply(PARTITION, TOPIC_ID, state(leader_id, EPOCH, 0, isr=(1, 2)), lossy, NOBODY)
         log = manager.get(PARTITION, TOPIC_ID).log

@@ -11,9 +11,8 @@ from typing import cast
 
 import pytest
 
-from broker.replication.assignment import TopicSettings
-from broker.replication.hosting_slices import SLICE_MS, HostingSlices
-from broker.replication.replica_manager import ReplicaManager
+from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.hosting.hosting_slices import SLICE_MS, HostingSlices
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
 from penstock.types import TopicPartition, new_uuid
@@ -23,8 +22,9 @@ from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.machine import IDS, THREADS, machine
+from tests.support.machine import IDS, machine
 from tests.support.partitions import NOBODY, TOPIC_ID, state
+from tests.support.replicas import Replicas
 from tests.support.virtual_time import run_virtual
 
 ME, EPOCH = 1, 5
@@ -73,7 +73,7 @@ def big(number: int) -> TopicPartition:
 @asynccontextmanager
 async def broker(
     fs_made: list[SlowFileSystem] | None = None, on_fatal: Callable[[BaseException], None] = pytest.fail
-) -> AsyncIterator[tuple[ReplicaManager, LogManager]]:
+) -> AsyncIterator[tuple[Replicas, LogManager]]:
     clock = ManualClock()
     fs = SlowFileSystem(clock)
     fs.mkdir("/d")
@@ -81,13 +81,13 @@ async def broker(
         fs_made.append(fs)
     format_directory(fs, "/d", "cluster", ME, IDS.new_id())
     log_manager = LogManager.open(["/d"], LogManagerConfig(ME), machine(fs, clock))
-    manager = ReplicaManager(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, THREADS, 10_000, on_fatal)
+    manager = Replicas(ME, log_manager, cast(GroupCommit, NoFlushes()), clock, on_fatal)
     manager.registered(101)
     yield manager, log_manager
     log_manager.close(clean=True, broker_epoch=101)
 
 
-def assign(manager: ReplicaManager, number: int, leader_epoch: int = EPOCH, topic_id: str = TOPIC_ID) -> None:
+def assign(manager: Replicas, number: int, leader_epoch: int = EPOCH, topic_id: str = TOPIC_ID) -> None:
     role = state(ME, leader_epoch, leader_epoch - EPOCH, isr=(ME,))
     manager.apply(big(number), topic_id, role, SETTINGS, NOBODY)
 
@@ -98,9 +98,9 @@ def test_a_topic_of_many_partitions_leaves_the_loop_its_turns() -> None:
             turns = [0]
             for number in range(LOGS):
                 assign(manager, number)
-            assert len(tuple(manager.partitions())) == LOGS_OF_A_SLICE
+            assert len(manager.parts.hosted.all()) == LOGS_OF_A_SLICE
             for _ in range(LOGS * SLICE_MS):
-                turns.append(len(tuple(manager.partitions())))
+                turns.append(len(manager.parts.hosted.all()))
                 await asyncio.sleep(0.001)
             grown = [after - before for before, after in pairwise(turns)]
             assert max(grown) <= LOGS_OF_A_SLICE, "one slice between two turns of the loop at most"
@@ -213,7 +213,7 @@ def test_what_nobody_expects_in_a_later_slice_ends_the_node_and_no_other_log_is_
     run_virtual(scenario())
 
 
-def test_a_replica_manager_tells_its_node_what_nobody_expects_in_a_later_slice() -> None:
+def test_a_node_is_told_what_nobody_expects_in_a_later_slice() -> None:
     async def scenario() -> None:
         made: list[SlowFileSystem] = []
         fatal: list[BaseException] = []

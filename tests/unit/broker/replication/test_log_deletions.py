@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from broker.quorum.metadata_publisher import MetadataPublisher
-from broker.replication.replica_manager import ReplicaManager
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
@@ -22,6 +21,7 @@ from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import Fault, FaultyFileSystem
 from tests.support.machine import THREADS, stop_wait
+from tests.support.replicas import Replicas
 from tests.support.storage import NOW_MS, batch, open_manager
 
 ME = 1
@@ -35,17 +35,15 @@ def made(partition: TopicPartition, topic_id: str) -> tuple[Record, ...]:
 
 
 class Broker:
-    """A publisher over a real replica manager with two log dirs: orders-0 is in `a`, other-0 in `b`."""
+    """A publisher over real replicas with two log dirs: orders-0 is in `a`, other-0 in `b`."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.fs = FaultyFileSystem()
         self.dirs = str(tmp_path / "a"), str(tmp_path / "b")
         self.log_manager = open_manager(self.fs, self.dirs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        self.replicas = ReplicaManager(
-            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
-        )
-        self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
+        self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
+        self.publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
         self.image = EMPTY_IMAGE
         self.publisher.caught_up(self.image)
         self.publish(*made(ORDERS, OLD))

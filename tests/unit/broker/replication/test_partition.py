@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.replication.leader.leader_state import ReplicaPosition
-from broker.replication.partition import Partition
+from broker.replication.partition import Partition, PartitionReports
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -191,8 +191,8 @@ def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retria
         log.config,
         LogOptions(THREADS, TOPIC_ID, last_known=LastKnown(True, 3)),
     )
-    partition, noticed = Partition(1, idle, 0, 1), []
-    partition.on_disk_error = lambda _, error: noticed.append(error)
+    noticed: list[Exception] = []
+    partition = Partition(1, idle, 0, 1, PartitionReports(disk_error=lambda _, error: noticed.append(error)))
     partition.become_leader(state(isr=(1,)), now_ms=0)
 
     with pytest.raises(KafkaStorageError, match="appending failed"):

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.replication.assignment import TopicSettings
-from broker.replication.partition import Partition
+from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.partition import Partition, PartitionReports
 from broker.replication.refused_appends import RefusedAppends, RefusedAppendsStatistics
-from broker.replication.replica_manager import ReplicaManager
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
@@ -23,6 +22,7 @@ from storage.log_dirs.meta_properties import format_directory
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
+from tests.support.replicas import Replicas
 
 FULL = KafkaStorageError("t-0/00.log: the disk is full")
 FULL.__cause__ = OSError(errno.ENOSPC, "full")
@@ -41,7 +41,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         format_directory(fs, str(tmp_path / "data"), "cluster", 1, IDS.new_id())
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(1), machine(fs, clock))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        manager = ReplicaManager(1, log_manager, group_commit, clock, THREADS, 10_000, pytest.fail)
+        manager = Replicas(1, log_manager, group_commit, clock)
         manager.apply(PARTITION, TOPIC_ID, state(1, 5, 0, (1,), (1,)), TopicSettings(LogConfig(), 1), NOBODY)
         partition = manager.get(PARTITION, TOPIC_ID)
         produce(partition)
@@ -68,8 +68,8 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
 def test_a_followers_refused_append_counts_and_another_error_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition, refused = make_partition(tmp_path), RefusedAppends(lambda: 0)
-    partition.on_append_refused = refused.refused
+    refused = RefusedAppends(lambda: 0)
+    partition = make_partition(tmp_path, reports=PartitionReports(append_refused=refused.refused))
     broken = KafkaStorageError("EIO")
     broken.__cause__ = OSError(errno.EIO, "I/O error")
     for error in (FULL, broken, CorruptFileError("t-0/00.log", 0, "rot")):

@@ -1,4 +1,4 @@
-"""Promises of the replica manager about who joins the ISR, and when."""
+"""Promises about the replicas of a broker: who joins an ISR and when, and what becomes of those that are lost."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from broker.replication.assignment import TopicSettings
-from broker.replication.leader.leader_state import ProposedIsr, ReplicaPosition
+from broker.replication.hosting.assignment import TopicSettings
+from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
-from broker.replication.replica_manager import ReplicaManager
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
@@ -30,20 +29,11 @@ from storage.log_dirs.log_removal import LogRemoval
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.machine import IDS, THREADS, machine, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
+from tests.support.replicas import Proposals, Replicas
 
 LEADER, LEADER_EPOCH = 1, 5
 EPOCHS = {1: 101, 2: 102, 3: 103}
 SETTINGS = TopicSettings(LogConfig(), 1)
-
-
-class Proposals:
-    """Remembers what the controller would be asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[frozenset[int]] = []
-
-    def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
-        self.asked.append(proposed.ids)
 
 
 class Fetchers:
@@ -58,25 +48,24 @@ class Fetchers:
         self.began.set()
 
     def follows(self, partition: TopicPartition, leader_id: int) -> bool:
-        return bool(self.began_at)
+        return False
 
-    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+    def remove(self, partitions: list[TopicPartition]) -> None:
         """There is nothing to stop."""
-
-    def bytes_in(self) -> int:
-        return 0
 
 
 @asynccontextmanager
-async def leading_alone(path: Path) -> AsyncIterator[tuple[ReplicaManager, Partition, Proposals]]:
-    """A manager that leads one partition, with an ISR of itself; its followers are registered, and fenced."""
+async def leading_alone(
+    path: Path, fetchers: Fetchers | None = None
+) -> AsyncIterator[tuple[Replicas, Partition, Proposals]]:
+    """A broker that leads one partition, with an ISR of itself; its followers are registered, and fenced."""
     fs = OsFileSystem()
     format_directory(fs, str(path / "data"), "cluster", LEADER, IDS.new_id())
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), machine(fs))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
+    proposals = Proposals()
+    manager = Replicas(LEADER, log_manager, group_commit, ManualClock(), proposals=proposals, fetchers=fetchers)
     manager.registered(EPOCHS[LEADER])
-    manager.isrs.proposals = proposals = Proposals()
     manager.brokers_changed(EPOCHS, frozenset({LEADER}))
     manager.apply(PARTITION, TOPIC_ID, state(LEADER, LEADER_EPOCH, 0, isr=(1,)), SETTINGS, NOBODY)
     yield manager, manager.get(PARTITION, TOPIC_ID), proposals
@@ -136,9 +125,8 @@ def test_a_follower_of_an_earlier_registration_does_not_join(tmp_path: Path) -> 
 
 def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with leading_alone(tmp_path) as (manager, partition, _):
-            fetchers = Fetchers()
-            manager.fetchers = fetchers  # type: ignore[assignment]
+        fetchers = Fetchers()
+        async with leading_alone(tmp_path, fetchers) as (manager, partition, _):
             partition.append_as_leader(batch(b"not flushed"), 1, 1, 1_700_000_000_000)
             assert partition.log.flushed_offset == 0
             manager.apply(PARTITION, TOPIC_ID, state(2, LEADER_EPOCH + 1, 1, isr=(1, 2)), SETTINGS, NOBODY)
@@ -167,10 +155,8 @@ def test_a_deletion_that_the_disk_refuses_is_no_reason_to_end_the_node(
 def test_a_replica_that_its_disk_lost_is_told_so_that_others_may_lead(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            lost: list[None] = []
-            manager.on_replica_lost = lambda: lost.append(None)
             manager.failures.disk_error(partition, CorruptFileError("t-0/00.log", 0, "rot"))
-            assert partition.offline is not None and lost == [None]
+            assert partition.offline is not None and manager.losses == 1
 
     asyncio.run(scenario())
 
@@ -179,14 +165,14 @@ ROT = CorruptFileError("t-0/00.log", 0, "rot")
 NEXT_EPOCH = 201
 
 
-def damage(manager: ReplicaManager, partition: Partition) -> Path:
+def damage(manager: Replicas, partition: Partition) -> Path:
     """Some records, and then rot that somebody reads; the directory of the log."""
     partition.log.append_as_leader(batch(b"v1", b"v2"), LEADER_EPOCH, 1_700_000_000_000)
     manager.failures.disk_error(partition, ROT)
     return Path(partition.log.directory)
 
 
-def registers_anew(manager: ReplicaManager, epoch: int = NEXT_EPOCH) -> None:
+def registers_anew(manager: Replicas, epoch: int = NEXT_EPOCH) -> None:
     manager.brokers_changed({**EPOCHS, LEADER: epoch}, frozenset({1, 2}))
     manager.registered(epoch)
 
@@ -195,7 +181,7 @@ def led_by_2(partition_epoch: int, isr: tuple[int, ...] = (2,)) -> PartitionRegi
     return state(2, LEADER_EPOCH + 1, partition_epoch, isr=isr)
 
 
-def apply(manager: ReplicaManager, registration: PartitionRegistration) -> None:
+def apply(manager: Replicas, registration: PartitionRegistration) -> None:
     manager.apply(PARTITION, TOPIC_ID, registration, SETTINGS, NOBODY)
 
 
@@ -266,13 +252,11 @@ def test_a_replica_that_found_no_room_leaves_the_isr_and_is_created_later(
 
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, _, _):
-            lost: list[None] = []
-            manager.on_replica_lost = lambda: lost.append(None)
             with monkeypatch.context() as context:
                 context.setattr(LogManager, "get_or_create", full)
                 manager.apply(other, "other-id", state(2, 0, 0, isr=(1, 2, 3)), SETTINGS, NOBODY)
                 manager.revive_lost()
-            assert manager.find(other) is None and manager.hosts(other) and lost == [None]
+            assert manager.find(other) is None and manager.hosts(other) and manager.losses == 1
             manager.revive_lost()
             assert manager.get(other, "other-id").state.leader_id == 2 and not len(manager.lost)
 
@@ -292,11 +276,9 @@ def test_a_lost_replica_of_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:
 def test_the_only_replica_of_a_partition_costs_the_others_no_new_registration(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with leading_alone(tmp_path) as (manager, partition, _):
-            lost: list[None] = []
-            manager.on_replica_lost = lambda: lost.append(None)
             apply(manager, state(LEADER, LEADER_EPOCH, 1, isr=(LEADER,), replicas=(LEADER,)))
             damage(manager, partition)
-            assert partition.offline is not None and lost == []
+            assert partition.offline is not None and manager.losses == 0
 
     asyncio.run(scenario())
 
@@ -318,11 +300,11 @@ def loses_its_log(path: Path) -> None:
 
 
 @asynccontextmanager
-async def started_again(path: Path) -> AsyncIterator[ReplicaManager]:
+async def started_again(path: Path) -> AsyncIterator[Replicas]:
     """The next process of the broker, registered."""
     log_manager = LogManager.open([path / "data"], LogManagerConfig(LEADER), machine())
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-    manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
+    manager = Replicas(LEADER, log_manager, group_commit, ManualClock())
     registers_anew(manager)
     yield manager
     await group_commit.close(stop_wait())
@@ -418,7 +400,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     async def scenario() -> None:
         log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), machine(fs))
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        manager = ReplicaManager(LEADER, log_manager, group_commit, ManualClock(), THREADS, 10_000, pytest.fail)
+        manager = Replicas(LEADER, log_manager, group_commit, ManualClock())
         manager.registered(EPOCHS[LEADER])
         manager.brokers_changed(EPOCHS, frozenset({LEADER}))
         assert manager.statistics().offline == 1

@@ -7,10 +7,7 @@ import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import pytest
-
 from broker.quorum.metadata_publisher import MetadataPublisher
-from broker.replication.replica_manager import ReplicaManager
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
@@ -22,6 +19,7 @@ from storage.log.log import Log
 from storage.log_dirs.log_table import LogId
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS, stop_wait
+from tests.support.replicas import Replicas
 from tests.support.storage import NOW_MS, SMALL, batch, open_manager, read_all
 
 ME, OTHER_BROKER = 1, 2
@@ -36,16 +34,14 @@ def made(topic_id: str) -> tuple[Record, ...]:
 
 
 class Broker:
-    """A publisher over a real replica manager with two log dirs."""
+    """A publisher over real replicas with two log dirs."""
 
     def __init__(self, fs: LosingFileSystem, image: MetadataImage = EMPTY_IMAGE) -> None:
         self.fs = fs
         self.log_manager = open_manager(fs, DIRS)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
-        self.replicas = ReplicaManager(
-            ME, self.log_manager, self.group_commit, ManualClock(), THREADS, 10_000, pytest.fail
-        )
-        self.publisher = MetadataPublisher(self.replicas, self.log_manager, {})
+        self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
+        self.publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
         self.image = image
         self.publisher.caught_up(image)
 
@@ -129,7 +125,7 @@ def test_old_log_that_is_back_after_a_restart_is_set_aside_and_the_new_topic_is_
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
-            broker.log_manager.checkpoint_high_watermarks(broker.replicas.high_watermarks)
+            broker.log_manager.checkpoint_high_watermarks(broker.replicas.parts.high_watermarks.current)
             image = broker.image
         before = open_manager(broker.fs.after_crash(), DIRS)
         assert {log.topic_id for log in before.logs()} == {OLD, NEW}, "both count as held when the broker registers"

@@ -220,8 +220,6 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
     async def run() -> None:
         fs, waiter = short_of(), Waiter()
         log = ready_log(fs)
-        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
-        group_commit.subscribe(log, waiter)
         took: list[float] = []
         tried_often = asyncio.Event()
 
@@ -230,7 +228,8 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
             if len(took) == 3:
                 tried_often.set()
 
-        group_commit.on_timed = timed
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1, on_timed=timed)
+        group_commit.subscribe(log, waiter)
         is_new_epoch = short_of is FullFileSystem  # its file is written before the record is flushed
         log.append_as_leader(batch(b"x"), log.latest_epoch + is_new_epoch, NOW_MS)
         log.roll()  # a new segment, whose name is synced after it

@@ -16,10 +16,14 @@ import pytest
 from broker.replication.follower.fetcher_driver import FetcherConfig
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.follower.fetcher_ports import FetcherNode
+from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import ManualClock
-from penstock.errors import InvariantViolation
-from tests.support.partitions import NOBODY, PARTITION, make_partition, state
+from penstock.errors import InvariantViolation, KafkaStorageError
+from penstock.types import TopicPartition
+from tests.support.partitions import NOBODY, PARTITION, make_log, make_partition, state
+
+OTHER = TopicPartition("t", 1)
 
 
 class SilentStream:
@@ -60,6 +64,24 @@ def test_a_partition_gets_another_role_after_the_stop_and_nothing_breaks(tmp_pat
         fetchers.add(partition, 3, 6)
         assert not fetchers.follows(PARTITION, 3)
         fetchers.remove([PARTITION])
+
+    asyncio.run(scenario())
+
+
+def test_a_partition_that_goes_offline_is_followed_no_more_and_another_one_is(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hosted = {key: Partition(2, make_log(tmp_path / str(key), partition=key), 0, 1) for key in (PARTITION, OTHER)}
+        node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=hosted.get))
+        config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
+        fetchers = FetcherManager(config, 1, ManualClock(), lambda leader_id: SilentStream(), node, pytest.fail)
+        for partition in hosted.values():
+            partition.become_follower(state(), NOBODY)
+            fetchers.add(partition, 1, 5)
+        hosted[PARTITION].stop(KafkaStorageError("its disk failed"))
+        assert [fetchers.follows(key, 1) for key in hosted] == [False, True]
+        (known,) = fetchers.statistics().values()
+        assert known.partitions == 1 and not hosted[PARTITION].watchers
+        await fetchers.stop()
 
     asyncio.run(scenario())
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
 from broker.replication.follower.fetcher_ports import FetcherNode
-from broker.replication.partition import Partition
+from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from tests.support.faulty_fs import FaultyFileSystem
@@ -22,8 +24,13 @@ OTHER, LATER = TopicPartition("t", 1), TopicPartition("t", 2)
 CONFIG = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
 
 
-def follower_of(directory: Path, key: TopicPartition, fs: FaultyFileSystem | None = None) -> Partition:
-    follower = Partition(2, make_log(directory / str(key), fs=fs, partition=key), 0, 1)
+def follower_of(
+    directory: Path,
+    key: TopicPartition,
+    fs: FaultyFileSystem | None = None,
+    reports: PartitionReports = NOBODY_TOLD,
+) -> Partition:
+    follower = Partition(2, make_log(directory / str(key), fs=fs, partition=key), 0, 1, reports)
     follower.become_follower(state(), NOBODY)
     return follower
 
@@ -49,7 +56,7 @@ def test_a_partition_that_is_added_while_the_only_other_ones_flush_hangs_is_fetc
 
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
-        fetcher = Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node))
+        fetcher = Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
         fetcher.add(hung, 5)
         await until(lambda: asked_to_flush == [hung])
         await asyncio.sleep(1)
@@ -68,8 +75,6 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
     """The append of the second partition finds the disk broken, and takes the first offline, which has appended."""
     fs = FaultyFileSystem()
     stream = leader_of(tmp_path, PARTITION, OTHER, LATER)
-    hosted = {key: follower_of(tmp_path, key, fs) for key in (PARTITION, OTHER)}
-    hosted[LATER] = follower_of(tmp_path, LATER)
     fetchers: list[Fetcher] = []
     asked_to_flush: list[Partition] = []
 
@@ -79,6 +84,10 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
             hosted[key].stop(KafkaStorageError(str(error)))
             hosted[key].log.abandon()
 
+    reports = PartitionReports(disk_error=disk_error)
+    hosted = {key: follower_of(tmp_path, key, fs, reports) for key in (PARTITION, OTHER)}
+    hosted[LATER] = follower_of(tmp_path, LATER)
+
     def request_flush(partition: Partition) -> None:
         asked_to_flush.append(partition)
         if partition.offline is None:
@@ -86,8 +95,7 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
 
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
-        hosted[OTHER].on_disk_error = disk_error
-        fetchers.append(Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node)))
+        fetchers.append(Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail))
         (fetcher,) = fetchers
         with fs.failing("write", f"{OTHER}/", errno.EIO) as fault:
             for key in (PARTITION, OTHER):

@@ -56,7 +56,9 @@ def follow(path: Path, answer: PartitionFetchResult, scenario: Callable[[Fetcher
         partition.become_follower(state(), NOBODY)
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 50, 1 << 20, 1 << 20, BACKOFF_MS)
-        fetcher = Fetcher("1-0", config, virtual_clock(), lambda: SameAnswerStream(answer), cast(FetcherNode, node))
+        fetcher = Fetcher(
+            "1-0", config, virtual_clock(), lambda: SameAnswerStream(answer), cast(FetcherNode, node), pytest.fail
+        )
         fetcher.add(partition, 5)
         await scenario(fetcher, partition)
         await fetcher.stop()

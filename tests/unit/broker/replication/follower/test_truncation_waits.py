@@ -9,9 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
 from broker.replication.follower.fetcher_ports import FetcherNode
-from broker.replication.partition import Partition
+from broker.replication.partition import Partition, PartitionReports
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.leader_stream import until
@@ -55,14 +57,17 @@ class Stage:
     """A follower of two partitions with three old records each; disks that answer when the test says so."""
 
     def __init__(self, directory: Path) -> None:
-        self.followers = {key: Partition(2, make_log(directory / str(key), partition=key), 0, 1) for key in KEYS}
+        self.disk_errors: list[BaseException] = []
+        reports = PartitionReports(disk_error=lambda partition, error: self.disk_errors.append(error))
+        self.followers = {
+            key: Partition(2, make_log(directory / str(key), partition=key), 0, 1, reports) for key in KEYS
+        }
         for follower in self.followers.values():
             for _ in range(3):
                 follower.log.append_as_leader(batch(b"old"), OLD_EPOCH, 1_700_000_000_000)
             follower.log.flush()
             follower.become_follower(state(), NOBODY)
         self.probes: list[tuple[TopicPartition, OnAnswer]] = []
-        self.disk_errors: list[BaseException] = []
         self.stream = Stream()
         node = SimpleNamespace(
             broker_epoch=102,
@@ -70,9 +75,10 @@ class Stage:
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
             when_disk_answers=lambda partition, then: self.probes.append((partition.topic_partition, then)),
         )
-        self.fetcher = Fetcher("1-0", CONFIG, virtual_clock(), lambda: self.stream, cast(FetcherNode, node))
+        self.fetcher = Fetcher(
+            "1-0", CONFIG, virtual_clock(), lambda: self.stream, cast(FetcherNode, node), pytest.fail
+        )
         self.cut = self.followers[PARTITION]
-        self.cut.on_disk_error = lambda partition, error: self.disk_errors.append(error)
         for follower in self.followers.values():
             self.fetcher.add(follower, EPOCH)
 

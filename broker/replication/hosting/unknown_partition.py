@@ -1,6 +1,6 @@
 """Says why a request names a partition that this broker does not serve, in a way that its sender can act on.
 
-Pure. Not here: which partitions are served (`replica_manager.py`).
+Pure. Not here: which partitions are served (hosted_partitions.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the metadata says of one replica of this broker: which topic it is of, in which role, with which settings.
 
-Values only, handed from the publisher to the replica manager. Not here: taking the role (`replica_manager.py`).
+Values only, handed from the metadata publisher to replica_assignments.py. Not here: taking the role (replica_roles.py).
 """
 
 from __future__ import annotations

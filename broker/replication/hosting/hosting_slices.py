@@ -7,7 +7,7 @@ partitions go on. A topic of a few partitions is created at once.
 What `host` raises in a slice of its own has no caller to go to: it ends the node through `on_fatal`, which would
 otherwise live on with half of the metadata's partitions.
 
-Not here: what it takes to host a partition (`replica_manager.py`). That decides when its turn comes, by the newest
+Not here: what it takes to host a partition (replica_creation.py). That decides when its turn comes, by the newest
 metadata, so what changes while a partition waits needs no attention here.
 """
 

@@ -1,0 +1,38 @@
+"""Carries the news that a replica is lost from whoever finds it to the lifecycle, which then leaves the ISRs.
+
+Made before both: the parts that lose replicas are made first, and the lifecycle, which calls some of them, last. It
+counts nothing: one new registration answers every loss before it. Not here: registering (lifecycle.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+
+class ReplicaLosses:
+    """One per broker, on the event loop."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        """A replica is lost, and this broker has not registered since."""
+        self._news = asyncio.Event()
+
+    def post(self) -> None:
+        """A replica here is lost: leave every ISR, and come back where that is deserved."""
+        self.is_open = True
+        self._news.set()
+
+    def settle(self) -> None:
+        """The controller has answered a registration: what was lost before it was lost in an earlier epoch."""
+        self.is_open = False
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is news, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        self._news.clear()
+
+    def __repr__(self) -> str:
+        return f"ReplicaLosses({'a replica is lost' if self.is_open else 'none'})"

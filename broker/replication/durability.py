@@ -1,0 +1,54 @@
+"""Makes durable what a hosted partition holds: its records, and its log start.
+
+The partition's side of the group commit (`storage/log/group_commit.py`) and of the log-start checkpoint
+(leader/log_start_commit.py). Nothing here waits: whoever must know is called back. Not here: who is acknowledged
+(partition.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from broker.replication.leader.log_start_commit import LogStartCommit, Waiter
+from broker.replication.partition import Partition
+from storage.log.group_commit import GroupCommit
+
+
+class Durability:
+    """See the module. One per broker, on the event loop."""
+
+    def __init__(self, group_commit: GroupCommit, log_starts: LogStartCommit) -> None:
+        self._group_commit, self._log_starts = group_commit, log_starts
+
+    def watch(self, partition: Partition) -> None:
+        """Tell the partition of every flush of its log from now on."""
+        self._group_commit.subscribe(partition.log, partition.flushed)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition is served no longer."""
+        self._group_commit.unsubscribe(partition.log)
+
+    def request_flush(self, partition: Partition) -> None:
+        """See that everything in the partition's log is flushed, by its flush policy."""
+        self._group_commit.request(partition.log)
+
+    def flush_when_idle(self, partition: Partition) -> None:
+        """Like `request_flush`, when nobody else's flush waits for that disk."""
+        self._group_commit.flush_when_idle(partition.log)
+
+    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
+        """`then` on the loop, once the partition's log dir has shown that it takes a sync; with what that raised."""
+        self._group_commit.when_disk_answers(partition.log, then)
+
+    def flush_due(self, partitions: Iterable[Partition], now_ms: int) -> None:
+        """flush.messages and flush.ms: only with flush.policy=os is there ever something due."""
+        for partition in partitions:
+            if partition.offline is None and partition.log.flush_is_due(now_ms):
+                self._group_commit.flush(partition.log)
+
+    def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
+        """Call `done` once the log start that the partition has now survives a crash."""
+        self._log_starts.request(partition.log.log_dir, done)
+
+    def __repr__(self) -> str:
+        return f"Durability({self._group_commit!r}, {self._log_starts!r})"

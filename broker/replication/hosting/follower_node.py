@@ -1,0 +1,39 @@
+"""What the fetchers ask of their node, gathered from the parts that know it; see follower/fetcher_ports.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.replication.durability import Durability
+from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.log_start_commit import Waiter
+from broker.replication.lost_replicas import LostReplicas
+from broker.replication.partition import Partition
+from penstock.types import TopicPartition
+
+
+class FollowerNode:
+    """One per broker."""
+
+    def __init__(self, lost: LostReplicas, hosted: PartitionLookup, durability: Durability) -> None:
+        self._lost, self._hosted, self._durability = lost, hosted, durability
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's registration, as the controller answered it."""
+        return self._lost.broker_epoch
+
+    def find(self, partition: TopicPartition) -> Partition | None:
+        return self._hosted.find(partition)
+
+    def request_flush(self, partition: Partition) -> None:
+        self._durability.request_flush(partition)
+
+    def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
+        self._durability.when_disk_answers(partition, then)
+
+    def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
+        self._durability.make_log_start_durable(partition, done)
+
+    def __repr__(self) -> str:
+        return f"FollowerNode(broker epoch {self.broker_epoch})"

@@ -1,0 +1,80 @@
+"""The partitions that this broker hosts, and what the metadata says of each: looked up by whoever serves them.
+
+Only the table and its look-ups. `PartitionLookup` is the part of it that the request path may see. Not here: what puts
+a partition in and takes it out (partition_opener.py), the roles (replica_roles.py).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.unknown_partition import unknown_partition
+from broker.replication.partition import Partition
+from penstock.types import TopicPartition
+
+
+class PartitionLookup(Protocol):
+    """What a request asks of this broker's replicas: the partition that it names."""
+
+    def find(self, partition: TopicPartition) -> Partition | None:
+        """The hosted partition of that name, of whichever topic; None without one."""
+        ...
+
+    def get(self, partition: TopicPartition, topic_id: str) -> Partition:
+        """The hosted partition of exactly that topic, or the typed error for the client."""
+        ...
+
+
+class HostedPartitions:
+    """See the module. One per broker, changed on the event loop; `all` may be called in any thread."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._assignments: dict[TopicPartition, Assignment] = {}
+
+    def find(self, partition: TopicPartition) -> Partition | None:
+        return self._partitions.get(partition)
+
+    def get(self, partition: TopicPartition, topic_id: str) -> Partition:
+        """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
+
+        Every request that names a partition comes through here, a follower's too. A name alone is not enough: the topic
+        may have been deleted and made anew, and this node, or the one that asks, may not have heard of it yet.
+        """
+        found = self._partitions.get(partition)
+        if found is not None and found.topic_id == topic_id:
+            return found
+        assignment = self._assignments.get(partition)
+        hosted_id = found.topic_id if found is not None else None
+        assigned_id = assignment.topic_id if assignment is not None else None
+        raise unknown_partition(self.broker_id, partition, topic_id, hosted_id=hosted_id, assigned_id=assigned_id)
+
+    def all(self) -> tuple[Partition, ...]:
+        return tuple(self._partitions.values())
+
+    def add(self, partition: Partition) -> None:
+        self._partitions[partition.topic_partition] = partition
+
+    def drop(self, partition: TopicPartition) -> None:
+        self._partitions.pop(partition, None)
+
+    def assignment(self, partition: TopicPartition) -> Assignment | None:
+        """What the metadata said last of the replica that this broker should host; None when it should host none."""
+        return self._assignments.get(partition)
+
+    def assign(self, partition: TopicPartition, assignment: Assignment) -> None:
+        self._assignments[partition] = assignment
+
+    def unassign(self, partition: TopicPartition) -> None:
+        self._assignments.pop(partition, None)
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._partitions
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __repr__(self) -> str:
+        return f"HostedPartitions(broker {self.broker_id}, {len(self)} partitions)"

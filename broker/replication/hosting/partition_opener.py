@@ -1,0 +1,77 @@
+"""Opens a hosted partition over its log, and dismisses it again.
+
+Opening gives the partition its log (the one on disk, or a new one), the high watermark that was checkpointed for it,
+and its flushes. Dismissing takes it out of every table that has it; the log stays. Not here: when to do either
+(replica_creation.py, replica_revival.py, replica_assignments.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from broker.replication.durability import Durability
+from broker.replication.high_watermarks import HighWatermarks
+from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.lost_replicas import why_no_empty_log
+from broker.replication.partition import Partition, PartitionReports
+from penstock.types import TopicPartition
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
+
+
+class PartitionOpener:
+    """See the module. One per broker, on the event loop."""
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        log_manager: LogManager,
+        high_watermarks: HighWatermarks,
+        durability: Durability,
+        reports: PartitionReports,
+        dismissed: Sequence[Callable[[TopicPartition], None]],
+    ) -> None:
+        """`reports` is given to every partition; each of `dismissed` is told of one that is served no longer."""
+        self._hosted = hosted
+        self._log_manager = log_manager
+        self._high_watermarks = high_watermarks
+        self._durability = durability
+        self._reports = reports
+        self._dismissed = tuple(dismissed)
+
+    def has_log(self, key: TopicPartition, topic_id: str) -> bool:
+        """Whether a log dir that is in use holds the topic's log."""
+        return self._log_manager.get(key, topic_id) is not None
+
+    def why_not_empty(self, key: TopicPartition, assignment: Assignment) -> str:
+        """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
+        if self.has_log(key, assignment.topic_id):
+            return ""
+        vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)
+        return why_no_empty_log(self._hosted.broker_id, assignment.state, vanished)
+
+    def open(self, key: TopicPartition, assignment: Assignment, *, is_new: bool) -> Partition:
+        """A partition over the log that is there, or over a new one; raises what the log manager raises."""
+        settings = assignment.settings
+        partition_log = self._log_manager.get_or_create(key, assignment.topic_id, settings.log, is_new=is_new)
+        partition = Partition(
+            self._hosted.broker_id,
+            partition_log,
+            self._high_watermarks.take(LogId(key, assignment.topic_id)),
+            settings.min_insync_replicas,
+            self._reports,
+        )
+        self._hosted.add(partition)
+        self._durability.watch(partition)
+        return partition
+
+    def dismiss(self, partition: Partition) -> None:
+        """AFTER `Partition.stop`: it is offline, and nobody fetches for it any more."""
+        self._hosted.drop(partition.topic_partition)
+        self._durability.forget(partition)
+        for tell in self._dismissed:
+            tell(partition.topic_partition)
+
+    def __repr__(self) -> str:
+        return f"PartitionOpener({self._hosted!r})"

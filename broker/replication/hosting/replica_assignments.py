@@ -1,0 +1,90 @@
+"""Carries out what the metadata says: which replicas this broker hosts in which role, and which no longer.
+
+Called by the metadata publisher, with committed records only: data is deleted by a record, never by absence. A replica
+that is lost is revived if it may be; any other takes its role, or is created first. Not here: how (replica_creation.py,
+replica_revival.py, replica_roles.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.partition_opener import PartitionOpener
+from broker.replication.hosting.replica_creation import ReplicaCreation
+from broker.replication.hosting.replica_revival import ReplicaRevival
+from broker.replication.leader.isr_upkeep import IsrUpkeep
+from broker.replication.lost_replicas import LostReplicas
+from penstock.errors import KafkaStorageError, UnknownTopicOrPartitionError
+from penstock.types import NO_EPOCH, TopicPartition
+from storage.log_dirs.log_table import LogTable
+
+_log = logging.getLogger(__name__)
+
+
+class ReplicaAssignments:
+    """See the module. One per broker, on the event loop."""
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        opener: PartitionOpener,
+        creation: ReplicaCreation,
+        revival: ReplicaRevival,
+        isrs: IsrUpkeep,
+        lost: LostReplicas,
+        logs: LogTable,
+    ) -> None:
+        """`logs` is the table of all logs in this broker's log dirs."""
+        self.broker_id = hosted.broker_id
+        self._hosted = hosted
+        self._opener = opener
+        self._creation = creation
+        self._revival = revival
+        self._isrs = isrs
+        self._lost = lost
+        self._logs = logs
+
+    def apply(self, key: TopicPartition, assignment: Assignment) -> None:
+        """This broker hosts `key` now, in the role that `assignment` says; AFTER its log is there."""
+        self._hosted.assign(key, assignment)
+        if key in self._lost and not self._revival.sets_others_aside(key, assignment.topic_id):
+            self._revival.revive(key)
+        else:
+            self._creation.host(key)
+
+    def remove(self, key: TopicPartition, topic_id: str) -> None:
+        """A committed record says that this broker hosts the partition no longer: its data is deleted."""
+        partition = self._hosted.find(key)
+        if partition is not None and partition.log.topic_id != topic_id:
+            return
+        self._hosted.unassign(key)
+        self._creation.forget(key)
+        if partition is None and self._logs.is_of_others(key, topic_id):
+            return  # the log of another topic that had this name: no record says that it goes
+        self._lost.forget(key)
+        if partition is not None:
+            partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
+            self._opener.dismiss(partition)
+        try:
+            self._creation.deletions.delete(key, topic_id)
+        except KafkaStorageError as error:  # its log dir failed; the next start finds it, and sets it aside as stray
+            _log.error("%s was deleted, but not from its disk: %s", key, error)
+
+    def hosts(self, key: TopicPartition) -> bool:
+        """Whether this broker serves the partition, or would if it could."""
+        return key in self._hosted or key in self._lost or self._creation.awaits(key)
+
+    def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
+        """Who is registered, and who of them is in service, as the metadata has it now."""
+        self._lost.shown_in_metadata(registered_epochs.get(self.broker_id, NO_EPOCH))
+        self._isrs.brokers_changed(registered_epochs, active_brokers, self._hosted.all())
+
+    def revive_lost(self) -> None:
+        """AFTER all roles of an image: lost replicas may be judged by its registrations now."""
+        self._revival.revive_all()
+
+    def __repr__(self) -> str:
+        return f"ReplicaAssignments({self._hosted!r}, {self._lost!r})"

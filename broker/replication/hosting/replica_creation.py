@@ -1,0 +1,104 @@
+"""Brings a replica that this broker should host into service: over the log that is there, or over a new one.
+
+A new log waits for its turn (hosting_slices.py), and for the deletion of another topic's log of the same name
+(log_deletions.py). A replica that cannot be created is noted as lost. Not here: what it does in its role
+(replica_roles.py), when a lost one is tried again (replica_revival.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.hosting_slices import HostingSlices
+from broker.replication.hosting.log_deletions import LogDeletions
+from broker.replication.hosting.partition_opener import PartitionOpener
+from broker.replication.hosting.replica_roles import ReplicaRoles
+from broker.replication.lost_replicas import LostReplicas
+from metadata.registrations import PartitionRegistration
+from penstock.clock import Clock
+from penstock.errors import ApiError, CorruptFileError, KafkaStorageError
+from penstock.threads import Threads
+from penstock.types import TopicPartition
+from storage.log_dirs.log_removal import LogRemoval
+
+_log = logging.getLogger(__name__)
+
+
+class ReplicaCreation:
+    """See the module. One per broker, on the event loop."""
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        opener: PartitionOpener,
+        roles: ReplicaRoles,
+        lost: LostReplicas,
+        removal: LogRemoval,
+        clock: Clock,
+        threads: Threads,
+        leave_isrs: Callable[[PartitionRegistration], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        """`leave_isrs` is told of a replica in the ISR that could not be created."""
+        self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
+        self.deletions = LogDeletions(removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new), threads)
+        self._hosted = hosted
+        self._opener = opener
+        self._roles = roles
+        self._lost = lost
+        self._leave_isrs = leave_isrs
+
+    def host(self, key: TopicPartition) -> None:
+        """Serve the partition in the role that it is assigned, at once if it can be; it is assigned one."""
+        assignment = self._hosted.assignment(key)
+        if assignment is None:
+            return
+        partition = self._hosted.find(key)
+        is_new = assignment.state.partition_epoch == 0
+        if partition is not None:
+            self._roles.take(partition, assignment)
+        elif self._opener.has_log(key, assignment.topic_id):
+            self._create(key, is_new)
+        else:
+            self.to_create.submit(key, is_new=is_new)
+
+    def _create(self, key: TopicPartition, is_new: bool) -> None:
+        """Host a partition that was not, in the role that the newest word of the metadata says."""
+        assignment = self._hosted.assignment(key)
+        if assignment is None or self.deletions.postpones(key, is_new=is_new):
+            return
+        if why := self._opener.why_not_empty(key, assignment):
+            if key not in self._lost:
+                self._lost.not_created(key, KafkaStorageError(why), is_new=False)
+            self._lost.say(key, why)
+            return
+        try:
+            partition = self._opener.open(key, assignment, is_new=is_new)
+        except (ApiError, CorruptFileError, OSError) as error:
+            self._not_created(key, assignment.state, error, is_new)
+            return
+        self._lost.forget(key)
+        self._roles.take(partition, assignment)
+
+    def _not_created(self, key: TopicPartition, state: PartitionRegistration, error: Exception, is_new: bool) -> None:
+        if key in self._lost:
+            self._lost.say(key, f"it cannot be hosted yet: {error}")
+            return
+        _log.error("%s cannot be hosted: %s", key, error)
+        self._lost.not_created(key, error, is_new=is_new)
+        if self._hosted.broker_id in state.isr:
+            self._leave_isrs(state)
+
+    def awaits(self, key: TopicPartition) -> bool:
+        """Whether the partition's log is still to be created."""
+        return key in self.to_create or key in self.deletions
+
+    def forget(self, key: TopicPartition) -> None:
+        """It is not to be created any more."""
+        self.to_create.forget(key)
+        self.deletions.forget(key)
+
+    def __repr__(self) -> str:
+        return f"ReplicaCreation({self.to_create!r}, {self.deletions!r})"

@@ -1,0 +1,132 @@
+"""The parts that hold a broker's replicas, and the order in which they are made.
+
+    known     the tables (hosted, lost, refused), and what takes a replica offline: these need no other part
+    hosting   how replicas come and go, and their roles: made last, for it needs the fetchers, and those the tables
+
+Wiring only, for the node and for tests alike. Not here: what runs on schedule (`broker/jobs/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from broker.replication.disk_failures import DiskFailures
+from broker.replication.durability import Durability
+from broker.replication.high_watermarks import HighWatermarks
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.partition_opener import PartitionOpener
+from broker.replication.hosting.replica_assignments import ReplicaAssignments
+from broker.replication.hosting.replica_creation import ReplicaCreation
+from broker.replication.hosting.replica_revival import ReplicaRevival
+from broker.replication.hosting.replica_roles import Fetchers, ReplicaRoles
+from broker.replication.leader.isr_upkeep import IsrUpkeep
+from broker.replication.lost_replicas import LostReplicas
+from broker.replication.partition import PartitionReports
+from broker.replication.refused_appends import RefusedAppends
+from broker.replication.replica_statistics import ReplicaStatistics, Traffic, count_roles
+from penstock.clock import Clock
+from penstock.threads import Threads
+from penstock.types import TopicPartition
+from storage.log_dirs.log_manager import LogManager
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReplicas:
+    """Which replicas there are, which of them are lost, and who says that one is."""
+
+    hosted: HostedPartitions
+    lost: LostReplicas
+    refused: RefusedAppends
+    failures: DiskFailures
+
+
+def known_replicas(
+    broker_id: int,
+    log_manager: LogManager,
+    clock: Clock,
+    on_replica_lost: Callable[[], None],
+    on_log_dir_failed: Callable[[str, Exception], None],
+) -> KnownReplicas:
+    """With the logs that the start found damaged or out of use."""
+    hosted = HostedPartitions(broker_id)
+    lost = LostReplicas(broker_id)
+    for key, offline in log_manager.table.offline.items():
+        lost.found(key.topic_partition, offline.error)
+    refused = RefusedAppends(clock.now_ms)
+    failures = DiskFailures(log_manager, lost, refused, hosted.all, on_replica_lost, on_log_dir_failed)
+    return KnownReplicas(hosted, lost, refused, failures)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPorts:
+    """What the hosting of replicas needs of the other parts of the broker."""
+
+    durability: Durability
+    isrs: IsrUpkeep
+    fetchers: Fetchers
+    on_log_gone: Callable[[TopicPartition], None]
+    """Told of a partition that is served here no longer."""
+    on_fatal: Callable[[BaseException], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaParts:
+    """All of them."""
+
+    hosted: HostedPartitions
+    lost: LostReplicas
+    refused: RefusedAppends
+    failures: DiskFailures
+    durability: Durability
+    isrs: IsrUpkeep
+    high_watermarks: HighWatermarks
+    roles: ReplicaRoles
+    creation: ReplicaCreation
+    revival: ReplicaRevival
+    assignments: ReplicaAssignments
+    traffic: Traffic
+
+    def statistics(self) -> ReplicaStatistics:
+        past = self.roles.past_isr_shrinks, self.roles.past_isr_expands
+        return ReplicaStatistics(
+            **count_roles(self.hosted.all(), *past),
+            to_create=len(self.creation.to_create) + len(self.creation.deletions),
+            offline=len(self.lost),
+            **asdict(self.traffic),
+        )
+
+
+def replica_parts(
+    known: KnownReplicas, log_manager: LogManager, clock: Clock, threads: Threads, ports: ReplicaPorts
+) -> ReplicaParts:
+    """The rest of them, over the tables and what serves them."""
+    hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
+    high_watermarks = HighWatermarks(log_manager.high_watermarks(), hosted.all)
+    opener = PartitionOpener(
+        hosted,
+        log_manager,
+        high_watermarks,
+        ports.durability,
+        PartitionReports(isrs.maybe_expand, failures.disk_error, known.refused.refused),
+        (known.refused.forget, ports.on_log_gone),
+    )
+    roles = ReplicaRoles(hosted.broker_id, clock, ports.durability, isrs, ports.fetchers, failures.partition_failed)
+    creation = ReplicaCreation(
+        hosted, opener, roles, lost, log_manager.removal, clock, threads, failures.leave_isrs, ports.on_fatal
+    )
+    revival = ReplicaRevival(hosted, lost, opener, creation.to_create, log_manager, high_watermarks)
+    return ReplicaParts(
+        hosted=hosted,
+        lost=lost,
+        refused=known.refused,
+        failures=failures,
+        durability=ports.durability,
+        isrs=isrs,
+        high_watermarks=high_watermarks,
+        roles=roles,
+        creation=creation,
+        revival=revival,
+        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),
+        traffic=Traffic(),
+    )

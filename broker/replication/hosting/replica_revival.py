@@ -1,0 +1,108 @@
+"""Takes lost replicas into service again: tries to create their log, or sets a damaged one aside for a new one.
+
+When that may be done is lost_replicas.py's decision. A log that is out of use and of another topic, which had the name
+before, is set aside as a stray: the new topic does not wait for it. Not here: what took a replica offline
+(disk_failures.py), the creation of a log (replica_creation.py).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.replication.high_watermarks import HighWatermarks
+from broker.replication.hosting.assignment import Assignment
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.hosting_slices import HostingSlices
+from broker.replication.hosting.partition_opener import PartitionOpener
+from broker.replication.lost_replicas import LostReplicas, Verdict
+from penstock.errors import ApiError, KafkaStorageError
+from penstock.types import TopicPartition
+from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_table import LogId
+
+_log = logging.getLogger(__name__)
+
+
+class ReplicaRevival:
+    """See the module. One per broker, on the event loop."""
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        lost: LostReplicas,
+        opener: PartitionOpener,
+        to_create: HostingSlices,
+        log_manager: LogManager,
+        high_watermarks: HighWatermarks,
+    ) -> None:
+        self._hosted = hosted
+        self._lost = lost
+        self._opener = opener
+        self._to_create = to_create
+        self._log_manager = log_manager
+        self._high_watermarks = high_watermarks
+
+    def registered(self, broker_epoch: int) -> None:
+        """The controller has answered a registration."""
+        self._lost.registered(broker_epoch)
+        self.revive_all()
+
+    def revive_all(self) -> None:
+        """Take every lost replica into service that may be by now; called on schedule and after a registration."""
+        for key in self._lost.partitions:
+            self.revive(key)
+
+    def revive(self, key: TopicPartition) -> None:
+        """See lost_replicas.py for when a damaged log may be given up."""
+        lost, assignment = self._lost.get(key), self._hosted.assignment(key)
+        if lost is None or assignment is None:
+            return
+        if why := self._opener.why_not_empty(key, assignment):
+            self._lost.say(key, why)
+            return
+        verdict = self._lost.verdict(key, assignment.state)
+        if verdict is Verdict.WAIT:
+            self._lost.say(key, f"{lost.why}; {self._lost.obstacle(key, assignment.state)}")
+            return
+        if verdict is Verdict.REBUILD:
+            try:
+                self._give_up_log(key, assignment)
+            except (ApiError, OSError) as error:
+                self._lost.say(key, f"it cannot be hosted yet: {error}")
+                return
+        self._to_create.submit(key, is_new=lost.starts_empty)
+
+    def _give_up_log(self, key: TopicPartition, assignment: Assignment) -> None:
+        path = self._log_manager.removal.set_aside_rotten(key, assignment.topic_id)
+        partition = self._hosted.find(key)
+        if partition is not None:
+            self._opener.dismiss(partition)
+        self._high_watermarks.forget(LogId(key, assignment.topic_id))
+        self._lost.set_aside(key)
+        leader_id = assignment.state.leader_id
+        _log.warning("%s: its damaged log stands aside as %s; fetching it anew from broker %d", key, path, leader_id)
+
+    def sets_others_aside(self, key: TopicPartition, topic_id: str) -> bool:
+        """Whether only logs of other topics, which had this name before, were out of use: they stand aside now, and the
+        replica is not lost. A log that is offline is kept for its own topic."""
+        partition, offline = self._hosted.find(key), self._log_manager.table.offline
+        if partition is not None and partition.topic_id == topic_id:
+            return False
+        others = tuple(offline.named(key))
+        if not others or offline.get_as(key, topic_id) is not None:
+            return False
+        for found in others:
+            try:
+                path = self._log_manager.removal.stray(key, found)
+                _log.warning("%s: a log of topic id %s, which was deleted, stands aside as %s", key, found, path)
+            except KafkaStorageError as error:
+                _log.error("%s: a log of topic id %s, which was deleted, cannot be set aside: %s", key, found, error)
+            self._high_watermarks.forget(LogId(key, found))
+        if partition is not None:
+            self._opener.dismiss(partition)
+        self._lost.forget(key)
+        self._to_create.forget(key)
+        return True
+
+    def __repr__(self) -> str:
+        return f"ReplicaRevival({self._lost!r})"

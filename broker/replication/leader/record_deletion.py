@@ -1,0 +1,50 @@
+"""Decides which offset a deletion of records may move a log's start to (KIP-107).
+
+Pure. Not here: moving it, and waiting for the followers (`partition.py`, `broker/apis/delete_records.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import OffsetNotAvailableError, OffsetOutOfRangeError, PolicyViolationError
+from penstock.types import NO_OFFSET, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class DeletableLog:
+    """What the decision needs to know of a leader's log."""
+
+    partition: TopicPartition
+    cleanup_policy: str
+    log_start_offset: int
+    high_watermark: int
+    epoch_start_offset: int
+    """Where this leader's epoch begins: below it, the leader may know less than its predecessor told."""
+
+
+def deletion_offset(log: DeletableLog, before_offset: int) -> int:
+    """The offset below which every record goes, or the typed error why none may.
+
+    -1 means the high watermark. Records that are not committed cannot be deleted.
+    """
+    if "delete" not in log.cleanup_policy.split(","):
+        raise PolicyViolationError(
+            f"{log.partition} has cleanup.policy={log.cleanup_policy}: its records are deleted by key, not by offset."
+            " Write null for a key, or add delete to cleanup.policy"
+        )
+    offset = log.high_watermark if before_offset == NO_OFFSET else before_offset
+    unsure = log.high_watermark < log.epoch_start_offset
+    if unsure and (before_offset == NO_OFFSET or log.high_watermark < offset <= log.epoch_start_offset):
+        raise OffsetNotAvailableError(
+            f"{log.partition}: the new leader does not know the high watermark yet: it has {log.high_watermark}, below"
+            f" the start of its epoch at {log.epoch_start_offset}; try again"
+        )
+    if not 0 <= offset <= log.high_watermark:
+        raise OffsetOutOfRangeError(
+            f"records before offset {offset} of {log.partition} cannot be deleted: it must be from 0 to the high"
+            f" watermark {log.high_watermark}",
+            log_start_offset=log.log_start_offset,
+            log_end_offset=log.high_watermark,
+        )
+    return offset

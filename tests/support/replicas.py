@@ -1,0 +1,100 @@
+"""One broker's replicas over real logs, wired as in the node, with fakes for what a test has no use for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.replication.durability import Durability
+from broker.replication.hosting.assignment import Assignment, TopicSettings
+from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
+from broker.replication.hosting.replica_roles import Fetchers
+from broker.replication.leader.isr_upkeep import IsrProposals, IsrUpkeep
+from broker.replication.leader.leader_state import ProposedIsr
+from broker.replication.leader.log_start_commit import LogStartCommit
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionRegistration
+from penstock.clock import Clock
+from penstock.types import LeaderHint, TopicPartition
+from storage.log.group_commit import GroupCommit
+from storage.log_dirs.log_manager import LogManager
+from tests.support.machine import THREADS
+
+LAG_TIME_MS_MAX = 10_000
+
+
+class Proposals:
+    """Remembers what the controller would be asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[frozenset[int]] = []
+
+    def propose(self, partition: Partition, proposed: ProposedIsr) -> None:
+        self.asked.append(proposed.ids)
+
+
+class NoFetchers:
+    """Nobody fetches, and nobody minds."""
+
+    def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
+        """It is followed by nobody."""
+
+    def remove(self, partitions: list[TopicPartition]) -> None:
+        """There is nothing to stop."""
+
+    def follows(self, partition: TopicPartition, leader_id: int) -> bool:
+        return True
+
+
+class Replicas:
+    """`parts`, and what tests do with them; `failed_log_dirs` and `losses` are what the node would be told."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        log_manager: LogManager,
+        group_commit: GroupCommit,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None] = pytest.fail,
+        *,
+        proposals: IsrProposals | None = None,
+        fetchers: Fetchers | None = None,
+        on_log_gone: Callable[[TopicPartition], None] = lambda key: None,
+    ) -> None:
+        self.failed_log_dirs: list[str] = []
+        self.losses = 0
+        self.known = known = known_replicas(broker_id, log_manager, clock, self._lost_one, self._log_dir_failed)
+        self.log_starts = LogStartCommit(
+            log_manager.checkpoints.try_log_starts,
+            THREADS.executor("log-starts", len(log_manager.checkpoints.log_dirs)),
+        )
+        isrs = IsrUpkeep(proposals or Proposals(), lambda: known.lost.broker_epoch, LAG_TIME_MS_MAX)
+        durability = Durability(group_commit, self.log_starts)
+        ports = ReplicaPorts(durability, isrs, fetchers or NoFetchers(), on_log_gone, on_fatal)
+        self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports)
+        self.find, self.get = self.parts.hosted.find, self.parts.hosted.get
+        self.lost, self.failures, self.refused = known.lost, known.failures, known.refused
+        self.to_create, self.deletions = self.parts.creation.to_create, self.parts.creation.deletions
+        self.assignments, self.traffic = self.parts.assignments, self.parts.traffic
+        self.remove, self.hosts = self.assignments.remove, self.assignments.hosts
+        self.brokers_changed = self.assignments.brokers_changed
+        self.registered, self.revive_lost = self.parts.revival.registered, self.parts.revival.revive_all
+        self.statistics = self.parts.statistics
+
+    def _lost_one(self) -> None:
+        self.losses += 1
+
+    def _log_dir_failed(self, directory: str, error: Exception) -> None:
+        self.failed_log_dirs.append(directory)
+
+    def apply(
+        self,
+        key: TopicPartition,
+        topic_id: str,
+        state: PartitionRegistration,
+        settings: TopicSettings,
+        hint: LeaderHint,
+    ) -> None:
+        """What the metadata says of one replica of this broker."""
+        self.assignments.apply(key, Assignment(topic_id, state, settings, hint))
