@@ -24,7 +24,7 @@ from penstock.errors import CorruptMessageError, MessageTooLargeError
 from penstock.record.arrow_encode import build_batch_from_arrow
 from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer
 from penstock.record.codecs import Codec
-from penstock.record.decoding import LOOP_GROWTH, MIN_RECORD_BYTES, HeaderTuple, decode_headers
+from penstock.record.decoding import LOOP_GROWTH, HeaderTuple, decode_headers
 from penstock.record.equal_run import MAX_RUN_RECORDS, MIN_RUN_RECORDS
 from penstock.record.reader import (
     CREATE_TIME,
@@ -35,6 +35,7 @@ from penstock.record.reader import (
     wanted_batches,
 )
 from penstock.record.varint import decode_varint
+from penstock.record.verifier import room_fault
 
 __all__ = ["HEADERS_TYPE", "ArrowColumns", "build_batch_from_arrow", "to_arrow_columns"]
 
@@ -187,7 +188,7 @@ def _decode_vectorised(group: _Group, include_headers: bool) -> ArrowColumns:
 
 def _record_starts(data: bytes, at: int, end: int, count: int) -> Longs:
     """Where each record of a batch begins, found by their lengths alone; they must fill the batch."""
-    if count * MIN_RECORD_BYTES > end - at:
+    if room_fault(count, end - at) is not None:
         raise _DoubtError
     parts: list[Longs] = []
     left, loop_records = count, 1

@@ -61,6 +61,8 @@ PLACEMENT_BYTES = MAGIC_AT
 LENGTH_OVERHEAD_BYTES = LEADER_EPOCH_AT
 """The bytes that `batch_length` does not count."""
 MIN_BATCH_LENGTH = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
+MIN_RECORD_BYTES = 7
+"""One byte each for length, attributes, time, offset, key length, value length, header count."""
 MAGIC = 2
 
 CODEC_MASK = 0x07

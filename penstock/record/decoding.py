@@ -17,11 +17,10 @@ from itertools import chain, pairwise
 from penstock.errors import CorruptMessageError
 from penstock.record.equal_run import MIN_RUN_RECORDS, EqualRun, deltas_of, take_equal_run
 from penstock.record.varint import decode_varint, decode_zigzag
+from penstock.record.verifier import room_fault
 
 HeaderTuple = tuple[tuple[str, bytes | None], ...]
 
-MIN_RECORD_BYTES = 7
-"""One byte each for length, attributes, time, offset, key length, value length, header count."""
 LOOP_GROWTH = 4
 _NULL_ZIGZAG = 1
 
@@ -49,8 +48,9 @@ class DecodedRecords:
 
 def decode_records(data: bytes, at: int, end: int, count: int, last_offset_delta: int) -> DecodedRecords:
     """The `count` records that fill `data[at:end]`."""
-    if count * MIN_RECORD_BYTES > end - at:
-        raise CorruptMessageError(f"{count} records cannot be in {end - at} bytes")
+    fault = room_fault(count, end - at)
+    if fault is not None:
+        raise CorruptMessageError(f"the batch {fault}")
     records = DecodedRecords()
     loop_records = 1
     try:

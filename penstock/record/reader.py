@@ -19,6 +19,7 @@ from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer, iter_header
 from penstock.record.codecs import Codec, decompress
 from penstock.record.decoding import DecodedRecords, HeaderTuple, decode_records
 from penstock.record.varint import UNZIGZAG
+from penstock.record.verifier import WRONG_CHECKSUM, at_offset
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
 """What one batch may unpack to: far above an honest one (message.max.bytes is 1 MiB), far below a node's memory."""
@@ -110,9 +111,7 @@ def wanted_batches(
         if header.next_offset <= from_offset or (to_offset is not None and header.base_offset >= to_offset):
             continue
         if check_crc and not verify_crc(data, at, header):
-            raise CorruptMessageError(
-                f"record batch at byte {at}, base offset {header.base_offset}: its checksum is not that of its bytes"
-            )
+            raise CorruptMessageError(at_offset(header.base_offset, WRONG_CHECKSUM))
         if header.base_offset < 0 or header.last_offset > _INT64_MAX:
             raise CorruptMessageError(f"record batch at byte {at}: base offset {header.base_offset} makes no sense")
         if not header.is_control and header.record_count:

@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import CorruptMessageError
-from penstock.record.decoding import MIN_RECORD_BYTES, joined_offsets
+from penstock.record.decoding import joined_offsets
 from penstock.record.equal_run import MIN_RUN_RECORDS, deltas_of, take_equal_run
 from penstock.record.varint import decode_zigzag
+from penstock.record.verifier import room_fault
 
 LOOP_RECORDS, LOOP_GROWTH = 32, 8
 """How many go one by one after a failed guess that records have one size, and how much that grows with each failure: a
@@ -45,8 +46,9 @@ class Rows:
 
 def scan_rows(data: bytes, at: int, end: int, count: int, last_offset_delta: int) -> Rows:
     """The `count` records that fill `data[at:end]`."""
-    if count * MIN_RECORD_BYTES > end - at:
-        raise CorruptMessageError(f"{count} records cannot be in {end - at} bytes")
+    fault = room_fault(count, end - at)
+    if fault is not None:
+        raise CorruptMessageError(f"the batch {fault}")
     rows = Rows([at])
     loop_records = LOOP_RECORDS
     try:

@@ -40,8 +40,8 @@ from penstock.record.batch import (
     BatchHeader,
 )
 from penstock.record.codecs import codec_from_id
-from penstock.record.decoding import MIN_RECORD_BYTES
 from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
+from penstock.record.verifier import dense_count_fault, room_fault
 from storage.disk.file_system import Bytes
 
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -52,12 +52,9 @@ _MAX_CODEC_ID = len(MAX_RATIOS) - 1
 
 def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps: bool) -> None:
     """The batch at `records[at:]`, as a producer sent it; `stamps`: the topic has LogAppendTime."""
-    count = header.record_count
-    if count < 1 or count != header.last_offset_delta + 1:
-        raise InvalidRecordError(
-            f"the batch at byte {at} announces {count} records and a last offset delta of {header.last_offset_delta}; "
-            "a batch has at least one, and the delta is one less"
-        )
+    fault = dense_count_fault(header)
+    if fault is not None:
+        raise InvalidRecordError(f"the batch at byte {at} {fault}")
     if (
         header.producer_id != NO_PRODUCER_ID
         or header.producer_epoch != NO_PRODUCER_EPOCH
@@ -73,47 +70,38 @@ def check_produced_batch(header: BatchHeader, records: Bytes, at: int, *, stamps
             _check_attributes(attributes, at, stamps=stamps)
         _check_body(attributes & CODEC_MASK, records, at, at + header.size_bytes)
         room_bytes = _room(attributes & CODEC_MASK, room_bytes)
-    if count * MIN_RECORD_BYTES > room_bytes:
-        raise InvalidRecordError(f"the batch at byte {at} {_too_many(header)}")
+    fault = room_fault(header.record_count, room_bytes)
+    if fault is not None:
+        raise InvalidRecordError(f"the batch at byte {at} {fault}")
 
 
-def check_fetched_batch(header: BatchHeader) -> None:
+def check_fetched_room(header: BatchHeader) -> None:
     """A batch as the leader sent it: CorruptMessageError when it cannot have the records that it announces."""
-    what = f"the leader's batch at offset {header.base_offset}"
-    if header.record_count > header.last_offset_delta + 1:
-        raise CorruptMessageError(
-            f"{what} announces {header.record_count} records for {header.last_offset_delta + 1} offsets"
-        )
     room_bytes = header.batch_length - MIN_BATCH_LENGTH
     if header.attributes & CODEC_MASK:
         room_bytes = _room(header.attributes & CODEC_MASK, room_bytes)
-    if header.record_count * MIN_RECORD_BYTES > room_bytes:
-        raise CorruptMessageError(
-            f"{what} {_too_many(header)}; delete the records up to {header.last_offset} to go past it"
-        )
+    fault = room_fault(header.record_count, room_bytes)
+    if fault is not None:
+        what = from_leader(header.base_offset, fault)
+        raise CorruptMessageError(f"{what}; delete the records up to {header.last_offset} to go past it")
 
 
 def check_unpacked(header: BatchHeader, body_bytes: int) -> None:
     """A body that was unpacked: it has room for the records."""
-    if header.record_count * MIN_RECORD_BYTES > body_bytes:
-        raise InvalidRecordError(
-            f"a batch announces {header.record_count} records, but unpacks to {body_bytes} bytes; each record takes at "
-            f"least {MIN_RECORD_BYTES}"
-        )
+    fault = room_fault(header.record_count, body_bytes)
+    if fault is not None:
+        raise InvalidRecordError(f"a batch that unpacks to {body_bytes} bytes {fault}")
+
+
+def from_leader(offset: int, fault: str) -> str:
+    """The fault of a batch that a follower got, as a sentence."""
+    return f"the leader's batch at offset {offset} {fault}"
 
 
 def _room(codec_id: int, body_bytes: int) -> int:
     """What a compressed body can unpack to, at most."""
     ratio = MAX_RATIOS[codec_id] if codec_id <= _MAX_CODEC_ID else 0
     return min(ratio * body_bytes, MAX_UNPACKED_BYTES)
-
-
-def _too_many(header: BatchHeader) -> str:
-    body_bytes = header.batch_length - MIN_BATCH_LENGTH
-    return (
-        f"announces {header.record_count} records in {body_bytes} bytes; each record takes at least "
-        f"{MIN_RECORD_BYTES}, unpacked"
-    )
 
 
 def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:

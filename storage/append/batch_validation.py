@@ -26,12 +26,12 @@ from penstock.record.batch import (
     set_max_timestamp_log_append_time,
     verify_crc,
 )
+from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fault, offset_fault
 from penstock.types import NO_TIMESTAMP
-from storage.append.batch_claims import check_fetched_batch, check_produced_batch
+from storage.append.batch_claims import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
-from storage.segment import batch_faults
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 MAX_BUFFERS = 1000
@@ -71,12 +71,9 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
     batches = list(whole_batches(records))
     stamps, offsets = config.message_timestamp_type == "LogAppendTime", 0
     for position, header in batches:
-        if header.size_bytes > config.max_message_bytes:
-            raise MessageTooLargeError(
-                f"a batch of {header.size_bytes} bytes is larger than max.message.bytes = {config.max_message_bytes}"
-            )
+        check_size(header, config)
         if not verify_crc(records, position, header):
-            raise CorruptMessageError(f"the checksum of the batch at byte {position} is wrong")
+            raise CorruptMessageError(f"the batch at byte {position} {WRONG_CHECKSUM}")
         check_produced_batch(header, records, position, stamps=stamps)
         offsets += header.record_count
         if not stamps:
@@ -88,6 +85,14 @@ def check_produced(records: Bytes, config: LogConfig, now_ms: int) -> list[tuple
     if config.is_compacted:
         check_keys(records, batches)
     return batches
+
+
+def check_size(header: BatchHeader, config: LogConfig, when: str = "") -> None:
+    """max.message.bytes, which counts a batch as it is stored."""
+    if header.size_bytes > config.max_message_bytes:
+        raise MessageTooLargeError(
+            f"a batch of {header.size_bytes} bytes{when} is larger than max.message.bytes = {config.max_message_bytes}"
+        )
 
 
 def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -136,15 +141,15 @@ def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> lis
     batches = list(whole_batches(records))
     expected, epoch = log_end_offset, latest_epoch
     for position, header in batches:
-        if header.base_offset != expected:
-            raise CorruptMessageError(f"the leader sent {batch_faults.wrong_offset(header.base_offset, expected)}")
-        if header.leader_epoch < epoch:
-            raise CorruptMessageError(
-                f"the leader sent epoch {header.leader_epoch} at offset {header.base_offset}, after epoch {epoch}"
-            )
-        if not verify_crc(records, position, header):
-            raise CorruptMessageError(batch_faults.wrong_checksum(header.base_offset) + ", as the leader sent it")
-        check_fetched_batch(header)
+        fault = (
+            offset_fault(header.base_offset, expected)
+            or epoch_order_fault(header.leader_epoch, epoch)
+            or (None if verify_crc(records, position, header) else WRONG_CHECKSUM)
+            or count_fault(header)
+        )
+        if fault is not None:
+            raise CorruptMessageError(from_leader(header.base_offset, fault))
+        check_fetched_room(header)
         expected, epoch = header.next_offset, header.leader_epoch
     return batches
 

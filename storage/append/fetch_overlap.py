@@ -26,8 +26,9 @@ from penstock.record.batch import (
 )
 from penstock.record.reader import read_columns
 from penstock.record.rewrite import emptied
+from penstock.record.verifier import WRONG_CHECKSUM
+from storage.append.batch_claims import from_leader
 from storage.disk.file_system import Bytes
-from storage.segment import batch_faults
 from storage.segment.undecodable import DECODING_ERRORS
 
 
@@ -40,7 +41,7 @@ def without_overlap(records: Bytes, log_end_offset: int) -> Bytes:
         return records
     rest = memoryview(records)[first.size_bytes :]
     if not verify_crc(records, 0, first):
-        raise CorruptMessageError(batch_faults.wrong_checksum(first.base_offset) + ", as the leader sent it")
+        raise CorruptMessageError(from_leader(first.base_offset, WRONG_CHECKSUM))
     if _has_records_from(log_end_offset, first, memoryview(records)[: first.size_bytes]):
         return records
     cover = first._replace(

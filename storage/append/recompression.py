@@ -21,7 +21,7 @@ from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeEr
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
 from storage.append.batch_claims import MAX_UNPACKED_BYTES, check_unpacked
-from storage.append.batch_validation import check_produced
+from storage.append.batch_validation import check_produced, check_size
 from storage.append.key_validation import takes_long
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
@@ -73,7 +73,7 @@ def in_topic_codec(
             attributes = header.attributes & ~CODEC_MASK | target
             piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
             header = read_header(piece)
-            _check_stored(header, config)
+            check_size(header, config, f", with compression.type={config.compression_type},")
         pieces.append(piece)
         converted.append((at, header))
         at += header.size_bytes
@@ -124,11 +124,3 @@ def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int) -> 
             f"{error}; it had to be unpacked for compression.type={config.compression_type}, and max.message.bytes is "
             f"{config.max_message_bytes}"
         ) from error
-
-
-def _check_stored(header: BatchHeader, config: LogConfig) -> None:
-    if header.size_bytes > config.max_message_bytes:
-        raise MessageTooLargeError(
-            f"a batch has {header.size_bytes} bytes with compression.type={config.compression_type}, which is larger "
-            f"than max.message.bytes = {config.max_message_bytes}"
-        )

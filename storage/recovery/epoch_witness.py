@@ -15,11 +15,11 @@ import logging
 from penstock import epochs
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
+from penstock.record.verifier import at_offset, epoch_fault
 from penstock.types import NO_EPOCH, EpochEntry
 from storage.disk.checkpoint_file import read_epochs, write_epochs
 from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.disk.file_system import FileSystem
-from storage.segment import batch_faults
 from storage.segment.batch_scan import scan_headers
 from storage.segment.segment import Segment
 
@@ -66,11 +66,11 @@ class EpochWitness:
             return None
         if self._is_below_the_log(last_offset):
             return None
-        known = epochs.epoch_for_offset(self.entries, last_offset)
-        if epoch != known:
+        fault = epoch_fault(epoch, last_offset, self.entries)
+        if fault is not None:
             latest = self.entries[-1].epoch if self.entries else NO_EPOCH
             if epoch <= latest or (self.is_known and header.base_offset < self._bound):
-                return batch_faults.wrong_epoch(epoch, last_offset, known)
+                return at_offset(header.base_offset, fault)
             self.entries = epochs.assign(self.entries, epoch, expected_offset)
         self._remember(epoch, last_offset)
         return None

@@ -37,12 +37,13 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
+from penstock.record.verifier import at_offset, offset_fault
 from storage.disk.file_system import FileSystem
 from storage.disk.named_writes import NamedWrites
 from storage.log_config import LogConfig
 from storage.recovery.epoch_witness import EpochWitness
 from storage.recovery.torn_append import is_torn_append
-from storage.segment import batch_faults
+from storage.segment import segment_faults
 from storage.segment.batch_scan import scan_headers, verify
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Place, Segment
@@ -179,14 +180,16 @@ class _Recovery:
         """Where the good part of the segment ends, and the damage there if it is not the end of the file."""
         segment.indexes.start_empty()
         place = Place(0, expected)
-        if segment.base_offset != expected:
-            apart = f"the segment begins at offset {segment.base_offset}, but the one before ends at {expected}"
+        apart = segment_faults.begin_fault(segment.base_offset, expected)
+        if apart is not None:
             return place, CorruptFileError(segment.log_path, 0, apart)
         place = Place(0, segment.base_offset)
         try:
             for position, header in self._verified(segment):
-                why = self._breaks_off(header.base_offset, place.offset) or self._epochs.wrong(header, place.offset)
-                if why:
+                fault = offset_fault(header.base_offset, place.offset)
+                why = None if fault is None else at_offset(header.base_offset, fault)
+                why = why or self._epochs.wrong(header, place.offset)
+                if why is not None:
                     return place, CorruptFileError(segment.log_path, position, why)
                 segment.indexes.note(position, header)
                 place = Place(position + header.size_bytes, header.next_offset)
@@ -211,12 +214,6 @@ class _Recovery:
         self._fs.fdatasync(file.fd)
         self._fs.drop_cache(file.fd, position)
         yield from verify(file, position)
-
-    def _breaks_off(self, offset: int, expected: int) -> str | None:
-        """Why the batch does not continue the log; None when it does. Offsets are dense, in cleaned logs too."""
-        if offset == expected:
-            return None
-        return batch_faults.wrong_offset(offset, expected)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place` in segment `at`; raises if that would drop flushed records."""
@@ -252,11 +249,9 @@ class _Recovery:
         self._fs.fsync_dir(self._directory)
 
     def _must_end_at_bound(self, path: str, position: int, log_end_offset: int) -> None:
-        bound = self._last_known.recovery_point or 0
-        if log_end_offset < bound:
-            raise CorruptFileError(
-                path, position, f"the log ends at offset {log_end_offset}, but was flushed up to offset {bound}"
-            )
+        why = segment_faults.flushed_fault(log_end_offset, self._bound)
+        if why is not None:
+            raise CorruptFileError(path, position, why)
 
     def result(self, names: NamedWrites) -> RecoveredLog:
         first, newest = self._segments[0], self._segments[-1]

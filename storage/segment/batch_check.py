@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock import epochs
 from penstock.errors import CorruptFileError, CorruptMessageError
-from penstock.record.batch import iter_checked
+from penstock.record.batch import HEADER_BYTES, iter_checked
+from penstock.record.verifier import WRONG_CHECKSUM, at_offset, epoch_fault, offset_fault
 from penstock.types import NO_EPOCH, EpochEntry
-from storage.segment import batch_faults
+from storage.segment import segment_faults
 from storage.segment.segment import Place
 
 
@@ -46,22 +46,18 @@ class BatchCheck:
                         raise CorruptFileError(path, span.begin.position + at, why)
                 expected, end = next_offset, after
         except CorruptMessageError as damage:
-            raise CorruptFileError(path, span.begin.position + end, str(damage)) from damage
+            why = segment_faults.no_batch(records[end : end + HEADER_BYTES], len(records) - end)
+            raise CorruptFileError(path, span.begin.position + end, why) from damage
         if end != len(records):
-            raise CorruptFileError(path, span.begin.position + end, f"{len(records) - end} bytes are no whole batch")
-        if expected != span.end.offset:
-            why = f"the batches end at offset {expected}, but {span.end.offset} follows"
+            raise CorruptFileError(path, span.begin.position + end, segment_faults.partial_batch(records, end))
+        why = segment_faults.end_fault(expected, span.end.offset)
+        if why is not None:
             raise CorruptFileError(path, span.end.position, why)
 
     def _wrong(self, placed: tuple[int, int, int], crc_is_right: bool, expected: int) -> str | None:
         """Why a batch that failed the quick comparison is damaged; None if it is not."""
         base_offset, next_offset, leader_epoch = placed
-        if not crc_is_right:
-            return batch_faults.wrong_checksum(base_offset)
-        if base_offset != expected:
-            return batch_faults.wrong_offset(base_offset, expected)
-        last_offset = next_offset - 1  # the log may start within the batch
-        epoch = epochs.epoch_for_offset(self.epoch_entries, last_offset)
-        if leader_epoch != epoch:
-            return batch_faults.wrong_epoch(leader_epoch, last_offset, epoch)
-        return None
+        fault = None if crc_is_right else WRONG_CHECKSUM
+        fault = fault or offset_fault(base_offset, expected)
+        fault = fault or epoch_fault(leader_epoch, next_offset - 1, self.epoch_entries)
+        return None if fault is None else at_offset(base_offset, fault)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from penstock.record.verifier import WRONG_CHECKSUM, at_offset, cut_off_fault, offset_fault
 from storage.disk.file_system import FileSystem
-from storage.segment import batch_faults
+from storage.segment import segment_faults
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 SCAN_CHUNK_BYTES = 8 * 1024
@@ -52,8 +53,8 @@ class LogFile:
 
     def must_end(self, next_offset: int) -> None:
         """Raises unless the file's last batch ends at its end offset, where the next segment begins."""
-        if self.is_end_known and next_offset != self.end_offset:
-            why = f"the batches end at offset {next_offset}, but {self.end_offset} follows"
+        why = segment_faults.end_fault(next_offset, self.end_offset)
+        if self.is_end_known and why is not None:
             raise CorruptFileError(self.path, self.size_bytes, why)
 
     def read(self, size: int, at: int) -> bytes:
@@ -71,31 +72,26 @@ class LogFile:
 
 def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of every batch from `position` on."""
-    chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
-    while position < file.size_bytes:
-        at = position - chunk_at
-        if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_at, at = file.read(min(SCAN_CHUNK_BYTES, file.size_bytes - position), position), position, 0
-        header = _header(file, chunk, at, position, expected_offset)
-        yield position, header
-        position += header.size_bytes
-        expected_offset = header.next_offset
+    return _walk(file, position, SCAN_CHUNK_BYTES, verifies=False)
 
 
 def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Like `scan_headers`, after checking each batch's checksum."""
+    return _walk(file, position, VERIFY_CHUNK_BYTES, verifies=True)
+
+
+def _walk(file: LogFile, position: int, chunk_bytes: int, *, verifies: bool) -> Iterator[tuple[int, BatchHeader]]:
     chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
     while position < file.size_bytes:
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_at, at = file.read(min(VERIFY_CHUNK_BYTES, file.size_bytes - position), position), position, 0
-        header = _header(file, chunk, at, position, expected_offset)
-        if at + header.size_bytes > len(chunk):
-            wanted = min(max(VERIFY_CHUNK_BYTES, header.size_bytes), file.size_bytes - position)
-            chunk, chunk_at, at = file.read(wanted, position), position, 0
-        if not verify_crc(chunk, at, header):
-            why = batch_faults.wrong_checksum(header.base_offset)
-            raise CorruptFileError(file.path, position, why)
+            chunk, chunk_at, at = file.read(min(chunk_bytes, file.size_bytes - position), position), position, 0
+        header = must_begin(file, position, chunk, at, expected_offset)
+        if verifies:
+            if at + header.size_bytes > len(chunk):
+                wanted = min(max(chunk_bytes, header.size_bytes), file.size_bytes - position)
+                chunk, chunk_at, at = file.read(wanted, position), position, 0
+            must_be_sound(file, position, chunk, at, header)
         yield position, header
         position += header.size_bytes
         expected_offset = header.next_offset
@@ -103,25 +99,29 @@ def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
 
 def read_header_at(file: LogFile, position: int) -> BatchHeader:
     """The header of the batch that begins at `position`; CorruptFileError when none does."""
-    if position + HEADER_BYTES > file.size_bytes:
-        raise CorruptFileError(file.path, position, batch_faults.no_batch())
-    return _header(file, file.read(HEADER_BYTES, position), 0, position, ANY_OFFSET)
+    size = min(HEADER_BYTES, max(file.size_bytes - position, 0))
+    return must_begin(file, position, file.read(size, position), 0, ANY_OFFSET)
 
 
-def _header(file: LogFile, chunk: bytes, at: int, position: int, expected_offset: int) -> BatchHeader:
+def must_begin(file: LogFile, position: int, chunk: bytes, at: int, expected_offset: int) -> BatchHeader:
+    """The header of the batch that stands at `position` of the file, which is at `chunk[at:]`, and belongs there."""
     try:
         header = read_header(chunk, at)
     except CorruptMessageError as error:
-        raise CorruptFileError(file.path, position, batch_faults.no_batch(error)) from error
-    if position + header.size_bytes > file.size_bytes:
-        missing = position + header.size_bytes - file.size_bytes
-        raise CorruptFileError(file.path, position, batch_faults.cut_off(missing))
-    if not file.base_offset <= header.base_offset < file.end_offset:
-        why = f"offset {header.base_offset} is not from {file.base_offset} to {file.end_offset}"
-        raise CorruptFileError(file.path, position, why)
-    if header.last_offset - file.base_offset > MAX_RELATIVE_OFFSET:
-        why = f"offset {header.last_offset} is too far from {file.base_offset}, where the segment begins, for its index"
-        raise CorruptFileError(file.path, position, why)
-    if expected_offset not in (ANY_OFFSET, header.base_offset):
-        raise CorruptFileError(file.path, position, batch_faults.wrong_offset(header.base_offset, expected_offset))
+        why = segment_faults.no_batch(chunk[at : at + HEADER_BYTES], file.size_bytes - position)
+        raise CorruptFileError(file.path, position, why) from error
+    fault = cut_off_fault(header, file.size_bytes - position)
+    if fault is None and expected_offset not in (ANY_OFFSET, header.base_offset):
+        fault = offset_fault(header.base_offset, expected_offset)
+    if fault is not None:
+        raise CorruptFileError(file.path, position, at_offset(header.base_offset, fault))
+    why_not_here = segment_faults.range_fault(header, file.base_offset, file.end_offset)
+    if why_not_here is not None:
+        raise CorruptFileError(file.path, position, why_not_here)
     return header
+
+
+def must_be_sound(file: LogFile, position: int, chunk: bytes, at: int, header: BatchHeader) -> None:
+    """The checksum of the batch at `position`, all of which is at `chunk[at:]`."""
+    if not verify_crc(chunk, at, header):
+        raise CorruptFileError(file.path, position, at_offset(header.base_offset, WRONG_CHECKSUM))

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from penstock import epochs
-from penstock.errors import CorruptFileError, CorruptMessageError
-from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header, verify_crc
+from penstock.errors import CorruptFileError
+from penstock.record.batch import HEADER_BYTES, BatchHeader
+from penstock.record.verifier import at_offset, epoch_fault
 from penstock.types import EpochEntry
-from storage.segment import batch_faults
-from storage.segment.batch_scan import LogFile
+from storage.segment import segment_faults
+from storage.segment.batch_scan import LogFile, must_be_sound, must_begin
 
 CHUNK_BYTES = 1024 * 1024
 
@@ -47,45 +47,33 @@ class ChunkReader:
             data = self.file.read(min(wanted, self.file.size_bytes - position), position)
             chunk = self._whole_batches(position, data, expected)
             if not chunk.batches:  # it is larger than the chunk
-                wanted = self._header(position, data, 0, expected).size_bytes
+                wanted = must_begin(self.file, position, data, 0, expected).size_bytes
                 continue
             yield chunk
             position, wanted = position + chunk.size_bytes, chunk_bytes
             expected = chunk.batches[-1][1].next_offset
-        if expected != self.file.end_offset:
-            why = f"the last batch ends at offset {expected}, the next segment begins at {self.file.end_offset}"
+        why = segment_faults.end_fault(expected, self.file.end_offset)
+        if why is not None:
             raise CorruptFileError(self.file.path, position, why)
 
     def _whole_batches(self, position: int, data: bytes, expected: int) -> Chunk:
         batches: list[tuple[int, BatchHeader]] = []
         at = 0
         while len(data) - at >= HEADER_BYTES or position + len(data) == self.file.size_bytes != position + at:
-            header = self._header(position, data, at, expected)
+            header = must_begin(self.file, position + at, data, at, expected)
             if at + header.size_bytes > len(data):
                 break
-            if not verify_crc(data, at, header):
-                raise self._damage(position + at, batch_faults.wrong_checksum(header.base_offset))
+            must_be_sound(self.file, position + at, data, at, header)
+            self._must_be_of_its_epoch(position + at, header)
             batches.append((at, header))
             at += header.size_bytes
             expected = header.next_offset
         return Chunk(position, data, batches, at)
 
-    def _header(self, position: int, data: bytes, at: int, expected: int) -> BatchHeader:
-        try:
-            header = read_header(data, at)
-        except CorruptMessageError as error:
-            raise self._damage(position + at, batch_faults.no_batch(error)) from error
-        missing = position + at + header.size_bytes - self.file.size_bytes
-        if missing > 0:
-            raise self._damage(position + at, batch_faults.cut_off(missing))
-        if header.base_offset != expected:
-            raise self._damage(position + at, batch_faults.wrong_offset(header.base_offset, expected))
-        if self.epoch_entries and header.last_offset >= self.epoch_entries[0].start_offset:
-            epoch = epochs.epoch_for_offset(self.epoch_entries, header.last_offset)
-            if header.leader_epoch != epoch:
-                why = batch_faults.wrong_epoch(header.leader_epoch, header.last_offset, epoch)
-                raise self._damage(position + at, why)
-        return header
-
-    def _damage(self, position: int, why: str) -> CorruptFileError:
-        return CorruptFileError(self.file.path, position, why)
+    def _must_be_of_its_epoch(self, position: int, header: BatchHeader) -> None:
+        """As far back as the epochs of the log reach."""
+        if not self.epoch_entries or header.last_offset < self.epoch_entries[0].start_offset:
+            return
+        fault = epoch_fault(header.leader_epoch, header.last_offset, self.epoch_entries)
+        if fault is not None:
+            raise CorruptFileError(self.file.path, position, at_offset(header.base_offset, fault))

@@ -17,7 +17,8 @@ from crc32c import crc32c
 
 from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, read_header, verify_crc
-from storage.segment import batch_faults
+from penstock.record.verifier import WRONG_CHECKSUM, at_offset, cut_off_fault
+from storage.segment import segment_faults
 from storage.segment.batch_scan import LogFile
 
 CHUNK_BYTES = 512 * 1024
@@ -50,9 +51,9 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
                 yield _no_header(chunk[at : at + HEADER_BYTES], position, end - position)
                 break
             size = header.size_bytes
-            if size > end - position:
-                what = f"the last {size - end + position} bytes of the batch at offset {header.base_offset} are missing"
-                yield Seen(position, None, what, is_cut_off=True)
+            cut_off = cut_off_fault(header, end - position)
+            if cut_off is not None:
+                yield Seen(position, None, at_offset(header.base_offset, cut_off), is_cut_off=True)
                 break
             if at + size > len(chunk) and at:
                 chunk, chunk_at, at = _read(file, position), position, 0
@@ -64,7 +65,7 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
             ):
                 yield Seen(position, header, "")
             else:
-                yield Seen(position, header, batch_faults.wrong_checksum(header.base_offset))
+                yield Seen(position, header, at_offset(header.base_offset, WRONG_CHECKSUM))
             position += size
     except OSError as error:
         yield Seen(position, None, f"the disk does not give back what begins here: {error.strerror}")
@@ -87,8 +88,6 @@ def _crc_in_pieces(file: LogFile, position: int, size: int) -> int:
 
 
 def _no_header(head: bytes, position: int, left: int) -> Seen:
-    if left < HEADER_BYTES:
-        return Seen(position, None, f"the file ends with {left} bytes that are no whole batch", is_cut_off=True)
-    if not any(head):
-        return Seen(position, None, f"zeros where a batch should begin; {left} bytes from here on", is_cut_off=True)
-    return Seen(position, None, f"no batch begins here; {left} bytes from here on cannot be read as batches")
+    """Zeros are what a file system leaves of a write whose length it has noted, but not the bytes."""
+    is_cut_off = left < HEADER_BYTES or not any(head)
+    return Seen(position, None, segment_faults.no_batch(head, left), is_cut_off)

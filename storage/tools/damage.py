@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from storage.recovery.recovery import LastKnown
+from storage.segment import segment_faults
 from storage.segment.segment import Segment
 from storage.tools.findings import CUT, Finding, remedy_for_damage
 from storage.tools.target import LogPath
@@ -79,9 +80,10 @@ class DamageJudge:
         """The torn tail, if there is one; or what is missing although it was flushed. `end`: of the good batches."""
         if self._torn is not None:
             yield self._torn_tail(*self._torn)
-        elif not self._has_rot and end < (self._point or 0):
+            return
+        what = segment_faults.flushed_fault(end, self._point or 0)
+        if what is not None and not self._has_rot:
             newest = self._segments[-1] if self._segments else None
-            what = f"the log ends at offset {end}, but was flushed up to {self._point}: records are missing"
             path, position = (newest.log_path, newest.size_bytes) if newest is not None else (self._log.directory, 0)
             yield Finding("damage", "short", path, what, self._remedy, position=position, offset=end)
 

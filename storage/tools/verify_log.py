@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
+from penstock.record.verifier import at_offset, offset_fault
 from storage.log_config import LogConfig
 from storage.recovery.epoch_witness import EpochWitness
 from storage.recovery.recovery import LastKnown
-from storage.segment import batch_faults
+from storage.segment import segment_faults
 from storage.segment.batch_scan import LogFile
 from storage.segment.segment import Segment
 from storage.segment.segment_files import find_segments, tidy
@@ -113,10 +114,10 @@ class _LogCheck:
 
     def _begins_where_the_last_ends(self, segment: Segment) -> Iterator[Finding]:
         expected, base = self._expected, segment.base_offset
-        if expected is not None and base != expected:
+        what = None if expected is None else segment_faults.begin_fault(base, expected)
+        if expected is not None and what is not None:
             missing = "; what is between them is missing" if base > expected else ""
-            what = f"the segment begins at offset {base}, but the one before ends at {expected}{missing}"
-            yield from self._bad(BadBytes(segment, 0, what), expected)
+            yield from self._bad(BadBytes(segment, 0, what + missing), expected)
 
     def _segment(self, segment: Segment) -> Iterator[Finding]:
         file = segment.file()
@@ -158,12 +159,11 @@ class _LogCheck:
     def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
         """What the checksum leaves out: a batch must stand where its offsets belong."""
         offset, expected = header.base_offset, self._expected
-        if expected is not None and offset != expected:
-            return batch_faults.wrong_offset(offset, expected)
-        if offset < segment.base_offset or header.next_offset > segment.next_offset:
-            until = f"{segment.base_offset} to {segment.next_offset - 1}"
-            return f"offsets {offset} to {header.last_offset} in a segment from {until}"
-        return self._epochs.wrong(header, offset if expected is None else expected) or ""
+        fault = None if expected is None else offset_fault(offset, expected)
+        if fault is not None:
+            return at_offset(offset, fault)
+        why = segment_faults.range_fault(header, segment.base_offset, segment.next_offset)
+        return why or self._epochs.wrong(header, offset if expected is None else expected) or ""
 
     def _good(self, segment: Segment, file: LogFile, position: int, header: BatchHeader) -> Finding | None:
         self._batches += 1

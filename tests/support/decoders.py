@@ -26,12 +26,12 @@ from penstock.record.batch import (
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
     MAGIC_AT,
+    MIN_RECORD_BYTES,
     iter_headers,
     verify_crc,
 )
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec, compress, decompress
-from penstock.record.decoding import MIN_RECORD_BYTES
 from penstock.record.reader import batch_body, read_columns, read_records
 from penstock.record.row_scan import scan_rows
 from penstock.record.varint import decode_varint, encode_varint

@@ -48,7 +48,9 @@ def test_verify_exits_1_at_damage_and_names_it(data: Path) -> None:
     flip(data / "orders-0" / SECOND, BATCH_BYTES + 50)
     result = penstock("verify", data / "orders-0")
     assert result.returncode == 1
-    assert f"damage: {SECOND}, byte {BATCH_BYTES}, offset 8: the checksum of the batch" in result.stdout
+    assert (
+        f"damage: {SECOND}, byte {BATCH_BYTES}, offset 8: the batch at offset 8 has a wrong checksum" in result.stdout
+    )
     assert "damage in 1 place;" in result.stdout
 
 

@@ -215,7 +215,7 @@ def test_max_message_bytes_holds_for_the_batch_as_it_is_stored() -> None:
 
     zstd, snappy = produced(Codec.ZSTD), prepared(produced(Codec.ZSTD), topic("snappy"), NOW_MS)
     assert len(zstd) < len(snappy)
-    with pytest.raises(MessageTooLargeError, match=f"a batch has {len(snappy)} bytes with compression.type=snappy"):
+    with pytest.raises(MessageTooLargeError, match=f"a batch of {len(snappy)} bytes, with compression.type=snappy"):
         prepared(zstd, topic("snappy", max_message_bytes=len(snappy) - 1), NOW_MS)
 
 

@@ -340,7 +340,7 @@ def test_a_gap_is_damage_in_a_log_that_was_never_cleaned() -> None:
     compacted.fs.cut(FIRST, 0)
     compacted.fs.pwritev(first.fd(), [raw[: len(BATCH)], raw[2 * len(BATCH) :]], 0)
     first.size_bytes -= len(BATCH)
-    with pytest.raises(CorruptFileError, match="offset 2 where 1 should follow"):
+    with pytest.raises(CorruptFileError, match="offset 2 stands where offset 1 should follow"):
         compacted.clean()
 
 

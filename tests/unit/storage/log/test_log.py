@@ -147,9 +147,12 @@ def test_follower_takes_a_batch_that_is_larger_than_its_segments(fs: LosingFileS
 @pytest.mark.parametrize(
     ("records", "why"),
     [
-        (batch(b"a", base_offset=3, leader_epoch=2), "offset 3 where 2 should follow"),
-        (batch(b"a", base_offset=1, leader_epoch=2), "offset 1 where 2 should follow"),
-        (batch(b"a", base_offset=2, leader_epoch=1), "epoch 1 at offset 2, after epoch 2"),
+        (batch(b"a", base_offset=3, leader_epoch=2), "offset 3 stands where offset 2 should follow"),
+        (batch(b"a", base_offset=1, leader_epoch=2), "offset 1 stands where offset 2 should follow"),
+        (
+            batch(b"a", base_offset=2, leader_epoch=1),
+            "the leader's batch at offset 2 has leader epoch 1, after epoch 2",
+        ),
         (batch(b"a", base_offset=2, leader_epoch=2)[:-1] + b"!", "checksum"),
     ],
 )

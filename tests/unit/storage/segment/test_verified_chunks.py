@@ -70,5 +70,5 @@ def test_a_batch_below_the_first_known_epoch_is_not_compared_with_it() -> None:
     raw = b"".join(batches())
 
     assert list(reader(raw, epochs=EPOCHS[1:]).chunks())
-    with pytest.raises(CorruptFileError, match="leader epoch 0 at offset 11"):
+    with pytest.raises(CorruptFileError, match="leader epoch 0, but its last offset 11 is of epoch 1"):
         list(reader(raw, epochs=(EpochEntry(1, 0), EpochEntry(2, 14))).chunks())

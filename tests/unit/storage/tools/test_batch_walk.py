@@ -83,7 +83,7 @@ def test_nothing_is_read_twice_but_for_the_end_of_a_chunk(tmp_path: Path) -> Non
         (b"\x00" * 30, "30 bytes that are no whole batch", True),
         (b"\x00" * 100, "zeros where a batch should begin", True),
         (b"\x01" * 100, "no batch begins here", False),
-        (batches([50])[0][:-1], "the last 1 bytes of the batch at offset 0 are missing", True),
+        (batches([50])[0][:-1], "the batch at offset 0 is cut off: its last 1 bytes are missing", True),
     ],
 )
 def test_what_stands_behind_the_last_batch(tmp_path: Path, tail: bytes, what: str, is_cut_off: bool) -> None:

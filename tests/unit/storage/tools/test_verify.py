@@ -131,7 +131,7 @@ def test_records_that_are_missing_without_a_trace_are_damage(data: Path) -> None
     cut(data / "orders-0" / THIRD, 5 * BATCH_BYTES)
     found = next(finding for finding in problems(data) if finding.severity == "damage")
     assert (found.kind, found.offset) == ("short", 19)
-    assert "was flushed up to 20" in found.what
+    assert "was flushed up to offset 20" in found.what
 
 
 def test_a_lost_segment_is_damage(data: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_gap_is_damage(data: Path) -> None:
     segment.write_bytes(raw[: 2 * BATCH_BYTES] + raw[3 * BATCH_BYTES :])
     found = problems(data)[0]
     assert (found.severity, found.position, found.offset) == ("damage", 2 * BATCH_BYTES, 9)
-    assert found.what.startswith("offset 10 where 9 should follow")
+    assert found.what.startswith("the batch at offset 10 stands where offset 9 should follow")
 
 
 def test_without_a_recovery_point_only_a_cut_end_is_taken_for_a_tear(data: Path, tmp_path: Path) -> None:
