@@ -12,9 +12,7 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc import admin_codec as admin
-from broker.grpc import codec as codec
-from broker.grpc import quorum_codec as quorum
+from broker.grpc.codec import alter_partition, configs, describe_quorum, heartbeat, quorum, registration, topics
 from broker.grpc.errors import abort
 from penstock.errors import ApiError, UnknownServerError
 
@@ -60,31 +58,31 @@ class ControllerDoor:
         self._describe_quorum = describe_quorum
 
     async def RegisterBroker(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = quorum.register_from_pb(request)
-        return await _answer(self._handle, body, quorum.register_response_to_pb, context)
+        body = registration.request_from_pb(request)
+        return await _answer(self._handle, body, registration.response_to_pb, context)
 
     async def BrokerHeartbeat(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = quorum.heartbeat_from_pb(request)
-        return await _answer(self._handle, body, quorum.heartbeat_response_to_pb, context)
+        body = heartbeat.request_from_pb(request)
+        return await _answer(self._handle, body, heartbeat.response_to_pb, context)
 
     async def AlterPartition(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = quorum.alter_partition_from_pb(request)
-        return await _answer(self._handle, body, quorum.alter_partition_response_to_pb, context)
+        body = alter_partition.request_from_pb(request)
+        return await _answer(self._handle, body, alter_partition.response_to_pb, context)
 
     async def CreateTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = codec.create_topics_from_pb(request)
-        return await _answer(self._handle, body, codec.create_topics_response_to_pb, context)
+        body = topics.create_topics_from_pb(request)
+        return await _answer(self._handle, body, topics.create_topics_response_to_pb, context)
 
     async def DeleteTopics(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = codec.delete_topics_from_pb(request)
-        return await _answer(self._handle, body, codec.delete_topics_response_to_pb, context)
+        body = topics.delete_topics_from_pb(request)
+        return await _answer(self._handle, body, topics.delete_topics_response_to_pb, context)
 
     async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        body = admin.alter_configs_from_pb(request)
-        return await _answer(self._handle, body, admin.alter_configs_response_to_pb, context)
+        body = configs.alter_configs_from_pb(request)
+        return await _answer(self._handle, body, configs.alter_configs_response_to_pb, context)
 
     async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         async def describe(_request: Any) -> Any:
             return self._describe_quorum()
 
-        return await _answer(describe, request, admin.quorum_to_pb, context)
+        return await _answer(describe, request, describe_quorum.response_to_pb, context)

@@ -15,8 +15,18 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from broker.grpc import admin_codec as admin
-from broker.grpc import codec as codec
+from broker.grpc.codec import (
+    configs,
+    delete_records,
+    describe_quorum,
+    fetch,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    topics,
+)
+from broker.grpc.codec.error import error_to_pb
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
@@ -64,29 +74,29 @@ class _StreamKind:
 
 
 def _produce_error(body: Any, error: ApiError) -> bytes:
-    return pb.ProduceResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error)).SerializeToString()
+    return pb.ProduceResponse(correlation_id=body.correlation_id, error=error_to_pb(error)).SerializeToString()
 
 
 def _fetch_error(body: Any, error: ApiError) -> bytes:
-    return pb.FetchResponse(correlation_id=body.correlation_id, error=codec.error_to_pb(error)).SerializeToString()
+    return pb.FetchResponse(correlation_id=body.correlation_id, error=error_to_pb(error)).SerializeToString()
 
 
 _PRODUCE = _StreamKind(
     "Produce",
     True,
     pb.ProduceRequest,
-    codec.produce_from_pb,
-    lambda response: codec.produce_to_pb(response).SerializeToString(),
+    produce.request_from_pb,
+    lambda response: produce.response_to_pb(response).SerializeToString(),
     _produce_error,
     PRODUCES_PIPELINED_MAX,
-    codec.PRODUCED.split,
+    produce.PRODUCED.split,
 )
 _FETCH = _StreamKind(
     "Fetch",
     True,
     pb.FetchRequest,
-    codec.fetch_from_pb,
-    codec.fetch_response_to_bytes,
+    fetch.request_from_pb,
+    fetch.response_to_bytes,
     _fetch_error,
     FETCHES_PIPELINED_MAX,
 )
@@ -293,13 +303,18 @@ class BrokerDoor:
         return encode(request.response)
 
     async def ListOffsets(self, request: pb.ListOffsetsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = codec.list_offsets_from_pb(request)
-        return await self._asked("ListOffsets", body, context, codec.list_offsets_to_pb)
+        body = list_offsets.request_from_pb(request)
+        return await self._asked("ListOffsets", body, context, list_offsets.response_to_pb)
 
     async def OffsetForLeaderEpoch(
         self, request: pb.OffsetForLeaderEpochRequest, context: grpc.aio.ServicerContext
     ) -> Any:
-        return await self._asked("OffsetForLeaderEpoch", codec.epochs_from_pb(request), context, codec.epochs_to_pb)
+        return await self._asked(
+            "OffsetForLeaderEpoch",
+            offset_for_leader_epoch.request_from_pb(request),
+            context,
+            offset_for_leader_epoch.response_to_pb,
+        )
 
     async def _asked(
         self,
@@ -318,19 +333,19 @@ class BrokerDoor:
     async def Metadata(self, request: pb.MetadataRequest, context: grpc.aio.ServicerContext) -> Any:
         names = tuple(dict.fromkeys(request.topics))  # a topic that is named often is described once
         body = MetadataRequest(None if request.all_topics else names)
-        return await self._call("Metadata", body, context, codec.metadata_to_pb)
+        return await self._call("Metadata", body, context, metadata.metadata_to_pb)
 
     async def CreateTopics(self, request: pb.CreateTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(codec.create_topics_from_pb(request), request.timeout_ms, context)
-        return await self._call("CreateTopics", body, context, codec.create_topics_response_to_pb)
+        body = await self._forwarded(topics.create_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("CreateTopics", body, context, topics.create_topics_response_to_pb)
 
     async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(codec.delete_topics_from_pb(request), request.timeout_ms, context)
-        return await self._call("DeleteTopics", body, context, codec.delete_topics_response_to_pb)
+        body = await self._forwarded(topics.delete_topics_from_pb(request), request.timeout_ms, context)
+        return await self._call("DeleteTopics", body, context, topics.delete_topics_response_to_pb)
 
     async def AlterConfigs(self, request: configs_pb2.AlterConfigsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = await self._forwarded(admin.alter_configs_from_pb(request), request.timeout_ms, context)
-        return await self._call("AlterConfigs", body, context, admin.alter_configs_response_to_pb)
+        body = await self._forwarded(configs.alter_configs_from_pb(request), request.timeout_ms, context)
+        return await self._call("AlterConfigs", body, context, configs.alter_configs_response_to_pb)
 
     async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
         if timeout_ms < 0:
@@ -340,15 +355,15 @@ class BrokerDoor:
     async def DescribeConfigs(
         self, request: configs_pb2.DescribeConfigsRequest, context: grpc.aio.ServicerContext
     ) -> Any:
-        body = admin.describe_configs_from_pb(request)
-        return await self._call("DescribeConfigs", body, context, admin.describe_configs_to_pb)
+        body = configs.describe_configs_from_pb(request)
+        return await self._call("DescribeConfigs", body, context, configs.describe_configs_to_pb)
 
     async def DeleteRecords(self, request: pb.DeleteRecordsRequest, context: grpc.aio.ServicerContext) -> Any:
-        body = admin.delete_records_from_pb(request)
-        return await self._call("DeleteRecords", body, context, admin.delete_records_to_pb)
+        body = delete_records.request_from_pb(request)
+        return await self._call("DeleteRecords", body, context, delete_records.response_to_pb)
 
     async def DescribeCluster(self, request: pb.DescribeClusterRequest, context: grpc.aio.ServicerContext) -> Any:
-        return await self._call("DescribeCluster", DescribeClusterRequest(), context, codec.cluster_to_pb)
+        return await self._call("DescribeCluster", DescribeClusterRequest(), context, metadata.cluster_to_pb)
 
     async def DescribeQuorum(self, request: pb.DescribeQuorumRequest, context: grpc.aio.ServicerContext) -> Any:
-        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, admin.quorum_to_pb)
+        return await self._call("DescribeQuorum", DescribeQuorumRequest(), context, describe_quorum.response_to_pb)

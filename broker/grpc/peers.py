@@ -12,9 +12,7 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc import admin_codec as admin
-from broker.grpc import codec as codec
-from broker.grpc import quorum_codec as quorum
+from broker.grpc.codec import alter_partition, configs, describe_quorum, fetch, heartbeat, quorum, registration, topics
 from broker.grpc.errors import from_rpc_error
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
@@ -116,24 +114,28 @@ class Peers:
         message: Any
         match request:
             case BrokerHeartbeatRequest():
-                call, message, decode = stub.BrokerHeartbeat, quorum.heartbeat_to_pb(request), _HEARTBEAT
+                call, message, decode = stub.BrokerHeartbeat, heartbeat.request_to_pb(request), _HEARTBEAT
             case AlterPartitionRequest():
-                call, message, decode = stub.AlterPartition, quorum.alter_partition_to_pb(request), _ALTER_PARTITION
+                call, message, decode = stub.AlterPartition, alter_partition.request_to_pb(request), _ALTER_PARTITION
             case RegisterBrokerRequest():
-                call, message, decode = stub.RegisterBroker, quorum.register_to_pb(request), _REGISTER
+                call, message, decode = stub.RegisterBroker, registration.request_to_pb(request), _REGISTER
             case CreateTopicsRequest():
-                call, message, decode = stub.CreateTopics, codec.create_topics_to_pb(request, timeout_ms), _CREATE
+                call, message, decode = stub.CreateTopics, topics.create_topics_to_pb(request, timeout_ms), _CREATE
             case DeleteTopicsRequest():
                 message = broker_pb2.DeleteTopicsRequest(topic_ids=request.topic_ids, timeout_ms=timeout_ms)
                 call, decode = stub.DeleteTopics, _DELETE
             case AlterConfigsRequest():
                 call, message, decode = (
                     stub.AlterConfigs,
-                    admin.alter_configs_to_pb(request, timeout_ms),
+                    configs.alter_configs_to_pb(request, timeout_ms),
                     _ALTER_CONFIGS,
                 )
             case DescribeQuorumRequest():
-                call, message, decode = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest(), admin.quorum_from_pb
+                call, message, decode = (
+                    stub.DescribeQuorum,
+                    broker_pb2.DescribeQuorumRequest(),
+                    describe_quorum.response_from_pb,
+                )
             case _:
                 raise InvalidRequestError(f"no controller call for {type(request).__name__}")
         return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
@@ -148,12 +150,12 @@ class Peers:
         return GrpcFetchStream(self._channel(endpoint), f"broker {broker_id} at {endpoint}")
 
 
-_HEARTBEAT: Callable[[Any], Any] = quorum.heartbeat_response_from_pb
-_ALTER_PARTITION: Callable[[Any], Any] = quorum.alter_partition_response_from_pb
-_REGISTER: Callable[[Any], Any] = quorum.register_response_from_pb
-_CREATE: Callable[[Any], Any] = codec.create_topics_response_from_pb
-_DELETE: Callable[[Any], Any] = codec.delete_topics_response_from_pb
-_ALTER_CONFIGS: Callable[[Any], Any] = admin.alter_configs_response_from_pb
+_HEARTBEAT: Callable[[Any], Any] = heartbeat.response_from_pb
+_ALTER_PARTITION: Callable[[Any], Any] = alter_partition.response_from_pb
+_REGISTER: Callable[[Any], Any] = registration.response_from_pb
+_CREATE: Callable[[Any], Any] = topics.create_topics_response_from_pb
+_DELETE: Callable[[Any], Any] = topics.delete_topics_response_from_pb
+_ALTER_CONFIGS: Callable[[Any], Any] = configs.alter_configs_response_from_pb
 
 
 class GrpcFetchStream:
@@ -174,7 +176,7 @@ class GrpcFetchStream:
     async def _write(self) -> None:
         try:
             while True:
-                await self._call.write(codec.fetch_to_pb(await self._outgoing.get()))
+                await self._call.write(fetch.request_to_pb(await self._outgoing.get()))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             return  # the stream is broken, as `receive` tells
         except Exception:
@@ -199,7 +201,7 @@ class GrpcFetchStream:
             raise NetworkError(f"{self._peer}: the stream was cancelled") from error
         if raw is grpc.aio.EOF:
             raise NetworkError(f"{self._peer}: the stream ended")
-        return codec.fetch_response_from_bytes(raw)
+        return fetch.response_from_bytes(raw)
 
     def cancel(self) -> None:
         self._writer.cancel()

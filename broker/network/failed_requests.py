@@ -2,7 +2,7 @@
 
 An API error is the answer. Anything else is a bug: logged, and answered as UNKNOWN_SERVER_ERROR. An invariant that does
 not hold ends the node besides, because the next request could make it worse. Not here: how an answer leaves
-(processor.py), how an error is written (grpc/codec.py).
+(processor.py), how an error is written (grpc/codec/error.py).
 """
 
 from __future__ import annotations

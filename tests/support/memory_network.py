@@ -19,7 +19,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from broker.config.node_config import NodeConfig
-from broker.grpc import codec
+from broker.grpc.codec import fetch
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.processor import Processor
@@ -262,7 +262,7 @@ class MemoryFetchStream:
     # -- the end that asks ---------------------------------------------------------------------------------------------
 
     def send(self, request: FetchRequest) -> None:
-        self._requests.put_nowait(codec.fetch_to_pb(request).SerializeToString())
+        self._requests.put_nowait(fetch.request_to_pb(request).SerializeToString())
 
     async def receive(self) -> FetchResponse:
         if self._over is not None and self._answers.empty():
@@ -271,7 +271,7 @@ class MemoryFetchStream:
         if isinstance(raw, ApiError):
             self._over = raw
             raise raw
-        return codec.fetch_response_from_bytes(raw)
+        return fetch.response_from_bytes(raw)
 
     def cancel(self) -> None:
         self.end(NetworkError(f"{self._peer}: the stream was cancelled"))
@@ -300,7 +300,7 @@ class MemoryFetchStream:
         self._tasks.append(reader)
         try:
             while (request := await processor.next_response()) is not None:
-                encoded = codec.fetch_response_to_bytes(_over(service, request))
+                encoded = fetch.response_to_bytes(_over(service, request))
                 await self._network.carried(self._endpoint)
                 self._answers.put_nowait(encoded)
         except ApiError as error:
@@ -316,4 +316,4 @@ class MemoryFetchStream:
             await processor.wait_room()
             raw = await self._requests.get()
             await self._network.carried(self._endpoint)
-            await processor.submit("Fetch", codec.fetch_from_pb(broker_pb2.FetchRequest.FromString(raw)), session)
+            await processor.submit("Fetch", fetch.request_from_pb(broker_pb2.FetchRequest.FromString(raw)), session)

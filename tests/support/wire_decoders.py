@@ -13,9 +13,20 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from broker.grpc import admin_codec as grpc_admin_codec
-from broker.grpc import codec as grpc_codec
-from broker.grpc import quorum_codec as grpc_quorum_codec
+from broker.grpc.codec import (
+    alter_partition,
+    configs,
+    delete_records,
+    describe_quorum,
+    fetch,
+    heartbeat,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+    quorum,
+    registration,
+    topics,
+)
 from penstock.client.wire import protobuf as wire
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
@@ -99,26 +110,26 @@ def _elements(message: Any) -> int:
 
 
 _ROWS: tuple[tuple[Any, ...], ...] = (
-    (pb.FetchRequest, grpc_codec.fetch_from_pb),
-    (pb.ListOffsetsRequest, grpc_codec.list_offsets_from_pb),
-    (pb.OffsetForLeaderEpochRequest, grpc_codec.epochs_from_pb),
-    (pb.CreateTopicsRequest, grpc_codec.create_topics_from_pb),
-    (pb.DeleteTopicsRequest, grpc_codec.delete_topics_from_pb),
-    (pb.DescribeQuorumResponse, grpc_admin_codec.quorum_from_pb),
-    (pb.DeleteRecordsRequest, grpc_admin_codec.delete_records_from_pb),
-    (configs_pb2.AlterConfigsRequest, grpc_admin_codec.alter_configs_from_pb),
-    (configs_pb2.DescribeConfigsRequest, grpc_admin_codec.describe_configs_from_pb),
-    (quorum_pb2.VoteRequest, grpc_quorum_codec.vote_from_pb),
-    (quorum_pb2.BeginQuorumEpochRequest, grpc_quorum_codec.begin_from_pb),
-    (quorum_pb2.EndQuorumEpochRequest, grpc_quorum_codec.end_from_pb),
-    (quorum_pb2.FetchMetadataRequest, grpc_quorum_codec.fetch_from_pb),
-    (quorum_pb2.FetchMetadataResponse, grpc_quorum_codec.response_from_pb),
-    (quorum_pb2.VoteResponse, grpc_quorum_codec.response_from_pb),
-    (controller_pb2.RegisterBrokerRequest, grpc_quorum_codec.register_from_pb),
-    (controller_pb2.BrokerHeartbeatRequest, grpc_quorum_codec.heartbeat_from_pb),
-    (controller_pb2.BrokerHeartbeatResponse, grpc_quorum_codec.heartbeat_response_from_pb),
-    (controller_pb2.AlterPartitionRequest, grpc_quorum_codec.alter_partition_from_pb),
-    (controller_pb2.AlterPartitionResponse, grpc_quorum_codec.alter_partition_response_from_pb),
+    (pb.FetchRequest, fetch.request_from_pb),
+    (pb.ListOffsetsRequest, list_offsets.request_from_pb),
+    (pb.OffsetForLeaderEpochRequest, offset_for_leader_epoch.request_from_pb),
+    (pb.CreateTopicsRequest, topics.create_topics_from_pb),
+    (pb.DeleteTopicsRequest, topics.delete_topics_from_pb),
+    (pb.DescribeQuorumResponse, describe_quorum.response_from_pb),
+    (pb.DeleteRecordsRequest, delete_records.request_from_pb),
+    (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
+    (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),
+    (quorum_pb2.VoteRequest, quorum.vote_from_pb),
+    (quorum_pb2.BeginQuorumEpochRequest, quorum.begin_from_pb),
+    (quorum_pb2.EndQuorumEpochRequest, quorum.end_from_pb),
+    (quorum_pb2.FetchMetadataRequest, quorum.fetch_from_pb),
+    (quorum_pb2.FetchMetadataResponse, quorum.response_from_pb),
+    (quorum_pb2.VoteResponse, quorum.response_from_pb),
+    (controller_pb2.RegisterBrokerRequest, registration.request_from_pb),
+    (controller_pb2.BrokerHeartbeatRequest, heartbeat.request_from_pb),
+    (controller_pb2.BrokerHeartbeatResponse, heartbeat.response_from_pb),
+    (controller_pb2.AlterPartitionRequest, alter_partition.request_from_pb),
+    (controller_pb2.AlterPartitionResponse, alter_partition.response_from_pb),
     (pb.ProduceResponse, wire.decode_produce),
     (pb.ListOffsetsResponse, wire.decode_list_offsets),
     (pb.MetadataResponse, wire.decode_metadata),
@@ -128,8 +139,8 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.DeleteRecordsResponse, wire.decode_delete_records),
     (configs_pb2.AlterConfigsResponse, wire.decode_alter_configs),
     (configs_pb2.DescribeConfigsResponse, wire.decode_describe_configs),
-    (pb.ProduceRequest, grpc_codec.produce_from_pb, grpc_codec.PRODUCED.split),
-    (pb.FetchResponse, grpc_codec.fetch_response_from_bytes, bytes),
+    (pb.ProduceRequest, produce.request_from_pb, produce.PRODUCED.split),
+    (pb.FetchResponse, fetch.response_from_bytes, bytes),
     (pb.FetchResponse, wire.decode_fetch, bytes),
 )
 WIRE_DECODERS = tuple(_decoder(*row) for row in _ROWS)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.grpc import quorum_codec as codec
+from broker.grpc.codec import quorum
 from broker.grpc.controller_door import QuorumDoor
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.pb import quorum_pb2 as pb
@@ -43,7 +43,7 @@ class EmptyAnswers:
         if type(request) not in EMPTY_ANSWERS:
             raise NetworkError("nobody there")
         await asyncio.sleep(0.01)
-        return codec.response_from_pb(EMPTY_ANSWERS[type(request)]())
+        return quorum.response_from_pb(EMPTY_ANSWERS[type(request)]())
 
 
 def voter(others: EmptyAnswers, fatal: list[BaseException], state: ElectionState) -> RaftDriver:

@@ -6,7 +6,7 @@ import logging
 from typing import Any, cast
 
 from broker.apis.metadata import MetadataApi
-from broker.grpc.codec import metadata_to_pb
+from broker.grpc.codec.metadata import metadata_to_pb
 from broker.network.request_channel import Request
 from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.replication.lost_replicas import LostReplicas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.grpc.codec import error_to_pb
+from broker.grpc.codec.error import error_to_pb
 from penstock.client.wire.protobuf import decode_error
 from penstock.errors import ApiError, InvalidRequestError, KafkaStorageError
 

@@ -1,21 +1,13 @@
-"""Between protobuf and the values of the other administrative calls: configs, records to delete, the quorum. An edge.
-
-One function per message and direction, as in grpc/codec.py, which has topics, the cluster and errors.
-"""
+"""AlterConfigs and DescribeConfigs, between protobuf and values."""
 
 from __future__ import annotations
 
-from broker.grpc.codec import error_from_pb, error_to_pb
+from broker.grpc.codec.error import error_from_pb, error_to_pb
 from broker.requests import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsResult,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
-    QuorumReplicaView,
-    QuorumView,
 )
 from metadata.requests import (
     AlterConfigsRequest,
@@ -24,11 +16,7 @@ from metadata.requests import (
     AlterConfigsResult,
     ConfigChange,
 )
-from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
-from penstock.types import TopicPartition
-
-# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def alter_configs_from_pb(message: configs_pb2.AlterConfigsRequest) -> AlterConfigsRequest:
@@ -110,59 +98,3 @@ def _described(result: DescribeConfigsResult) -> configs_pb2.DescribeConfigsResu
             documentation=entry.documentation,
         )
     return message
-
-
-# -- records to delete -------------------------------------------------------------------------------------------------
-
-
-def delete_records_from_pb(message: pb.DeleteRecordsRequest) -> DeleteRecordsRequest:
-    return DeleteRecordsRequest(
-        tuple(
-            DeleteRecordsPartition(TopicPartition(p.topic, p.partition), p.topic_id, p.before_offset)
-            for p in message.partitions
-        ),
-        message.timeout_ms,
-    )
-
-
-def delete_records_to_pb(results: list[DeleteRecordsResult]) -> pb.DeleteRecordsResponse:
-    return pb.DeleteRecordsResponse(
-        partitions=[
-            pb.DeleteRecordsResult(
-                topic=r.partition.topic,
-                partition=r.partition.partition,
-                error=error_to_pb(r.error) if r.error is not None else None,
-                low_watermark=r.low_watermark,
-            )
-            for r in results
-        ]
-    )
-
-
-# -- the quorum --------------------------------------------------------------------------------------------------------
-
-
-def quorum_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:
-    return pb.DescribeQuorumResponse(
-        leader_id=view.leader_id,
-        leader_epoch=view.leader_epoch,
-        high_watermark=view.high_watermark,
-        voters=[_quorum_replica_to_pb(r) for r in view.voters],
-        observers=[_quorum_replica_to_pb(r) for r in view.observers],
-    )
-
-
-def _quorum_replica_to_pb(replica: QuorumReplicaView) -> pb.QuorumReplica:
-    return pb.QuorumReplica(
-        node_id=replica.node_id, log_end_offset=replica.log_end_offset, last_fetch_ms_ago=replica.last_fetch_ms_ago
-    )
-
-
-def quorum_from_pb(message: pb.DescribeQuorumResponse) -> QuorumView:
-    return QuorumView(
-        message.leader_id,
-        message.leader_epoch,
-        message.high_watermark,
-        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.voters),
-        tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.observers),
-    )

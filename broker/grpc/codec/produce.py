@@ -1,0 +1,39 @@
+"""Produce, between protobuf and values. Record bytes do not go through protobuf (penstock/records_field.py)."""
+
+from __future__ import annotations
+
+from broker.grpc.codec.error import error_to_pb
+from broker.requests import PartitionRecords, ProduceRequest, ProduceResponse
+from penstock.pb import broker_pb2 as pb
+from penstock.records_field import RecordsField
+from penstock.types import TopicPartition
+
+PRODUCED = RecordsField(pb.ProduceRequest)
+
+
+def request_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceRequest:
+    """Of `PRODUCED.split`."""
+    message, all_records = parsed
+    return ProduceRequest(
+        message.correlation_id,
+        message.acks,
+        message.timeout_ms,
+        [
+            PartitionRecords(TopicPartition(p.topic, p.partition), p.topic_id, records)
+            for p, records in zip(message.partitions, all_records, strict=True)
+        ],
+    )
+
+
+def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
+    message = pb.ProduceResponse(correlation_id=response.correlation_id)
+    for result in response.partitions:
+        message.partitions.add(
+            topic=result.partition.topic,
+            partition=result.partition.partition,
+            error=error_to_pb(result.error) if result.error is not None else None,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+        )
+    return message

@@ -1,0 +1,146 @@
+"""The quorum's own messages (`raft.messages`), between protobuf and values. Fields mirror the protos one to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.pb import common_pb2, quorum_pb2
+from penstock.types import EpochEndOffset
+from raft import messages as raft
+
+
+def vote_from_pb(m: quorum_pb2.VoteRequest) -> raft.VoteRequest:
+    return raft.VoteRequest(
+        m.cluster_id, m.candidate_epoch, m.candidate_id, m.voter_id, m.last_epoch, m.last_epoch_end_offset, m.pre_vote
+    )
+
+
+def begin_from_pb(m: quorum_pb2.BeginQuorumEpochRequest) -> raft.BeginQuorumEpochRequest:
+    return raft.BeginQuorumEpochRequest(m.cluster_id, m.leader_id, m.leader_epoch, m.voter_id)
+
+
+def end_from_pb(m: quorum_pb2.EndQuorumEpochRequest) -> raft.EndQuorumEpochRequest:
+    return raft.EndQuorumEpochRequest(m.cluster_id, m.leader_id, m.leader_epoch, tuple(m.preferred_successors))
+
+
+def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchRequest:
+    return raft.FetchRequest(
+        m.cluster_id,
+        m.replica_id,
+        m.current_leader_epoch,
+        m.fetch_offset,
+        m.last_fetched_epoch,
+        m.max_wait_ms,
+        m.max_bytes,
+    )
+
+
+def request_to_pb(request: raft.Request) -> Any:
+    """The message of any quorum request."""
+    match request:
+        case raft.VoteRequest():
+            return quorum_pb2.VoteRequest(
+                cluster_id=request.cluster_id,
+                candidate_epoch=request.candidate_epoch,
+                candidate_id=request.candidate_id,
+                voter_id=request.voter_id,
+                last_epoch=request.last_epoch,
+                last_epoch_end_offset=request.last_epoch_end_offset,
+                pre_vote=request.pre_vote,
+            )
+        case raft.BeginQuorumEpochRequest():
+            return quorum_pb2.BeginQuorumEpochRequest(
+                cluster_id=request.cluster_id,
+                leader_id=request.leader_id,
+                leader_epoch=request.leader_epoch,
+                voter_id=request.voter_id,
+            )
+        case raft.EndQuorumEpochRequest():
+            return quorum_pb2.EndQuorumEpochRequest(
+                cluster_id=request.cluster_id,
+                leader_id=request.leader_id,
+                leader_epoch=request.leader_epoch,
+                preferred_successors=request.preferred_successors,
+            )
+        case raft.FetchRequest():
+            return quorum_pb2.FetchMetadataRequest(
+                cluster_id=request.cluster_id,
+                replica_id=request.replica_id,
+                current_leader_epoch=request.current_leader_epoch,
+                fetch_offset=request.fetch_offset,
+                last_fetched_epoch=request.last_fetched_epoch,
+                max_wait_ms=request.max_wait_ms,
+                max_bytes=request.max_bytes,
+            )
+
+
+def vote_to_pb(r: raft.VoteResponse) -> quorum_pb2.VoteResponse:
+    return quorum_pb2.VoteResponse(
+        error=_raft_error(r.error_code, r.error_message),
+        leader_id=r.leader_id,
+        leader_epoch=r.leader_epoch,
+        vote_granted=r.vote_granted,
+    )
+
+
+def begin_to_pb(r: raft.BeginQuorumEpochResponse) -> quorum_pb2.BeginQuorumEpochResponse:
+    error = _raft_error(r.error_code, r.error_message)
+    return quorum_pb2.BeginQuorumEpochResponse(error=error, leader_id=r.leader_id, leader_epoch=r.leader_epoch)
+
+
+def end_to_pb(r: raft.EndQuorumEpochResponse) -> quorum_pb2.EndQuorumEpochResponse:
+    error = _raft_error(r.error_code, r.error_message)
+    return quorum_pb2.EndQuorumEpochResponse(error=error, leader_id=r.leader_id, leader_epoch=r.leader_epoch)
+
+
+def fetch_to_pb(r: raft.FetchResponse) -> quorum_pb2.FetchMetadataResponse:
+    message = quorum_pb2.FetchMetadataResponse(
+        error=_raft_error(r.error_code, r.error_message),
+        leader_id=r.leader_id,
+        leader_epoch=r.leader_epoch,
+        high_watermark=r.high_watermark,
+        log_start_offset=r.log_start_offset,
+        records=r.records,
+        log_end_offset=r.log_end_offset,
+    )
+    if r.diverging_epoch is not None:
+        message.diverging_epoch.epoch, message.diverging_epoch.end_offset = r.diverging_epoch
+    if r.snapshot_id is not None:
+        message.snapshot_id.epoch, message.snapshot_id.end_offset = r.snapshot_id
+    return message
+
+
+def response_from_pb(message: Any) -> raft.Response:
+    """Any quorum response."""
+    code, text = message.error.code, message.error.message
+    match message:
+        case quorum_pb2.VoteResponse():
+            return raft.VoteResponse(message.leader_id, message.leader_epoch, message.vote_granted, code, text)
+        case quorum_pb2.BeginQuorumEpochResponse():
+            return raft.BeginQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
+        case quorum_pb2.EndQuorumEpochResponse():
+            return raft.EndQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
+        case _:
+            return raft.FetchResponse(
+                message.leader_id,
+                message.leader_epoch,
+                message.high_watermark,
+                message.log_start_offset,
+                message.records,
+                _epoch_end(message, "diverging_epoch"),
+                _epoch_end(message, "snapshot_id"),
+                code,
+                text,
+                message.log_end_offset,
+            )
+
+
+def _raft_error(code: int, message: str) -> common_pb2.Error | None:
+    return common_pb2.Error(code=code, message=message) if code != raft.NO_ERROR else None
+
+
+def _epoch_end(message: Any, field: str) -> EpochEndOffset | None:
+    if not message.HasField(field):
+        return None
+    found = getattr(message, field)
+    return EpochEndOffset(found.epoch, found.end_offset)

@@ -1,0 +1,52 @@
+"""RegisterBroker, between protobuf and values."""
+
+from __future__ import annotations
+
+from metadata.requests import HostedReplicas, RegisterBrokerRequest, RegisterBrokerResponse
+from penstock.pb import controller_pb2
+
+
+def request_from_pb(m: controller_pb2.RegisterBrokerRequest) -> RegisterBrokerRequest:
+    return RegisterBrokerRequest(
+        m.cluster_id,
+        m.broker_id,
+        m.incarnation_id,
+        m.host,
+        m.port,
+        m.rack,
+        m.previous_broker_epoch,
+        tuple(m.log_dirs),
+        inter_broker_host=m.inter_broker_host,
+        inter_broker_port=m.inter_broker_port,
+        failed_log_dirs=m.failed_log_dirs,
+        lost_log_dirs=tuple(m.lost_log_dirs),
+        replicas=tuple(HostedReplicas(held.topic_id, tuple(held.partitions)) for held in m.replicas),
+    )
+
+
+def request_to_pb(r: RegisterBrokerRequest) -> controller_pb2.RegisterBrokerRequest:
+    return controller_pb2.RegisterBrokerRequest(
+        cluster_id=r.cluster_id,
+        broker_id=r.broker_id,
+        incarnation_id=r.incarnation_id,
+        host=r.host,
+        port=r.port,
+        rack=r.rack,
+        previous_broker_epoch=r.previous_broker_epoch,
+        log_dirs=r.log_dirs,
+        inter_broker_host=r.inter_broker_host,
+        inter_broker_port=r.inter_broker_port,
+        failed_log_dirs=r.failed_log_dirs,
+        lost_log_dirs=r.lost_log_dirs,
+        replicas=[controller_pb2.HostedReplicas(topic_id=i, partitions=numbers) for i, numbers in r.replicas],
+    )
+
+
+def response_to_pb(r: RegisterBrokerResponse) -> controller_pb2.RegisterBrokerResponse:
+    return controller_pb2.RegisterBrokerResponse(
+        broker_epoch=r.broker_epoch, unknown_lost_log_dirs=r.unknown_lost_log_dirs
+    )
+
+
+def response_from_pb(m: controller_pb2.RegisterBrokerResponse) -> RegisterBrokerResponse:
+    return RegisterBrokerResponse(m.broker_epoch, tuple(m.unknown_lost_log_dirs))

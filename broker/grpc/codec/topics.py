@@ -1,0 +1,92 @@
+"""CreateTopics and DeleteTopics, between protobuf and values. A broker forwards them to the controller."""
+
+from __future__ import annotations
+
+from broker.grpc.codec.error import error_from_pb, error_to_pb
+from metadata.requests import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+    ReplicaAssignment,
+    TopicResult,
+)
+from penstock.pb import broker_pb2 as pb
+
+
+def create_topics_from_pb(message: pb.CreateTopicsRequest) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        tuple(
+            NewTopic(
+                t.name,
+                t.partitions,
+                t.replication_factor,
+                dict(t.config),
+                tuple(ReplicaAssignment(a.partition, tuple(a.replicas)) for a in t.assignment),
+            )
+            for t in message.topics
+        ),
+        message.validate_only,
+    )
+
+
+def create_topics_to_pb(request: CreateTopicsRequest, timeout_ms: int) -> pb.CreateTopicsRequest:
+    return pb.CreateTopicsRequest(
+        topics=[
+            pb.NewTopic(
+                name=t.name,
+                partitions=t.partitions,
+                replication_factor=t.replication_factor,
+                config=dict(t.config),
+                assignment=[pb.ReplicaAssignment(partition=a.partition, replicas=a.replicas) for a in t.assignment],
+            )
+            for t in request.topics
+        ],
+        timeout_ms=timeout_ms,
+        validate_only=request.validate_only,
+    )
+
+
+def create_topics_response_to_pb(response: CreateTopicsResponse) -> pb.CreateTopicsResponse:
+    return pb.CreateTopicsResponse(
+        topics=[_topic_result_to_pb(r) for r in response.topics], metadata_offset=response.metadata_offset
+    )
+
+
+def create_topics_response_from_pb(message: pb.CreateTopicsResponse) -> CreateTopicsResponse:
+    return CreateTopicsResponse(tuple(_topic_result_from_pb(r) for r in message.topics), message.metadata_offset)
+
+
+def delete_topics_from_pb(message: pb.DeleteTopicsRequest) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(tuple(message.topic_ids))
+
+
+def delete_topics_response_to_pb(response: DeleteTopicsResponse) -> pb.DeleteTopicsResponse:
+    return pb.DeleteTopicsResponse(
+        topics=[_topic_result_to_pb(r) for r in response.topics], metadata_offset=response.metadata_offset
+    )
+
+
+def delete_topics_response_from_pb(message: pb.DeleteTopicsResponse) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(tuple(_topic_result_from_pb(r) for r in message.topics), message.metadata_offset)
+
+
+def _topic_result_to_pb(result: TopicResult) -> pb.TopicResult:
+    return pb.TopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error=error_to_pb(result.error) if result.error is not None else None,
+        partitions=result.partitions,
+        replication_factor=result.replication_factor,
+    )
+
+
+def _topic_result_from_pb(message: pb.TopicResult) -> TopicResult:
+    return TopicResult(
+        message.name,
+        message.topic_id,
+        error_from_pb(message.error) if message.HasField("error") else None,
+        message.partitions,
+        message.replication_factor,
+    )
