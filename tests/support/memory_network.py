@@ -123,7 +123,7 @@ class MemoryBroker:
     def __init__(self, network: MemoryNetwork, endpoints: tuple[Endpoint, ...], service: BrokerService) -> None:
         self._network, self._endpoints, self.service = network, endpoints, service
         self.connections = ConnectionGuard(service.client_connections_max, service.client_connections_max, 1)
-        self.streams: set[MemoryFetchStream] = set()
+        self.streams: dict[MemoryFetchStream, None] = {}
         self.is_open = self.is_serving = False
 
     @property
@@ -189,7 +189,7 @@ class MemoryTransport:
         broker_endpoint: Callable[[int], Endpoint | None],
     ) -> None:
         self._network, self._controllers, self._broker_endpoint = network, controllers, broker_endpoint
-        self._streams: set[MemoryFetchStream] = set()
+        self._streams: dict[MemoryFetchStream, None] = {}
 
     async def send(self, node_id: int, request: Any, timeout_ms: int) -> Any:
         return await self._call(node_id, timeout_ms, lambda service: service.quorum(request))
@@ -226,7 +226,7 @@ class MemoryTransport:
         if endpoint is None:
             raise NetworkError(f"broker {broker_id} is not in the metadata")
         stream = MemoryFetchStream(self._network, endpoint, f"broker {broker_id} at {endpoint}")
-        self._streams.add(stream)
+        self._streams[stream] = None
         return stream
 
     async def close(self) -> None:
@@ -292,7 +292,7 @@ class MemoryFetchStream:
         except ApiError as error:
             self._answers.put_nowait(error)
             return
-        broker.streams.add(self)
+        broker.streams[self] = None
         service = broker.service
         session = service.new_session(CLIENT_HOST)
         processor = Processor(service.channel, f"{CLIENT_HOST}:2", PIPELINED_MAX)
@@ -309,7 +309,7 @@ class MemoryFetchStream:
             reader.cancel()
             processor.close()
             session.close()
-            broker.streams.discard(self)
+            broker.streams.pop(self, None)
 
     async def _read(self, processor: Processor, session: object) -> None:
         while True:

@@ -1,0 +1,113 @@
+"""Whole nodes in one event loop of virtual time: no socket, no thread, no file, and one seed for everything.
+
+    async def story(cluster: MemoryCluster) -> ...:
+        await cluster.start()
+        ...
+    run_in_memory(seed, story, nodes=3)
+
+They are the `Node`s that a process runs, each with an environment of its own: a disk in memory that can lose what was
+not synced, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. What a
+thread would do takes `step_seconds()`, and a message `delay_seconds()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from broker.config.config import parse_config
+from broker.config.node_config import NodeConfig
+from broker.node.environment import Environment
+from broker.node.format import format_node
+from broker.node.node import Node
+from broker.node.server import open_log_dirs
+from penstock.ids import RandomIds
+from penstock.testing.cluster import TEST_CONFIG
+from penstock.testing.layout import Layout, fixed_ports
+from penstock.types import Endpoint
+from tests.support.losing_fs import LosingFileSystem
+from tests.support.memory_network import MemoryNetwork
+from tests.support.stepped_threads import SteppedThreads
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+T = TypeVar("T")
+STEP_SECONDS, MESSAGE_SECONDS = 0.0005, 0.001
+"""At most; each is drawn."""
+
+
+class MemoryCluster:
+    """Nodes 0…n-1."""
+
+    def __init__(self, seed: int, nodes: int, config: dict[str, object] | None = None) -> None:
+        self.random = random.Random(seed)
+        ids = RandomIds(random.Random(self.random.getrandbits(64)))
+        self._layout = Layout(Path("/memory"), ids.new_id(), fixed_ports(nodes, 9192))
+        self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **(config or {})}
+        self.network = MemoryNetwork(self._drawn(MESSAGE_SECONDS))
+        self.disks = [LosingFileSystem() for _ in range(nodes)]
+        self.threads: list[SteppedThreads] = []
+        self.nodes: list[Node] = []
+
+    def _drawn(self, seconds_max: float) -> Callable[[], float]:
+        source = random.Random(self.random.getrandbits(64))
+        return lambda: source.uniform(0, seconds_max)
+
+    def config(self, index: int) -> NodeConfig:
+        return parse_config({**self._config, **self._layout.node_config(index)})
+
+    def environment(self, index: int) -> Environment:
+        """Of a process of this node that starts now."""
+        loop, seconds = asyncio.get_running_loop(), self._drawn(STEP_SECONDS)
+        threads = SteppedThreads(
+            random.Random(self.random.getrandbits(64)), lambda step: loop.call_later(seconds(), step)
+        )
+        self.threads.append(threads)
+        return Environment(
+            clock=virtual_clock(),
+            random=random.Random(self.random.getrandbits(64)),
+            ids=RandomIds(random.Random(self.random.getrandbits(64))),
+            file_system=self.disks[index],
+            threads=threads,
+            transport=self.network.transport,
+            doors=self.network.doors(),
+            descriptors_max=4096,
+            processors=2,
+            thread_times=lambda: {},
+        )
+
+    async def start(self) -> None:
+        """Formats the disks, starts all nodes, and waits until they are in service."""
+        for index, disk in enumerate(self.disks):
+            config, environment = self.config(index), self.environment(index)
+            _make_parents(disk, config.log_dirs)
+            format_node(config, self._layout.cluster_id, disk, environment.ids)
+            self.nodes.append(Node(config, open_log_dirs(config, environment), environment))
+        await asyncio.gather(*(node.start() for node in self.nodes))
+        await asyncio.gather(*(node.wait_ready() for node in self.nodes))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(node.stop() for node in self.nodes))
+
+    def endpoint(self, index: int) -> Endpoint:
+        """Where clients reach a node."""
+        return self.config(index).listener("BROKER")
+
+
+def _make_parents(disk: LosingFileSystem, log_dirs: tuple[str, ...]) -> None:
+    for path in log_dirs:
+        for parent in reversed(Path(path).parents):
+            if not disk.exists(str(parent)):
+                disk.mkdir(str(parent))
+                disk.fsync_dir(str(parent.parent))
+
+
+def run_in_memory(seed: int, story: Callable[[MemoryCluster], Awaitable[T]], nodes: int = 3) -> T:
+    """Run a story in a cluster of its own, to its end."""
+
+    async def main() -> T:
+        return await story(MemoryCluster(seed, nodes))
+
+    return run_virtual(main())

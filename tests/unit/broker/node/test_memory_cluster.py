@@ -1,0 +1,123 @@
+"""The seam is whole: three nodes live in one event loop of virtual time, without a socket, a thread or a file."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from broker.requests import FetchPartition, FetchRequest, MetadataRequest, PartitionRecords, ProduceRequest
+from metadata.requests import CreateTopicsRequest, NewTopic
+from penstock.record.builder import build_batch
+from penstock.record.reader import read_columns
+from penstock.types import TopicPartition
+from tests.support.memory_cluster import MemoryCluster, run_in_memory
+from tests.support.memory_network import MemoryFetchStream
+
+ROOT = Path(__file__).resolve().parents[4]
+ORDERS = TopicPartition("orders", 0)
+VALUES = [b"first", b"second", b"third"]
+
+
+async def until_led(cluster: MemoryCluster, index: int) -> tuple[str, int]:
+    """The topic's id, and which broker leads its partition, as node `index` says."""
+    while True:
+        answer = await cluster.network.ask(cluster.endpoint(index), "Metadata", MetadataRequest(("orders",)))
+        topic = answer.topics[0]
+        if topic.error is None and topic.partitions and topic.partitions[0].leader_id >= 0:
+            return topic.topic_id, topic.partitions[0].leader_id
+        await asyncio.sleep(0.01)
+
+
+async def fetched(cluster: MemoryCluster, leader: int, topic_id: str) -> list[bytes]:
+    """What a consumer reads from the beginning."""
+    stream = MemoryFetchStream(cluster.network, cluster.endpoint(leader), "consumer")
+    wanted = [FetchPartition(ORDERS, topic_id, 0)]
+    stream.send(FetchRequest(1, -1, -1, 500, 1, 1 << 20, wanted, []))
+    answer = await stream.receive()
+    stream.cancel()
+    assert answer.partitions[0].error is None
+    values: list[bytes] = [bytes(value) for value in read_columns(answer.partitions[0].records).values]
+    return values
+
+
+async def story(cluster: MemoryCluster) -> dict[str, Any]:
+    """Elect a controller, create a topic, write to it with acks=all, and read it back."""
+    await cluster.start()
+    ask, first = cluster.network.ask, cluster.endpoint(0)
+    controllers = {node.leader_id for node in cluster.nodes}
+    created = await ask(first, "CreateTopics", (CreateTopicsRequest((NewTopic("orders", 1, 3),)), 10_000))
+    assert created.topics[0].error is None
+    topic_id, leader = await until_led(cluster, 0)
+    records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
+    while True:
+        answer = await ask(cluster.endpoint(leader), "Produce", ProduceRequest(1, -1, 5_000, [records]))
+        if answer.partitions[0].error is None or not answer.partitions[0].error.retriable:
+            break
+        await asyncio.sleep(0.05)
+    assert answer.partitions[0].error is None
+    values = await fetched(cluster, leader, topic_id)
+    durable = [node.log_manager.get(ORDERS, topic_id).flushed_offset for node in cluster.nodes]  # type: ignore[union-attr]
+    now_ms = cluster.nodes[0].loader.image.offset, asyncio.get_running_loop().time()
+    await cluster.stop()
+    return {
+        "controllers": controllers,
+        "topic": topic_id,
+        "leader": leader,
+        "offset": answer.partitions[0].base_offset,
+        "values": values,
+        "durable": durable,
+        "when": now_ms,
+        "steps": [threads.steps for threads in cluster.threads],
+        "disks": [hashlib.sha256("\n".join(disk.trace).encode()).hexdigest() for disk in cluster.disks],
+    }
+
+
+def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() -> None:
+    threads_before = threading.active_count()
+    told = run_in_memory(1, story)
+    assert threading.active_count() == threads_before
+    assert len(told["controllers"]) == 1 and told["controllers"] < {0, 1, 2}
+    assert told["values"] == VALUES and told["offset"] == 0
+    assert sum(offset == len(VALUES) for offset in told["durable"]) >= 2, "acks=all: on the disks of the ISR"
+
+
+AUDITED = """
+import sys
+from tests.support.memory_cluster import run_in_memory
+from tests.unit.broker.node.test_memory_cluster import story
+
+reached = []
+WATCHED = ("open", "os.", "socket.", "_thread.", "subprocess.", "fcntl.", "shutil.")
+sys.addaudithook(lambda event, _: reached.append(event) if event.startswith(WATCHED) else None)
+told = run_in_memory(3, story)
+print(sorted(told.items()))
+print(sorted(reached))
+"""
+
+
+def audited(hash_seed: str) -> tuple[str, list[str]]:
+    """What the story told in a process of its own, and what the interpreter saw it take from the machine."""
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", AUDITED], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    told, reached = done.stdout.splitlines()
+    return told, ast.literal_eval(reached)
+
+
+def test_a_whole_cluster_takes_nothing_of_the_machine_and_tells_the_same_in_every_process() -> None:
+    told, reached = audited("1")
+    assert reached == ["socket.__new__"] * 2, "the pair by which an event loop wakes itself, and nothing else"
+    assert audited("2") == (told, reached)
+
+
+def test_a_seed_is_a_whole_story() -> None:
+    assert run_in_memory(7, story) == run_in_memory(7, story)
+    assert run_in_memory(7, story) != run_in_memory(8, story)
