@@ -177,15 +177,15 @@ class FetchSession:
         source = self._get(wanted.partition, wanted.topic_id)
         if watched.source is not source:
             if watched.source is not None:
-                watched.source.watchers.discard(self)
-            source.watchers.add(self)
+                watched.source.watchers.pop(self, None)
+            source.watchers[self] = None
         return source
 
     def _forget(self, partition: TopicPartition) -> None:
         watched = self._watched.pop(partition, None)
         self._new.pop(partition, None)
         if watched is not None and watched.source is not None:
-            watched.source.watchers.discard(self)
+            watched.source.watchers.pop(self, None)
 
     # -- something changes ---------------------------------------------------------------------------------------------
 
@@ -355,7 +355,7 @@ class FetchSession:
         self._memory.close()
         for watched in self._watched.values():
             if watched.source is not None:
-                watched.source.watchers.discard(self)
+                watched.source.watchers.pop(self, None)
         self._watched.clear()
         self._new.clear()
 

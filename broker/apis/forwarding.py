@@ -39,7 +39,7 @@ class ForwardedRequests:
     """The tasks under way; stopped with the node."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def start(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
         """Answer `request` with what `answer` returns or raises."""
@@ -47,8 +47,8 @@ class ForwardedRequests:
             answer.close()
             raise ResourceExhaustedError(f"{FORWARDED_MAX} requests wait for the controller already; try again later")
         task = asyncio.create_task(self._run(request, answer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _run(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
         try:

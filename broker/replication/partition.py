@@ -77,7 +77,7 @@ class Partition:
         self.leading: LeaderState | None = None
         self.offline: ApiError | None = None
         self.leader_hint = LeaderHint(NO_LEADER, NO_EPOCH, topic_id=self.topic_id)
-        self.watchers: set[PartitionWatcher] = set()
+        self.watchers: dict[PartitionWatcher, None] = {}
         self.reports = reports
         self.acks_all = OffsetWaiters()
         self.acks_one = OffsetWaiters()

@@ -21,7 +21,7 @@ class Sender:
         self._config = config
         self._transport = transport
         self._on_inbound = on_inbound
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._farewells = 0
         self._farewells_said = asyncio.Event()
         self.failures = 0
@@ -35,8 +35,8 @@ class Sender:
 
     def start(self, message: Outbound) -> None:
         task = asyncio.create_task(self._send(message), name=f"raft-send-{message.correlation_id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     def expect_farewells(self) -> None:
         """EndQuorumEpoch will go to every other voter; see `wait_farewells`."""

@@ -73,7 +73,7 @@ class FetcherManager:
             )
         fetcher.add(partition, leader_epoch)
         self._followed[name] = _Followed(partition, key)
-        partition.watchers.add(self)
+        partition.watchers[self] = None
         if not self._kick_scheduled:
             self._kick_scheduled = True
             asyncio.get_running_loop().call_soon(self._kick)
@@ -87,7 +87,7 @@ class FetcherManager:
         for partition in partitions:
             followed = self._followed.pop(partition, None)
             if followed is not None:
-                followed.partition.watchers.discard(self)
+                followed.partition.watchers.pop(self, None)
                 self._fetchers[followed.fetcher].remove([partition])
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
