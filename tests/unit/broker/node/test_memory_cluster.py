@@ -96,7 +96,7 @@ from tests.unit.broker.node.test_memory_cluster import story
 reached = []
 WATCHED = ("open", "os.", "socket.", "_thread.", "subprocess.", "fcntl.", "shutil.")
 sys.addaudithook(lambda event, _: reached.append(event) if event.startswith(WATCHED) else None)
-told = run_in_memory(3, story)
+told = run_in_memory(5, story)
 print(sorted(told.items()))
 print(sorted(reached))
 """

@@ -20,7 +20,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
-from penstock.types import Endpoint, EpochEndOffset, LeaderHint
+from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
@@ -63,6 +63,25 @@ def test_acks_one_waits_for_the_leaders_own_flush(tmp_path: Path) -> None:
     assert not acked
     flush(partition)
     assert acked == [None]
+
+
+def test_whoever_watches_is_told_in_the_order_in_which_it_came(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    class Watcher:
+        is_replica = True
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
+            told.append(self.number)
+
+    partition = leading(tmp_path)
+    for number in range(50):
+        partition.watchers[Watcher(number)] = None
+    produce(partition, b"a")
+    assert told == list(range(50)), "the order of a set is that of the addresses, and differs from process to process"
 
 
 def test_below_min_isr_nothing_is_written(tmp_path: Path) -> None:
