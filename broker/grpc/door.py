@@ -149,6 +149,7 @@ class BrokerDoor:
         anything, before its request queues."""
         self._convert = convert
         self._channel = channel
+        self.busy = channel.busy.network
         self._new_session = new_session
         self._limits = limits
         self._inter_broker_listener = inter_broker_listener
@@ -221,11 +222,10 @@ class BrokerDoor:
             await abort(context, error)
             return
         processor = Processor(self._channel, address, kind.pipelined_max)
-        busy = self._channel.busy.network
-        reader = asyncio.create_task(busy.timed(self._read(kind, context, processor, session)))
+        reader = asyncio.create_task(self.busy.timed(self._read(kind, context, processor, session)))
         reader.add_done_callback(_note_failure)
         try:
-            await busy.timed(self._answer(kind, context, processor))
+            await self.busy.timed(self._answer(kind, context, processor))
             reader.result()
         except InvalidRequestError as error:
             await abort(context, error)

@@ -1,13 +1,14 @@
 """Registers a service with a gRPC server so that its requests arrive as bytes and pass their limits first. An edge.
 
 The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
-decoder of its API (grpc/limits.py) and count in memory until the call is answered; a refusal is its typed error. A
-stream's behaviour reads and writes bytes itself, and decodes what it reads with `RequestDecoder.decode`.
+decoder of its API (grpc/limits.py) and count in memory until the call is answered; a refusal is its typed error. What
+a call occupies of the loop is counted: decoding, encoding and what lies between. A stream's behaviour reads, decodes
+(`RequestDecoder.decode`), writes and counts itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import grpc
@@ -17,18 +18,24 @@ from google.protobuf.message_factory import GetMessageClass
 
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoder, RequestDecoders
+from broker.network.busy_time import BusyTime
 from broker.network.connection_quotas import host_of
 from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError
 
 
 def add_service(
-    server: Any, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders, memory: RequestMemory
+    server: Any,
+    service: ServiceDescriptor,
+    servicer: object,
+    decoders: RequestDecoders,
+    memory: RequestMemory,
+    busy: BusyTime,
 ) -> None:
-    """Serve every method of `service` with the method of that name of `servicer`."""
+    """Serve every method of `service` with the method of that name of `servicer`; `busy` is told of its calls."""
     handlers = {
         method.name: _handler(
-            method, getattr(servicer, method.name), decoders.of(method.name, method.input_type), memory
+            method, getattr(servicer, method.name), decoders.of(method.name, method.input_type), memory, busy
         )
         for method in service.methods
     }
@@ -37,25 +44,37 @@ def add_service(
 
 
 def _handler(
-    method: MethodDescriptor, behaviour: Callable[..., Any], decoder: RequestDecoder, memory: RequestMemory
+    method: MethodDescriptor,
+    behaviour: Callable[..., Any],
+    decoder: RequestDecoder,
+    memory: RequestMemory,
+    busy: BusyTime,
 ) -> Any:
     if method.client_streaming:
         return grpc.stream_stream_rpc_method_handler(behaviour, None, None)
     serialize = GetMessageClass(method.output_type).SerializeToString
-    return grpc.unary_unary_rpc_method_handler(_decoded(behaviour, decoder, memory), None, serialize)
+    answer = _decoded(behaviour, decoder, memory, serialize)
+
+    async def call(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        return await busy.timed(answer(raw, context))
+
+    return grpc.unary_unary_rpc_method_handler(call, None, None)
 
 
 def _decoded(
-    behaviour: Callable[[Any, Any], Awaitable[Any]], decoder: RequestDecoder, memory: RequestMemory
-) -> Callable[..., Awaitable[Any]]:
-    async def call(raw: bytes, context: grpc.aio.ServicerContext) -> Any:
+    behaviour: Callable[[Any, Any], Awaitable[Any]],
+    decoder: RequestDecoder,
+    memory: RequestMemory,
+    serialize: Callable[[Any], bytes],
+) -> Callable[[bytes, grpc.aio.ServicerContext], Coroutine[Any, Any, bytes]]:
+    async def call(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
         try:
             request = decoder.decode(raw)
             lease = memory.admit(host_of(context.peer()), len(raw))
         except ApiError as error:
             await abort(context, error)
         try:
-            return await behaviour(request, context)
+            return serialize(await behaviour(request, context))
         finally:
             lease.release()
 

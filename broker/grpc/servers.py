@@ -18,6 +18,7 @@ from broker.grpc.limits import RequestDecoders
 from broker.grpc.peers import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.replication_door import ReplicationDoor
 from broker.network.accepted_sockets import AcceptedSockets
+from broker.network.busy_time import BusyTime
 from broker.network.connection_guard import ConnectionGuard
 from broker.network.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.network.request_channel import SMALL_BYTES
@@ -88,10 +89,15 @@ class GrpcServer:
         self._services: list[str] = []
 
     def add(
-        self, service: ServiceDescriptor, servicer: object, decoders: RequestDecoders, memory: RequestMemory
+        self,
+        service: ServiceDescriptor,
+        servicer: object,
+        decoders: RequestDecoders,
+        memory: RequestMemory,
+        busy: BusyTime,
     ) -> None:
-        """Serve `service`; its requests pass their limits before they are parsed."""
-        add_service(self._server, service, servicer, decoders, memory)
+        """Serve `service`; its requests pass their limits before they are parsed. `busy` is told of its calls."""
+        add_service(self._server, service, servicer, decoders, memory, busy)
         self._services.append(service.full_name)
 
     async def start(self) -> None:
@@ -147,7 +153,7 @@ def broker_server(
     endpoint: Endpoint, limits: ListenerLimits, door: BrokerDoor, held: DoorLimits, clock: Clock, threads: Threads
 ) -> GrpcServer:
     server = GrpcServer("BROKER", endpoint, limits, door, clock, threads)
-    server.add(BROKER_SERVICE, door, held.decoders, held.requests)
+    server.add(BROKER_SERVICE, door, held.decoders, held.requests, door.busy)
     return server
 
 
@@ -161,7 +167,7 @@ def inter_broker_server(
     threads: Threads,
 ) -> GrpcServer:
     server = GrpcServer(listener, endpoint, limits, door, clock, threads)
-    server.add(REPLICATION_SERVICE, ReplicationDoor(door), held.decoders, held.node_requests)
+    server.add(REPLICATION_SERVICE, ReplicationDoor(door), held.decoders, held.node_requests, door.busy)
     return server
 
 
@@ -175,6 +181,6 @@ def controller_server(
 ) -> GrpcServer:
     server = GrpcServer("CONTROLLER", endpoint, limits, NoStreams(), clock, threads)
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
-    server.add(QUORUM_SERVICE, quorum, decoders, memory)
-    server.add(CONTROLLER_SERVICE, controller, decoders, memory)
+    server.add(QUORUM_SERVICE, quorum, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own
+    server.add(CONTROLLER_SERVICE, controller, decoders, memory, BusyTime(clock.now_ns))
     return server

@@ -27,10 +27,12 @@ class LoadSampler:
         clock: Clock,
         threads: Threads,
         thread_times: Callable[[], Mapping[int, ThreadTime]],
+        idle_processors: Callable[[], Mapping[int, int]],
     ) -> None:
         self._load = load
         self._busy = busy
-        self._clock, self._threads, self._thread_times = clock, threads, thread_times
+        self._clock, self._threads = clock, threads
+        self._thread_times, self._idle_processors = thread_times, idle_processors
         self._on_lag = on_lag
         self._task: asyncio.Task[None] | None = None
 
@@ -52,4 +54,10 @@ class LoadSampler:
 
     def sample(self) -> None:
         """Once, now; on the loop's thread."""
-        self._load.sample(self._clock.now_ns(), self._thread_times(), self._threads.names(), self._busy.totals_ns())
+        self._load.sample(
+            self._clock.now_ns(),
+            self._thread_times(),
+            self._threads.names(),
+            self._busy.totals_ns(),
+            self._idle_processors(),
+        )

@@ -1,10 +1,11 @@
 """How loaded a node is: the idle share of each kind of work, the event loop's busy share, processor time by kind.
 
-Everything a node decides runs on one event loop. So the capacity that a kind of work has left is the loop's idle time:
-its idle share is loop idle / (loop idle + own busy time), over the last minute. It is near 1 when there is nothing to
-do, and 0 when the loop has no time left, whoever took it. Own busy time is what the kind occupied of the loop and of
-threads that work for it; waiting in the run queue counts as busy, so several busy nodes on one machine do not read
-idle. Kafka's RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
+Everything a node decides runs on one event loop. So the capacity that a kind of work has left is idle time: the time in
+which the loop had nothing to do and a processor was free to run more of it. Its idle share is idle / (idle + own busy
+time), over the last minute. It is near 1 when there is nothing to do, and 0 when the loop or the processors have no
+time left, whoever took it: the node itself, gRPC's threads, a neighbour on the machine. Own busy time is what the kind
+occupied of the loop and of threads that work for it, their waiting in the run queue included. Kafka's
+RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
 
 Processor time by kind adds up to the process's own: what the kinds did not claim of the loop is OTHER.
 
@@ -13,6 +14,7 @@ Pure: a driver (load_sampler.py) gives it the threads' times about once a second
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +37,10 @@ GRPC_POLLER = "_poll_wrapper"
 class _Slice:
     until_ns: int
     length_ns: int
-    idle_ns: int
+    rest_ns: int
+    """The loop had nothing to do."""
+    idle_ns: float
+    """And a processor was free."""
     busy_ns: Mapping[WorkKind, float]
 
 
@@ -57,23 +62,35 @@ class NodeLoad:
         self._sampled_ns: int | None = None
         self._times: Mapping[int, ThreadTime] = {}
         self._busy_ns: Mapping[WorkKind, int] = {}
+        self._processors_ns: Mapping[int, int] = {}
         self._slices: deque[_Slice] = deque()
         self._cpu_ns = dict.fromkeys(WorkKind, 0.0)
         self._statistics = LoadStatistics()
 
     def sample(
-        self, now_ns: int, times: Mapping[int, ThreadTime], names: Mapping[int, str], busy_ns: Mapping[WorkKind, int]
+        self,
+        now_ns: int,
+        times: Mapping[int, ThreadTime],
+        names: Mapping[int, str],
+        busy_ns: Mapping[WorkKind, int],
+        processors_ns: Mapping[int, int],
     ) -> None:
-        """Totals since the start: of each thread, and of what each kind occupied of the loop."""
+        """Totals since the start: of each thread, of what each kind occupied of the loop, and of the time that each
+        processor had nothing to do (none where that is not known)."""
         before_ns, self._sampled_ns = self._sampled_ns, now_ns
         used = {thread: _since(self._times.get(thread), total) for thread, total in times.items()}
         claimed = {kind: total - self._busy_ns.get(kind, 0) for kind, total in busy_ns.items()}
-        self._times, self._busy_ns = times, busy_ns
+        free_ns = _free_since(self._processors_ns, processors_ns)
+        self._times, self._busy_ns, self._processors_ns = times, busy_ns, processors_ns
         loop = used.pop(self._loop_thread, ThreadTime(0, 0))
         by_kind = _threads_by_kind(used, names)
         self._count_cpu(loop, claimed, by_kind)
         if before_ns is not None and now_ns > before_ns:
-            self._add_slice(now_ns, now_ns - before_ns, loop, claimed, by_kind)
+            length_ns = now_ns - before_ns
+            rest_ns = max(0, length_ns - sum(loop))
+            busy = {kind: float(claimed.get(kind, 0) + sum(by_kind[kind])) for kind in WorkKind}
+            busy[WorkKind.NETWORK] += busy[WorkKind.NATIVE]
+            self._add(_Slice(now_ns, length_ns, rest_ns, min(rest_ns, free_ns), busy))
         self._statistics = self._summed_up()
 
     def statistics(self) -> LoadStatistics:
@@ -91,32 +108,23 @@ class NodeLoad:
             self._cpu_ns[kind] += busy * share
         self._cpu_ns[WorkKind.OTHER] += loop.run_ns - sum(claimed.values()) * share
 
-    def _add_slice(
-        self,
-        now_ns: int,
-        length_ns: int,
-        loop: ThreadTime,
-        claimed: Mapping[WorkKind, int],
-        by_kind: Mapping[WorkKind, ThreadTime],
-    ) -> None:
-        idle_ns = max(0, length_ns - loop.run_ns - loop.wait_ns)
-        busy_ns = {kind: float(claimed.get(kind, 0) + sum(by_kind[kind])) for kind in WorkKind}
-        busy_ns[WorkKind.NETWORK] += busy_ns[WorkKind.NATIVE]
-        self._slices.append(_Slice(now_ns, length_ns, idle_ns, busy_ns))
-        while self._slices[0].until_ns <= now_ns - WINDOW_NS:
+    def _add(self, part: _Slice) -> None:
+        self._slices.append(part)
+        while self._slices[0].until_ns <= part.until_ns - WINDOW_NS:
             self._slices.popleft()
 
     def _summed_up(self) -> LoadStatistics:
         idle_ns = sum(part.idle_ns for part in self._slices)
+        rest_ns = sum(part.rest_ns for part in self._slices)
         length_ns = sum(part.length_ns for part in self._slices)
         return LoadStatistics(
             self._idle_ratio(WorkKind.HANDLERS, idle_ns),
             self._idle_ratio(WorkKind.NETWORK, idle_ns),
-            1 - idle_ns / length_ns if length_ns else 0.0,
+            1 - rest_ns / length_ns if length_ns else 0.0,
             {kind: cpu_ns / 1e9 for kind, cpu_ns in self._cpu_ns.items()},
         )
 
-    def _idle_ratio(self, kind: WorkKind, idle_ns: int) -> float:
+    def _idle_ratio(self, kind: WorkKind, idle_ns: float) -> float:
         if not self._slices:
             return 1.0
         busy_ns = sum(part.busy_ns[kind] for part in self._slices)
@@ -131,6 +139,12 @@ def _since(before: ThreadTime | None, now: ThreadTime) -> ThreadTime:
     if before is None or now.run_ns < before.run_ns:
         return now
     return ThreadTime(now.run_ns - before.run_ns, max(0, now.wait_ns - before.wait_ns))
+
+
+def _free_since(before: Mapping[int, int], now: Mapping[int, int]) -> float:
+    """How much processor time nobody used; without end where that is not known."""
+    both = before.keys() & now.keys()
+    return float(sum(now[processor] - before[processor] for processor in both)) if both else math.inf
 
 
 def _threads_by_kind(used: Mapping[int, ThreadTime], names: Mapping[int, str]) -> dict[WorkKind, ThreadTime]:

@@ -1,9 +1,9 @@
-"""What each thread of this process has had of the processor, and how long it waited for one: Linux' schedstat.
+"""What each thread of this process has had of the processors, how long it waited for one, and what they had left.
 
 gRPC makes threads of its own, which Python does not know; the kernel does. A thread is told apart by its kernel id.
-Elsewhere than on Linux only the thread that asks is known, and its waiting is not. Not here: which kind of work a
-thread does (node_load.py). Source: sched-stats.rst of Linux' documentation: time on the processor and time in the run
-queue, both in nanoseconds.
+Elsewhere than on Linux only the thread that asks is known, and neither its waiting nor what the processors have left.
+Not here: which kind of work a thread does (node_load.py). Sources: sched-stats.rst of Linux' documentation (schedstat:
+time on the processor and time in the run queue, in nanoseconds) and proc(5) (/proc/stat: ticks of each processor).
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import time
 from typing import NamedTuple
 
 TASKS = "/proc/self/task"
+PROCESSORS = "/proc/stat"
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_IDLE = slice(3, 5)
+"""The columns idle and iowait of a processor's line, behind its name."""
 
 
 class ThreadTime(NamedTuple):
@@ -42,3 +46,18 @@ def read_thread_times(tasks: str = TASKS) -> dict[int, ThreadTime]:
     if own not in found:
         found[own] = ThreadTime(time.thread_time_ns(), 0)
     return found
+
+
+def read_idle_processors(path: str = PROCESSORS) -> dict[int, int]:
+    """For how long (ns, since the boot) each processor that this process may run on had nothing to do, by its number.
+
+    Empty where the system does not say.
+    """
+    try:
+        own = os.sched_getaffinity(0)
+        with open(path, "rb") as file:
+            lines = [line.split() for line in file if line.startswith(b"cpu")]
+    except (OSError, AttributeError):
+        return {}
+    idle = {int(name[3:]): sum(map(int, ticks[_IDLE])) * TICK_NS for name, *ticks in lines if name != b"cpu"}
+    return {processor: idle_ns for processor, idle_ns in idle.items() if processor in own}

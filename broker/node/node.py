@@ -76,7 +76,13 @@ class Node:
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
         self._end_of_scrapes: Callable[[], None] = lambda: None
         self._sampler = LoadSampler(
-            self.load, self._busy, self.metrics.loop_lag, clock, threads, environment.thread_times
+            self.load,
+            self._busy,
+            self.metrics.loop_lag,
+            clock,
+            threads,
+            environment.thread_times,
+            environment.idle_processors,
         )
         self._executor = threads.executor("raft-disk", 2)
         self._peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)

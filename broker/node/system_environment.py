@@ -10,7 +10,7 @@ import random
 
 from broker.grpc.doors import GrpcDoors
 from broker.grpc.peers import Peers
-from broker.network.thread_times import read_thread_times
+from broker.network.thread_times import read_idle_processors, read_thread_times
 from broker.node.descriptors import open_files_limit
 from broker.node.environment import Environment
 from penstock.clock import SystemClock
@@ -33,4 +33,5 @@ def system_environment() -> Environment:
         descriptors_max=open_files_limit(),
         processors=os.cpu_count() or 1,
         thread_times=read_thread_times,
+        idle_processors=read_idle_processors,
     )

@@ -112,3 +112,16 @@ def test_brokers_fetch_at_their_own_listener_and_nothing_of_a_client_is_served_t
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
     with_listeners(story)
+
+
+def test_what_a_call_occupies_of_the_loop_counts_as_the_networks() -> None:
+    async def story(at: Listeners) -> None:
+        call = asyncio.ensure_future(at.clients.Metadata(pb.MetadataRequest(topics=["t"])))
+        request = await at.requests.receive()
+        decoded_ns = at.requests.busy.network.total_ns
+        assert decoded_ns > 0
+        request.fail(InvalidRequestError("no"))
+        assert await refusal(call) == "no"
+        assert at.requests.busy.network.total_ns > decoded_ns, "its answer was encoded, too"
+
+    with_listeners(story)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import pytest
 from broker.network.busy_time import BusyTime, BusyTimes, WorkKind
 from broker.network.load_sampler import LoadSampler
 from broker.network.node_load import WINDOW_NS, NodeLoad
-from broker.network.thread_times import ThreadTime, read_thread_times
+from broker.network.thread_times import ThreadTime, read_idle_processors, read_thread_times
 from penstock.clock import SystemClock
 from tests.support.machine import NOW_NS, THREADS
 
@@ -34,11 +35,12 @@ class Stage:
         self.load = NodeLoad(LOOP)
         self.now_ns = 0
         self.times = {thread: ThreadTime(0, 0) for thread in (*NAMES, GRPC)}
+        self.processors = {0: 0, 1: 0}
         self.busy = dict.fromkeys((WorkKind.NETWORK, WorkKind.HANDLERS, WorkKind.FETCHERS, WorkKind.RAFT), 0)
         self.sample()
 
     def sample(self) -> None:
-        self.load.sample(self.now_ns, dict(self.times), NAMES, dict(self.busy))
+        self.load.sample(self.now_ns, dict(self.times), NAMES, dict(self.busy), dict(self.processors))
 
     def pass_seconds(
         self,
@@ -46,10 +48,12 @@ class Stage:
         runs: Mapping[int, float],
         claims: Mapping[WorkKind, float] | None = None,
         waits: Mapping[int, float] | None = None,
+        free: float = 2.0,
     ) -> None:
-        """`runs`, `waits` and `claims` are shares of each second."""
+        """`runs`, `waits`, `claims` and what is `free` of two processors are shares of each second."""
         for _ in range(seconds):
             self.now_ns += S
+            self.processors = {processor: idle_ns + int(free * S / 2) for processor, idle_ns in self.processors.items()}
             for thread, (run_ns, wait_ns) in self.times.items():
                 more = int(runs.get(thread, 0) * S), int((waits or {}).get(thread, 0) * S)
                 self.times[thread] = ThreadTime(run_ns + more[0], wait_ns + more[1])
@@ -86,6 +90,29 @@ def test_a_loop_that_waits_for_a_processor_is_not_idle() -> None:
     at = Stage()
     at.pass_seconds(10, {LOOP: 0.4}, {WorkKind.HANDLERS: 0.2}, {LOOP: 0.6})
     assert at.load.statistics().handler_idle_ratio == 0.0
+
+
+def test_a_loop_at_rest_is_not_idle_while_no_processor_is_free() -> None:
+    """gRPC's threads may take the only one; so may a neighbour on the machine."""
+    at = Stage()
+    at.pass_seconds(10, {LOOP: 0.3, GRPC: 0.7}, {WorkKind.HANDLERS: 0.2}, free=0.0)
+    found = at.load.statistics()
+    assert (found.handler_idle_ratio, found.processor_idle_ratio) == (0.0, 0.0)
+    assert found.loop_busy_ratio == pytest.approx(0.3)
+
+
+def test_idle_is_no_more_than_what_the_processors_have_left() -> None:
+    at = Stage()
+    at.pass_seconds(10, {LOOP: 0.3, GRPC: 0.5}, {WorkKind.HANDLERS: 0.2}, free=0.2)
+    assert at.load.statistics().handler_idle_ratio == pytest.approx(0.2 / 0.4)
+
+
+def test_idle_is_that_of_the_loop_where_nobody_says_what_the_processors_have_left() -> None:
+    at = Stage()
+    at.processors = {}
+    at.sample()
+    at.pass_seconds(10, {LOOP: 0.5}, {WorkKind.HANDLERS: 0.5})
+    assert at.load.statistics().handler_idle_ratio == pytest.approx(0.5)
 
 
 def test_threads_count_for_the_kind_that_they_work_for() -> None:
@@ -205,13 +232,14 @@ def test_the_kernel_tells_of_threads_that_python_does_and_does_not_know() -> Non
     finally:
         done.set()
         thread.join()
+    assert set(read_idle_processors()) == os.sched_getaffinity(0) and not read_idle_processors("/nowhere")
     assert set(read_thread_times("/nowhere")) == {threading.get_native_id()}, "where there is no such file, this one"
 
 
 def test_the_sampler_adds_up_to_the_time_of_the_process() -> None:
     async def main() -> None:
         load, busy, lags = NodeLoad(threading.get_native_id()), BusyTimes(NOW_NS), list[float]()
-        sampler = LoadSampler(load, busy, lags.append, SystemClock(), THREADS, read_thread_times)
+        sampler = LoadSampler(load, busy, lags.append, SystemClock(), THREADS, read_thread_times, read_idle_processors)
         sampler.sample()
         cpu_before, seconds_before = time.process_time(), sum(load.statistics().cpu_seconds.values())
         began_ns = time.monotonic_ns()
