@@ -60,10 +60,11 @@ NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 class _StreamKind:
     """How one kind of stream is decoded and encoded; `is_clients`: whether it is served where clients connect.
 
-    `parse`: instead of protobuf's.
+    `api` names its requests on their way through the node, `rpc` its limits. `parse`: instead of protobuf's.
     """
 
     api: str
+    rpc: str
     is_clients: bool
     request_type: type[Any]
     decode: Callable[[Any], Any]
@@ -83,6 +84,7 @@ def _fetch_error(body: Any, error: ApiError) -> bytes:
 
 _PRODUCE = _StreamKind(
     "Produce",
+    "Produce",
     True,
     pb.ProduceRequest,
     produce.request_from_pb,
@@ -92,6 +94,7 @@ _PRODUCE = _StreamKind(
     produce.PRODUCED.split,
 )
 _FETCH = _StreamKind(
+    "FetchConsumer",
     "Fetch",
     True,
     pb.FetchRequest,
@@ -100,7 +103,7 @@ _FETCH = _StreamKind(
     _fetch_error,
     FETCHES_PIPELINED_MAX,
 )
-_REPLICA_FETCH = replace(_FETCH, is_clients=False)
+_REPLICA_FETCH = replace(_FETCH, api="FetchFollower", is_clients=False)
 
 
 class _OneShot:
@@ -238,7 +241,7 @@ class BrokerDoor:
     async def _read(
         self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor, session: object
     ) -> None:
-        decoder = self._limits.decoders.of(kind.api, kind.request_type.DESCRIPTOR)
+        decoder = self._limits.decoders.of(kind.rpc, kind.request_type.DESCRIPTOR)
         requests = self._limits.requests if kind.is_clients else self._limits.node_requests
         intake = requests.open(host_of(processor.client_address))
         try:
@@ -254,7 +257,7 @@ class BrokerDoor:
                     body = kind.decode(decoder.decode(raw, kind.parse))
                     del raw
                     if kind is not _PRODUCE:
-                        self._check_asker(kind.api, body.replica_id, kind.is_clients)
+                        self._check_asker(kind.rpc, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
                     if converting is not None:
                         await converting

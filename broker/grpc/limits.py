@@ -32,6 +32,7 @@ class RequestDecoder:
             raise InvariantViolation(f"{api} has no limits; add it to broker/config/request_limits.py")
         limits = API_LIMITS[api]
         self.refused = 0
+        self.received_bytes = 0
         self._api = api
         self._bytes_max = min(limits.message_bytes or message_bytes_max, message_bytes_max)
         self._limits = dict(limits.elements)
@@ -45,6 +46,7 @@ class RequestDecoder:
     def decode(self, raw: bytes, parse: Callable[[bytes], Any] | None = None) -> Any:
         """The message, or what `parse` makes of the bytes; InvalidRequestError names the limit that the request is
         over, or says that it is no message."""
+        self.received_bytes += len(raw)
         try:
             self.check(raw)
             return (parse or self._parse)(raw)
@@ -110,6 +112,10 @@ class RequestDecoders:
         if decoder is None:
             decoder = self._decoders[api] = RequestDecoder(api, descriptor, self._message_bytes_max)
         return decoder
+
+    def received_bytes(self) -> Counter[str]:
+        """Bytes of the requests that came, refused ones too, since the node's start, by API."""
+        return Counter({api: decoder.received_bytes for api, decoder in self._decoders.items()})
 
     def refused(self) -> Counter[str]:
         """Requests that were refused here since the node's start, by API."""

@@ -21,6 +21,10 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
     for api in API_LIMITS:
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
+    received = broker.decoders.received_bytes()
+    help_text = "Bytes of the requests that came, refused ones too. Kafka: RequestBytes."
+    for api in API_LIMITS:
+        yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
 
 
 def _memory(broker: BrokerView) -> Iterator[Reading]:

@@ -5,76 +5,35 @@ Reads `statistics()` only; what a part does not have on this node (a controller 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from broker.metrics.door_readings import door_readings
 from broker.metrics.metrics import Reading
-from broker.metrics.node_view import NodeView
+from broker.metrics.node_view import BrokerView, NodeView
+from broker.metrics.quorum_readings import quorum_readings
 from broker.metrics.storage_readings import storage_readings
-from metadata.image import MetadataImage
-from metadata.offline import OfflineReason, offline_reason
+
+APIS_THAT_WAIT = (
+    "Produce",
+    "FetchConsumer",
+    "FetchFollower",
+    "DeleteRecords",
+    "CreateTopics",
+    "DeleteTopics",
+    "AlterConfigs",
+    "DescribeQuorum",
+)
 
 
 def node_readings(node: NodeView) -> Iterator[Reading]:
     """Everything that is known now."""
-    yield from _quorum(node)
+    yield from quorum_readings(node)
     yield from _load(node)
     if node.broker is not None:
         yield from _request_path(node)
         yield from _replication(node)
         yield from door_readings(node.broker)
     yield from storage_readings(node)
-
-
-def _quorum(node: NodeView) -> Iterator[Reading]:
-    driver = node.raft
-    active = node.controller is not None and node.controller.is_active
-    _, epoch = driver.leader_and_epoch
-    yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
-    yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
-    yield Reading(
-        "penstock_quorum_forgotten",
-        "1 on a voter that lost its state and takes no part in elections, else 0.",
-        float(driver.has_forgotten),
-    )
-    yield Reading(
-        "penstock_quorum_epoch_jumps_refused",
-        "Requests refused because their epoch was far above this node's.",
-        driver.epoch_jumps_refused,
-        True,
-    )
-    yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
-    yield Reading(
-        "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
-    )
-    fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
-    yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
-    yield from _offline_partitions(node.loader.image)
-    if node.controller is not None:
-        yield Reading(
-            "penstock_unclean_leader_elections",
-            "Leaders that this node elected from outside the ISR: acked records may be lost.",
-            node.controller.unclean_elections,
-            True,
-        )
-
-
-def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
-    reasons = Counter(
-        offline_reason(partition, image.is_active)
-        for topic in image.topics_by_id.values()
-        for partition in topic.partitions.values()
-        if not partition.has_leader
-    )
-    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", reasons.total())
-    for reason in OfflineReason:
-        yield Reading(
-            "penstock_leaderless_partitions",
-            "Partitions of the cluster without a leader, by the reason.",
-            reasons[reason],
-            labels=(("reason", reason.value),),
-        )
 
 
 def _request_path(node: NodeView) -> Iterator[Reading]:
@@ -84,6 +43,13 @@ def _request_path(node: NodeView) -> Iterator[Reading]:
     channel = broker.channel.statistics()
     yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
     yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
+    for api in APIS_THAT_WAIT:
+        yield Reading(
+            "penstock_purgatory_size",
+            "Handled requests that wait: for acks, records or the controller. Kafka: PurgatorySize.",
+            channel.waiting.get(api, 0),
+            labels=(("api", api),),
+        )
     yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
 
 
@@ -151,3 +117,19 @@ def _replication(node: NodeView) -> Iterator[Reading]:
     yield Reading(
         "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
     )
+    yield from _fetchers(broker)
+
+
+def _fetchers(broker: BrokerView) -> Iterator[Reading]:
+    found = tuple(broker.fetchers.statistics().values())
+    followed = sum(fetcher.partitions for fetcher in found)
+    yield Reading("penstock_fetcher_partitions", "Partitions that the fetchers of this broker follow.", followed)
+    lag = max((fetcher.lag_max for fetcher in found), default=0)
+    help_text = "Records by which the partition that lags most is behind its leader. Kafka: MaxLag."
+    yield Reading("penstock_fetcher_lag_max", help_text, max(0, lag))
+    failed = sum(fetcher.failed_partitions for fetcher in found)
+    help_text = "Followed partitions that are not fetched before their next leader epoch. Kafka: FailedPartitionsCount."
+    yield Reading("penstock_fetcher_failed_partitions", help_text, failed)
+    delayed = sum(fetcher.delayed_partitions for fetcher in found)
+    help_text = "Followed partitions that are asked for again after a back-off."
+    yield Reading("penstock_fetcher_delayed_partitions", help_text, delayed)

@@ -46,6 +46,10 @@ class LifecycleView(Protocol):
 class DecodersView(Protocol):
     """Who reads requests from bytes."""
 
+    def received_bytes(self) -> Counter[str]:
+        """Bytes of all requests, by API."""
+        ...
+
     def refused(self) -> Counter[str]:
         """Requests that were refused before any work, by API."""
         ...

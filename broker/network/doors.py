@@ -70,8 +70,12 @@ class Listener(Protocol):
     async def stop(self) -> None: ...
 
 
-class Refusals(Protocol):
+class Decoders(Protocol):
     """What reads requests from bytes."""
+
+    def received_bytes(self) -> Counter[str]:
+        """Bytes of the requests that came, refused ones too, by API."""
+        ...
 
     def refused(self) -> Counter[str]:
         """Requests that were refused before any work, by API."""
@@ -92,7 +96,7 @@ class BrokerListeners(Listener, Protocol):
         ...
 
     @property
-    def decoders(self) -> Refusals: ...
+    def decoders(self) -> Decoders: ...
 
     @property
     def connections(self) -> Connections:

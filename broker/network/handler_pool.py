@@ -43,6 +43,6 @@ class HandlerPool:
                 self._handle(request)
             except Exception as error:
                 self._fail(request, error)
-            request.handled()
+            self._channel.request_handled(request)
             request.handled_ns = now_ns()
             busy.add_busy(request.dequeued_ns, request.handled_ns)

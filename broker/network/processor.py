@@ -78,15 +78,5 @@ class Processor:
         self._channel.connections -= 1
         self._channel.response_queue_size -= sum(request.is_complete for request in self._open)
         for request in self._open:
-            request.sink, request.is_abandoned = _NOWHERE, True
-            request.dropped()
+            request.abandoned()
         self._open.clear()
-
-
-class _Nowhere:
-    def response_ready(self, request: Request) -> None:
-        """The connection is gone."""
-        request.dropped()
-
-
-_NOWHERE = _Nowhere()

@@ -8,7 +8,8 @@ processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestCh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,6 +59,7 @@ class Request:
         "response",
         "response_lease",
         "sink",
+        "waiting",
     )
 
     def __init__(
@@ -85,6 +87,8 @@ class Request:
         self._now_ns = now_ns
         self.received_ns = now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
+        self.waiting: Counter[str] | None = None
+        """Among which it is counted: it was handled, and waits for its answer."""
 
     @property
     def is_complete(self) -> bool:
@@ -98,6 +102,7 @@ class Request:
             if self.error is None:
                 self.failures = tuple(outcome.error for outcome in outcomes if outcome.error is not None)
             self.completed_ns = self._now_ns()
+            self._waits_no_more()
             if self.body_lease is not None:
                 self.body_lease.release()
             self.sink.response_ready(self)
@@ -107,6 +112,22 @@ class Request:
         if self.completed_ns == 0:
             self.error, self.failures = without_frames(error), (error,)
             self.complete(None)
+
+    def waits_among(self, waiting: Counter[str]) -> None:
+        """It was handled and is not answered: it is counted, by its API, until it is."""
+        self.waiting = waiting
+        waiting[self.api] += 1
+
+    def _waits_no_more(self) -> None:
+        if self.waiting is not None:
+            self.waiting[self.api] -= 1
+            self.waiting = None
+
+    def abandoned(self) -> None:
+        """The connection is gone: the answer goes nowhere, and nobody waits for it."""
+        self.sink, self.is_abandoned = _NOWHERE, True
+        self._waits_no_more()
+        self.dropped()
 
     def handled(self) -> None:
         """A handler is done with the body. A large one counts until it is answered, for a moment: what is appended and
@@ -128,6 +149,15 @@ class Request:
         return f"Request({self.api} from {self.client_address}, {'complete' if self.is_complete else 'open'})"
 
 
+class _Nowhere:
+    def response_ready(self, request: Request) -> None:
+        """The connection is gone."""
+        request.dropped()
+
+
+_NOWHERE = _Nowhere()
+
+
 @dataclass(frozen=True, slots=True)
 class RequestChannelStatistics:
     """What the channel looks like now."""
@@ -135,6 +165,8 @@ class RequestChannelStatistics:
     request_queue_size: int
     response_queue_size: int
     connections: int
+    waiting: Mapping[str, int]
+    """Requests that were handled and wait for their answers, by API."""
 
 
 class RequestChannel:
@@ -154,6 +186,7 @@ class RequestChannel:
         self.response_queue_size = 0
         self.connections = 0
         self._on_sent = on_sent
+        self._waiting: Counter[str] = Counter()
 
     async def send(self, request: Request) -> None:
         """Queue a request; waits while the queue is full, which is how overload reaches the connection."""
@@ -162,6 +195,12 @@ class RequestChannel:
     async def receive(self) -> Request:
         """The next request, for a handler."""
         return await self._queue.get()
+
+    def request_handled(self, request: Request) -> None:
+        """A handler is done with it: it is answered, or waits in a purgatory."""
+        if not request.is_complete and not request.is_abandoned:
+            request.waits_among(self._waiting)
+        request.handled()
 
     def request_sent(self, request: Request) -> None:
         """The answer left the node: the request is over."""
@@ -172,6 +211,7 @@ class RequestChannel:
             request_queue_size=self._queue.qsize(),
             response_queue_size=self.response_queue_size,
             connections=self.connections,
+            waiting=dict(self._waiting),
         )
 
     def __repr__(self) -> str:

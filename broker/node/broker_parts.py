@@ -256,10 +256,12 @@ class BrokerParts:
         def image() -> MetadataImage:
             return loader.image
 
+        fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id).handle
         return Router(
             {
                 "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, self._environment.clock).handle,
-                "Fetch": FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id).handle,
+                "FetchConsumer": fetch,
+                "FetchFollower": fetch,
                 "ListOffsets": ListOffsetsApi(hosted).handle,
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
                 "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,

@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
+from broker.node.start_status import StartStatus
 from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
@@ -35,6 +37,7 @@ from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_manager_config import LoadProgress, log_progress
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +61,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
-    log_manager = open_log_dirs(config, environment)
+    log_manager = open_log_dirs(config, environment, StartStatus(Notifier().status).told)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
@@ -66,8 +69,13 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     return exit_code
 
 
-def open_log_dirs(config: NodeConfig, environment: Environment) -> LogManager:
-    """Check, lock, load and recover every log dir of the node."""
+def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callable[[LoadProgress], None]) -> LogManager:
+    """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile."""
+
+    def told(found: LoadProgress) -> None:
+        log_progress(found)
+        progress(found)
+
     flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
     return LogManager.open(
         config.log_dirs,
@@ -76,6 +84,7 @@ def open_log_dirs(config: NodeConfig, environment: Environment) -> LogManager:
             flush_policy=flush_policy,
             config_for=_config_of_found_log,
             recovery_threads=config.num_recovery_threads_per_data_dir,
+            progress=told,
             before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
         ),
         environment.machine(),

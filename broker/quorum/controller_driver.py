@@ -11,13 +11,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.quorum.leader_change_log import leader_change_lines
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.codec import encode_record
-from metadata.controller.controller import Controller
+from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
 from metadata.requests import (
     AlterConfigsRequest,
@@ -43,6 +43,18 @@ NO_ROOM_ANSWER_MS = 5_000
 NO_ROOM_LOOK_S = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerDriverStatistics:
+    """What this node did as the active controller, all its times since its start together."""
+
+    leader_elections: int
+    unclean_elections: int
+    sessions_expired: int
+    unclean_registrations: int
+    controller: ControllerStatistics | None
+    """As it is now; None while another node is the active one."""
+
+
 class ControllerDriver:
     """A listener of the raft driver; active while this node leads the quorum."""
 
@@ -66,8 +78,7 @@ class ControllerDriver:
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._last_proposal: asyncio.Future[int] | None = None
-        self.unclean_elections = 0
-        """By this node as the active controller, since its start."""
+        self._leader_elections = self._unclean_elections = self._sessions_expired = self._unclean_registrations = 0
 
     @property
     def is_active(self) -> bool:
@@ -90,10 +101,24 @@ class ControllerDriver:
             self.resign()
 
     def resign(self) -> None:
+        if self._controller is not None:
+            self._unclean_registrations += self._controller.statistics().unclean_registrations
         self._controller = self._last_proposal = None
         if self._ticker is not None:
             self._ticker.cancel()
             self._ticker = None
+
+    def statistics(self) -> ControllerDriverStatistics:
+        """May be called in any thread."""
+        controller = self._controller
+        now = controller.statistics() if controller is not None else None
+        return ControllerDriverStatistics(
+            self._leader_elections,
+            self._unclean_elections,
+            self._sessions_expired,
+            self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
+            now,
+        )
 
     def _ticker_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -153,7 +178,8 @@ class ControllerDriver:
             violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
             self._on_fatal(violation)
             raise violation
-        self.unclean_elections += sum(change.is_unclean for change in changes)
+        self._leader_elections += sum(change.after.has_leader for change in changes)
+        self._unclean_elections += sum(change.is_unclean for change in changes)
         for line in lines:
             _log.log(line.level, line.text)
         return last_offset
@@ -180,6 +206,8 @@ class ControllerDriver:
                 if result.records:
                     _log.warning("fencing brokers %s", list(result.response.fenced_broker_ids))
                 await self._commit(controller, result)
+                if result.records:
+                    self._sessions_expired += len(result.response.fenced_broker_ids)
             except ApiError as error:
                 _log.warning("a decision was not committed: %s", error)
             deadline_ms = controller.next_deadline_ms()

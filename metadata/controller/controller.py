@@ -116,7 +116,8 @@ class Controller:
         return self._state.to_image(epoch)
 
     def statistics(self) -> ControllerStatistics:
-        brokers = self._state.brokers.values()
+        """May be called in any thread."""
+        brokers = tuple(self._state.brokers.values())
         return ControllerStatistics(
             brokers=len(brokers),
             active_brokers=sum(broker.is_active for broker in brokers),

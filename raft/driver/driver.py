@@ -212,10 +212,6 @@ class RaftDriver:
         return self._core is not None and self._core.forgotten is not Forgotten.NOTHING
 
     @property
-    def epoch_jumps_refused(self) -> int:
-        return self._core.statistics().epoch_jumps_refused if self._core is not None else 0
-
-    @property
     def no_room(self) -> NoRoomError | None:
         """What a full disk under the quorum said last; None while nothing waits for it."""
         return self._room.error
@@ -230,6 +226,11 @@ class RaftDriver:
         if self._core is None:
             return QuorumDescription(NO_LEADER, 0, self.high_watermark, (), ())
         return describe(self._core, self._clock.now_ms())
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is something to count."""
+        return self._core is not None
 
     def statistics(self) -> DriverStatistics:
         if self._core is None:

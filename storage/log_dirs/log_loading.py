@@ -205,7 +205,7 @@ class LogLoader:
 
 
 class _Reporter:
-    """Counts, and tells at most once a second for each dir, and when a dir is done."""
+    """Counts, and tells of each dir at the start, at most once a second, and when it is done."""
 
     def __init__(self, found: Sequence[FoundLog], progress: Callable[[LoadProgress], None], clock: Clock) -> None:
         self._found, self._progress, self._clock = found, progress, clock
@@ -215,6 +215,8 @@ class _Reporter:
         self._done = dict.fromkeys(self._totals, 0)
         self._bytes = dict.fromkeys(self._totals, 0)
         self._told_ms = dict.fromkeys(self._totals, clock.now_ms())
+        for directory in {log.directory.path: log.directory for log in found}.values():
+            self._tell(directory)
 
     def opened(self, at: int, opened: Opened) -> None:
         directory = self._found[at].directory
@@ -225,5 +227,9 @@ class _Reporter:
         now_ms = self._clock.now_ms()
         if self._done[path] == self._totals[path] or now_ms - self._told_ms[path] >= PROGRESS_INTERVAL_MS:
             self._told_ms[path] = now_ms
-            progress = LoadProgress(path, self._done[path], self._totals[path], self._bytes[path], directory.was_clean)
-            self._progress(progress)
+            self._tell(directory)
+
+    def _tell(self, directory: LogDirectory) -> None:
+        path = directory.path
+        progress = LoadProgress(path, self._done[path], self._totals[path], self._bytes[path], directory.was_clean)
+        self._progress(progress)

@@ -34,7 +34,9 @@ class LoadProgress:
 
 
 def log_progress(progress: LoadProgress) -> None:
-    """The default: a line in the node's log."""
+    """The default: a line in the node's log, once there is something done."""
+    if not progress.done:
+        return
     _log.info(
         "%s: %d of %d logs opened%s, %.1f MiB",
         progress.log_dir,

@@ -33,6 +33,17 @@ def write(cluster: Cluster, topic: str, values: list[bytes]) -> None:
         producer.send_many(topic, values).result(60)
 
 
+def summed(cluster: Cluster, series: str, *, maximum: bool = False) -> float:
+    """Over the nodes that run, or the largest of theirs; 0 of those that do not show it."""
+    found = [0.0]
+    for index in range(len(cluster)):
+        if cluster.is_running(index):
+            with urllib.request.urlopen(cluster.metrics_url(index), timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+            found += [float(line.split()[-1]) for line in lines if line.startswith(f"{series} ")]
+    return max(found) if maximum else sum(found)
+
+
 def read_all(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     with Consumer(cluster.bootstrap) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
@@ -53,6 +64,11 @@ def test_three_nodes_keep_every_acked_record_when_one_is_killed(penstock_cluster
         cluster.kill(leader)
         assert not cluster.is_running(leader)
         assert read_all(cluster, "orders", 1000) == values
+        fenced = "penstock_broker_sessions_expired_total"
+        wait_until(lambda: summed(cluster, fenced) == summed(cluster, "penstock_fenced_brokers", maximum=True) == 1)
+        assert summed(cluster, "penstock_leader_elections_total") >= 1
+        assert summed(cluster, "penstock_quorum_elections_won_total") >= 1
+        assert summed(cluster, 'penstock_requests_total{api="FetchFollower"}') >= 1
         cluster.start(leader)
         wait_until(lambda: len(admin.describe_topic("orders").partitions[0].isr) == 3)
     assert read_all(cluster, "orders", 1000) == values

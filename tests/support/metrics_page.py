@@ -22,11 +22,13 @@ Made by `python -m tests.support.metrics_page` from what a node shows at `metric
 Beside these stand Prometheus' own `process_*`. A histogram has `_bucket`, `_sum` and `_count`. The dashboard and the
 alerts in [`ops/`](../ops/README.md) use them.
 
-**Idle** is capacity that is left. All of a node's work shares one event loop; so the idle share of the request
-handlers, or of decoding and encoding, is the loop's idle time in the last minute, divided by that plus what this kind
-of work took. It is near 1 when there is nothing to do, and 0 when the loop has no time left, whoever took it; waiting
-for a processor counts as busy. Kafka's `RequestHandlerAvgIdlePercent` and `NetworkProcessorAvgIdlePercent` are read
-in the same way.
+**Idle** is capacity that is left. All of a node's work shares one event loop; so idle time is the time in which the
+loop had nothing to do and one of the node's processors was free. The idle share of the request handlers, or of decoding
+and encoding, is that idle time in the last minute, divided by itself plus what this kind of work took; waiting for a
+processor counts as busy. It is near 1 when there is nothing to do, and 0 when the loop or the processors have no time
+left, whoever took it: the node, its neighbours, a batch job. Read it as Kafka's `RequestHandlerAvgIdlePercent` and
+`NetworkProcessorAvgIdlePercent`. `python -m benchmarks.idle_gauges` holds both against known loads. "Kafka: X" in a
+meaning names the metric of Kafka that says the same.
 
 | metric | type | labels | meaning |
 | --- | --- | --- | --- |

@@ -31,7 +31,7 @@ def test_answers_leave_in_the_order_of_the_requests() -> None:
         while (request := await processor.next_response()) is not None:
             answers.append(request.response)
         processor.close()
-        assert channel.statistics() == type(channel.statistics())(0, 0, 0)
+        assert channel.statistics() == type(channel.statistics())(0, 0, 0, {})
         return answers
 
     assert asyncio.run(main()) == [1, 2]
@@ -102,6 +102,31 @@ def test_an_answer_after_the_connection_closed_goes_nowhere() -> None:
         processor.close()
         request.complete("late")
         assert channel.statistics().response_queue_size == 0
+
+    asyncio.run(main())
+
+
+def test_a_handled_request_is_counted_by_its_api_until_it_is_answered_or_its_connection_is_gone() -> None:
+    async def main() -> None:
+        channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
+        processor = Processor(channel, "a", 8)
+        for api in ("Produce", "Produce", "FetchConsumer", "Metadata"):
+            await processor.submit(api, None)
+        produces, (fetch, metadata) = (
+            [await channel.receive() for _ in range(2)],
+            [await channel.receive() for _ in range(2)],
+        )
+        metadata.complete("at once")
+        for request in (*produces, fetch, metadata):
+            channel.request_handled(request)
+        assert channel.statistics().waiting == {"Produce": 2, "FetchConsumer": 1}
+        produces[0].complete("acked")
+        produces[0].complete("and timed out")
+        assert channel.statistics().waiting == {"Produce": 1, "FetchConsumer": 1}
+        processor.close()
+        produces[1].complete("too late")
+        channel.request_handled(fetch)
+        assert channel.statistics().waiting == {"Produce": 0, "FetchConsumer": 0}
 
     asyncio.run(main())
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from broker.quorum.controller_driver import NO_ROOM_ANSWER_MS, ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
-from metadata.controller.controller import Controller
+from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
+from metadata.controller.state import LeaderChange
 from metadata.records import TopicRecord
-from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
+from metadata.registrations import PartitionRegistration
+from metadata.requests import CreateTopicsRequest, CreateTopicsResponse, TickResponse
 from penstock.errors import KafkaStorageError, RequestTimedOutError
+from penstock.types import NO_LEADER
 from raft.driver.driver import RaftDriver
 from raft.driver.protocols import NoRoomError
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -45,18 +49,25 @@ class FakeController:
 
     def __init__(self) -> None:
         self.replayed: list[int] = []
+        self.expires: tuple[int, ...] = ()
+        self.changes: list[LeaderChange] = []
+        self.counted = ControllerStatistics(3, 2, 1, 4, 24, 0, 0, 0, unclean_registrations=5)
 
     def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return ControllerResult((TopicRecord("t", "id"),), CreateTopicsResponse())
 
-    def tick(self, _now_ms: int) -> ControllerResult[None]:
-        return ControllerResult((), None)
+    def tick(self, _now_ms: int) -> ControllerResult[TickResponse]:
+        fenced, self.expires = self.expires, ()
+        return ControllerResult((TopicRecord("t", "id"),) if fenced else (), TickResponse(fenced))
 
     def next_deadline_ms(self) -> None:
         return None
 
-    def take_leader_changes(self) -> tuple[()]:
-        return ()
+    def take_leader_changes(self) -> list[LeaderChange]:
+        return self.changes
+
+    def statistics(self) -> ControllerStatistics:
+        return self.counted
 
     def is_active(self, _broker_id: int) -> bool:
         return True
@@ -124,6 +135,31 @@ def test_a_short_lack_of_room_is_waited_for() -> None:
         await asyncio.sleep(NO_ROOM_ANSWER_MS / 1000)
         stage.quorum.proposed[0].set_result(0)
         assert (await asked).metadata_offset == 0
+        stage.driver.resign()
+
+    run_virtual(scenario())
+
+
+def test_elections_and_expired_sessions_are_counted_over_all_times_as_the_active_controller() -> None:
+    async def scenario() -> None:
+        stage = Stage()
+        before = PartitionRegistration("id", 0, (1, 2, 3), (1, 2), leader_id=1, leader_epoch=5, partition_epoch=5)
+        clean = replace(before, leader_id=2, leader_epoch=6)
+        unclean, none = replace(before, leader_id=3), replace(before, leader_id=NO_LEADER)
+        stage.controller.changes = [LeaderChange("t", before, after) for after in (clean, unclean, none)]
+        stage.controller.expires = (7, 8)
+        await asyncio.sleep(1)
+        assert stage.driver.statistics().sessions_expired == 0, "before it is committed"
+        stage.quorum.proposed[0].set_result(0)
+        await asyncio.sleep(1)
+        found = stage.driver.statistics()
+        assert (found.sessions_expired, found.leader_elections, found.unclean_elections) == (2, 2, 1)
+        assert (found.unclean_registrations, found.controller) == (5, stage.controller.counted)
+        stage.driver.resign()
+        stage.driver.resign()
+        assert stage.driver.statistics() == replace(found, controller=None)
+        stage.driver.on_leader_change(1, 2)
+        assert stage.driver.statistics().unclean_registrations == 10
         stage.driver.resign()
 
     run_virtual(scenario())

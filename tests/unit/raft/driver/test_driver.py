@@ -58,7 +58,7 @@ def test_forged_epochs_end_no_elections_and_are_logged_once(caplog: pytest.LogCa
             for _ in range(3):
                 forged = VoteRequest("c", 2**31 - 3, candidate, node.node_id, 0, 0, False)
                 assert (await node.driver.handle(forged)).error_code == UnknownLeaderEpochError.code
-            assert node.driver.epoch_jumps_refused == 3
+            assert node.driver.statistics().core.epoch_jumps_refused == 3
         await leader.driver.propose([b"a"])
         assert leader.driver.leader_and_epoch == (leader.node_id, epoch)
         told = [record for record in caplog.records if "VoteRequest with epoch 2147483645" in record.message]

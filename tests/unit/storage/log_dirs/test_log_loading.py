@@ -95,12 +95,14 @@ def test_log_dirs_are_loaded_beside_each_other() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_progress_is_told_for_each_dir_when_it_is_done(threads: int) -> None:
+def test_progress_is_told_for_each_dir_before_the_first_log_and_when_it_is_done(threads: int) -> None:
     told: list[LoadProgress] = []
     manager = open_manager(filled(), TWO, recovery_threads=threads, progress=told.append)
 
     assert sorted((p.log_dir, p.done, p.total, p.was_clean) for p in told) == [
+        ("/a", 0, 6, False),
         ("/a", 6, 6, False),
+        ("/b", 0, 6, False),
         ("/b", 6, 6, False),
     ]
     assert sum(p.size_bytes for p in told) == manager.statistics().size_bytes > 0
@@ -117,7 +119,7 @@ def test_progress_is_told_every_second_while_it_lasts() -> None:
     fs = bad(filled(("/a",)), "/a/t-", slow)
     open_manager(fs, ("/a",), clock=clock, recovery_threads=1, progress=lambda p: told.append(p.done))
 
-    assert told == [3, 6, 9, 12]
+    assert told == [0, 3, 6, 9, 12]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -10,6 +10,7 @@ from broker.replication.follower.fetcher_core import (
     AdvanceLogStart,
     Append,
     FetcherCore,
+    FetcherStatistics,
     FetchState,
     SayRefused,
     SayStopped,
@@ -168,6 +169,18 @@ def test_one_failed_partition_leaves_the_others_alone() -> None:
     turn = made.next_turn(0)
     assert [p.partition for p in turn.partitions] == [Q]
     assert turn.forgotten == [P]
+
+
+def test_lag_is_that_of_the_partition_furthest_behind_and_failed_ones_are_counted() -> None:
+    made = core(P, Q)
+    asked(made)
+    made.on_result(PartitionFetchResult(P, "id", 10, high_watermark=17), 1, 0)
+    made.on_result(PartitionFetchResult(Q, "id", 10, high_watermark=12), 1, 0)
+    assert made.statistics() == FetcherStatistics(partitions=2, failed_partitions=0, delayed_partitions=0, lag_max=7)
+    made.failed(P, "disk")
+    made.delayed(Q, 0)
+    found = made.statistics()
+    assert (found.failed_partitions, found.delayed_partitions) == (1, 1)
 
 
 def test_a_removed_partition_is_forgotten_by_the_session() -> None:

@@ -1,0 +1,123 @@
+"""Which numbers a node shows of the quorum, of the controller, and of the cluster as the metadata has it.
+
+Read from `statistics()` in the thread of a scrape, as in node_readings.py. In help texts "Kafka: X" names the metric of
+Kafka that says the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from broker.metrics.metrics import Reading
+from broker.metrics.node_view import NodeView
+from broker.quorum.controller_driver import ControllerDriverStatistics
+from metadata.image import MetadataImage
+from metadata.offline import OfflineReason, offline_reason
+from raft.statistics import DriverStatistics
+
+
+def quorum_readings(node: NodeView) -> Iterator[Reading]:
+    driver = node.raft
+    active = node.controller is not None and node.controller.is_active
+    _, epoch = driver.leader_and_epoch
+    yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
+    yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
+    yield Reading(
+        "penstock_quorum_forgotten",
+        "1 on a voter that lost its state and takes no part in elections, else 0.",
+        float(driver.has_forgotten),
+    )
+    yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
+    yield Reading(
+        "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
+    )
+    fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
+    yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
+    yield from _offline_partitions(node.loader.image)
+    if node.controller is not None:
+        yield from _controller(node.controller.statistics())
+    if driver.is_started:
+        yield from _elections(driver.statistics())
+
+
+def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
+    """Counts are of the time in which this node was the active controller, since the node's start."""
+    yield Reading(
+        "penstock_leader_elections",
+        "Leaders of partitions that this node elected, unclean ones counted. Kafka: LeaderElectionRateAndTimeMs.",
+        found.leader_elections,
+        True,
+    )
+    yield Reading(
+        "penstock_unclean_leader_elections",
+        "Leaders that this node elected from outside the ISR: acked records may be lost.",
+        found.unclean_elections,
+        True,
+    )
+    yield Reading(
+        "penstock_broker_sessions_expired",
+        "Brokers that this node fenced because their heartbeats stayed away. Kafka: TimedOutBrokerHeartbeatCount.",
+        found.sessions_expired,
+        True,
+    )
+    yield Reading(
+        "penstock_unclean_registrations",
+        "Brokers that registered with this node after a stop that was not in order.",
+        found.unclean_registrations,
+        True,
+    )
+    now = found.controller
+    help_text = "Brokers in service, by the active controller; 0 elsewhere. Kafka: ActiveBrokerCount."
+    yield Reading("penstock_controller_active_brokers", help_text, now.active_brokers if now is not None else 0)
+    help_text = "Topics, by the active controller; 0 elsewhere. Kafka: GlobalTopicCount."
+    yield Reading("penstock_controller_topics", help_text, now.topics if now is not None else 0)
+    help_text = "Partitions, by the active controller; 0 elsewhere. Kafka: GlobalPartitionCount."
+    yield Reading("penstock_controller_partitions", help_text, now.partitions if now is not None else 0)
+
+
+def _elections(driver: DriverStatistics) -> Iterator[Reading]:
+    """Of the quorum: what this node's part of it did since its start."""
+    core = driver.core
+    yield Reading(
+        "penstock_quorum_leader_id", "The quorum's leader; -1 when unknown. Kafka: current-leader.", core.leader_id
+    )
+    help_text = "The next offset of the metadata log here. Kafka: log-end-offset."
+    yield Reading("penstock_quorum_log_end_offset", help_text, core.log_end_offset)
+    help_text = "Bytes of the metadata log that this node proposed as leader and that are not committed yet."
+    yield Reading("penstock_quorum_uncommitted_bytes", help_text, core.uncommitted_bytes)
+    help_text = "Decisions of this node that wait for their commit."
+    yield Reading("penstock_quorum_proposals_waiting", help_text, driver.proposals_waiting)
+    for name, help_text, count in (
+        ("pre_votes", "Rounds of pre-votes that this node asked for: it had heard of no leader.", core.pre_vote_rounds),
+        ("elections", "Elections of the quorum in which this node stood.", core.elections),
+        ("elections_won", "Elections of the quorum that this node won.", core.elections_won),
+        ("resignations", "How often this node gave up to lead the quorum.", core.resignations),
+        ("truncations", "How often the metadata log was cut to the leader's.", core.truncations),
+        ("fetches_answered", "Fetches of other nodes from the metadata log.", core.fetches_answered),
+        ("requests_rejected", "Requests of the quorum that had no right to be asked.", core.requests_rejected),
+        ("epoch_jumps_refused", "Requests refused for an epoch far above this node's.", core.epoch_jumps_refused),
+        ("answers_dropped", "Answers to questions that this node no longer asked.", core.answers_dropped),
+        ("answers_malformed", "Answers of the quorum that made no sense.", core.answers_malformed),
+        ("flushes", "Flushes of the metadata log.", driver.flushes),
+        ("election_states_saved", "How often the epoch and the vote were written.", driver.election_state_saves),
+        ("send_failures", "Messages to other voters that could not be sent or got no answer.", driver.send_failures),
+    ):
+        yield Reading(f"penstock_quorum_{name}", help_text, count, True)
+
+
+def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:
+    reasons = Counter(
+        offline_reason(partition, image.is_active)
+        for topic in image.topics_by_id.values()
+        for partition in topic.partitions.values()
+        if not partition.has_leader
+    )
+    yield Reading("penstock_offline_partitions", "Partitions of the cluster without a leader.", reasons.total())
+    for reason in OfflineReason:
+        yield Reading(
+            "penstock_leaderless_partitions",
+            "Partitions of the cluster without a leader, by the reason.",
+            reasons[reason],
+            labels=(("reason", reason.value),),
+        )
