@@ -1,36 +1,29 @@
-"""What is done to all logs of a broker on schedule: retention, files that were deleted, flushes, checkpoints.
+"""What is done to all logs of a broker on schedule: retention, and files that were deleted.
 
     log-retention                every log.retention.check.interval.ms     oldest segments leave their logs
     delete-logs                  log.segment.delete.delay.ms               files and directories that left before go
-    log-flusher                  log.flush.scheduler.interval.ms           flush.messages and flush.ms
-    recovery-point-checkpoint    log.flush.offset.checkpoint.interval.ms
-    log-start-checkpoint         log.flush.start.offset.checkpoint.interval.ms
-    high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms
-    isr-check                    half of replica.lag.time.max.ms
-    lost-replicas                every 5 s                                 replicas that can be served again
 
-Jobs that touch files run for each log dir apart (with several dirs their names say which), so that a dir that hangs
-holds up no other. What may take long runs in the scheduler's threads; logs change on the loop only. A disk that is full
-delays a job: what it could not do it does at its next turn. Not here: when a segment goes (`storage/log/retention.py`),
-the cleaner (cleaner_job.py), when a job runs (scheduler.py).
+Each log dir has jobs of its own, so that a dir that hangs holds up no other. What may take long runs in the scheduler's
+threads; logs change on the loop only. A disk that is full delays a job: what it could not do it does at its next turn.
+Not here: when a segment goes (`storage/log/retention.py`), checkpoints (checkpoint_jobs.py), the cleaner
+(cleaner_job.py), when a job runs (scheduler.py).
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
 from broker.jobs.wall_clock import Calendar
-from broker.replication.hosting.replica_parts import ReplicaParts
+from broker.replication.disk_failures import DiskFailures
+from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
-from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log.retention import LogBounds, Reason, SegmentFacts, expired
@@ -41,10 +34,6 @@ _log = logging.getLogger(__name__)
 
 DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 """How often files are looked for whose time has come: some topic's delay may be shorter than the node's."""
-LOST_REPLICAS_MS = 5_000
-"""A disk that was full is looked at again after this time."""
-ISR_CHECKS_PER_LAG = 2
-"""The ISR is looked at twice in `replica.lag.time.max.ms`, as Kafka does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +51,15 @@ class LogUpkeep:
 
     def __init__(
         self,
-        replicas: ReplicaParts,
+        hosted: HostedPartitions,
+        failures: DiskFailures,
         log_manager: LogManager,
         scheduler: Scheduler,
         clock: Clock,
         fs: FileSystem,
         calendar: Calendar,
     ) -> None:
-        self._replicas = replicas
+        self._hosted, self._failures = hosted, failures
         self._log_manager = log_manager
         self._scheduler = scheduler
         self._clock = clock
@@ -81,34 +71,10 @@ class LogUpkeep:
 
     def schedule(self, config: NodeConfig) -> None:
         """Add every job, with the node's intervals."""
-        log_dirs = self._log_manager.checkpoints.log_dirs
-        for log_dir in log_dirs:
-            self._schedule_for(log_dir, f" {log_dir}" if len(log_dirs) > 1 else "", config)
-        add = self._scheduler.add
-        add("log-flusher", config.log_flush_scheduler_interval_ms, self.flush_due)
-        add("isr-check", config.replica_lag_time_max_ms // ISR_CHECKS_PER_LAG, self.check_isrs)
-        add("lost-replicas", LOST_REPLICAS_MS, self.revive_lost)
-
-    def _schedule_for(self, log_dir: str, suffix: str, config: NodeConfig) -> None:
-        delay_ms = config.log_segment_delete_delay_ms
-        jobs: dict[str, tuple[int, Callable[[str], Awaitable[None]]]] = {
-            "log-retention": (config.log_retention_check_interval_ms, self.delete_expired_segments),
-            "delete-logs": (min(max(delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX), self.delete_files),
-            "recovery-point-checkpoint": (
-                config.log_flush_offset_checkpoint_interval_ms,
-                self.checkpoint_recovery_points,
-            ),
-            "log-start-checkpoint": (
-                config.log_flush_start_offset_checkpoint_interval_ms,
-                self.checkpoint_log_starts,
-            ),
-            "high-watermark-checkpoint": (
-                config.replica_high_watermark_checkpoint_interval_ms,
-                self.checkpoint_high_watermarks,
-            ),
-        }
-        for name, (interval_ms, run) in jobs.items():
-            self._scheduler.add(name + suffix, interval_ms, partial(run, log_dir))
+        add, log_dirs = self._scheduler.add_for_each, self._log_manager.checkpoints.log_dirs
+        add(log_dirs, "log-retention", config.log_retention_check_interval_ms, self.delete_expired_segments)
+        delay_ms = min(max(config.log_segment_delete_delay_ms, DELETE_LOGS_MS_MIN), DELETE_LOGS_MS_MAX)
+        add(log_dirs, "delete-logs", delay_ms, self.delete_files)
 
     # -- retention -----------------------------------------------------------------------------------------------------
 
@@ -132,7 +98,7 @@ class LogUpkeep:
         try:
             return [SegmentFile.of(segment) for segment in partition.log.segments]
         except (OSError, CorruptFileError) as error:
-            self._replicas.failures.disk_error(partition, error)
+            self._failures.disk_error(partition, error)
             return []
 
     async def _expired(
@@ -166,7 +132,7 @@ class LogUpkeep:
         if not self._is_in_use(partition) or not _are_the_oldest(files, partition_log):
             return ()
         if damage is not None:
-            self._replicas.failures.disk_error(partition, damage)
+            self._failures.disk_error(partition, damage)
         return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
 
     def _delete(self, partition: Partition, files: Sequence[SegmentFile], reasons: Sequence[Reason]) -> None:
@@ -178,7 +144,7 @@ class LogUpkeep:
                 partition_log.roll()
                 partition_log.remove_oldest(1)
         except (OSError, KafkaStorageError) as error:
-            self._replicas.failures.disk_error(partition, error)
+            self._failures.disk_error(partition, error)
             reasons = reasons[:full]
         if reasons:
             partition.log_start_moved()
@@ -197,7 +163,7 @@ class LogUpkeep:
             await self._scheduler.in_thread(partition.log.log_dir, partition.log.run_file_changes)
         except OSError as error:
             if self._is_in_use(partition):
-                self._replicas.failures.disk_error(partition, error)
+                self._failures.disk_error(partition, error)
 
     async def delete_files(self, log_dir: str) -> None:
         """Unlink what left its log or was deleted with its topic `file.delete.delay.ms` ago."""
@@ -209,40 +175,13 @@ class LogUpkeep:
         finally:
             await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
 
-    # -- the rest ------------------------------------------------------------------------------------------------------
-
-    async def flush_due(self) -> None:
-        self._replicas.durability.flush_due(self._replicas.hosted.all(), self._clock.now_ms())
-
-    async def check_isrs(self) -> None:
-        self._replicas.isrs.check(self._replicas.hosted.all(), self._clock.now_ms())
-
-    async def revive_lost(self) -> None:
-        self._replicas.revival.revive_all()
-
-    async def checkpoint_high_watermarks(self, log_dir: str) -> None:
-        checkpoints, read = self._log_manager.checkpoints, self._replicas.high_watermarks.current
-        _raise(await self._scheduler.in_thread(log_dir, checkpoints.try_high_watermarks, log_dir, read))
-
-    async def checkpoint_recovery_points(self, log_dir: str) -> None:
-        """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
-        written to it, or while what is written goes to files that have no name any more."""
-        checkpoints = self._log_manager.checkpoints
-        failure = await self._scheduler.in_thread(log_dir, checkpoints.try_recovery_points, log_dir)
-        if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
-            self._replicas.failures.directory_failed(log_dir, failure.__cause__)
-        _raise(failure)
-
-    async def checkpoint_log_starts(self, log_dir: str) -> None:
-        _raise(await self._scheduler.in_thread(log_dir, self._log_manager.checkpoints.try_log_starts, log_dir))
-
     def _in_use(self, log_dir: str) -> list[Partition]:
-        hosted = self._replicas.hosted.all()
+        hosted = self._hosted.all()
         return [partition for partition in hosted if partition.log.log_dir == log_dir and self._is_in_use(partition)]
 
     def _is_in_use(self, partition: Partition) -> bool:
         """Still hosted here, and its disk is good."""
-        is_hosted = self._replicas.hosted.find(partition.topic_partition) is partition
+        is_hosted = self._hosted.find(partition.topic_partition) is partition
         return is_hosted and partition.offline is None and not partition.log.closed
 
     def statistics(self) -> LogUpkeepStatistics:
@@ -252,11 +191,6 @@ class LogUpkeep:
 
     def __repr__(self) -> str:
         return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._calendar!r})"
-
-
-def _raise(failure: KafkaStorageError | None) -> None:
-    if failure is not None:
-        raise failure
 
 
 def _are_the_oldest(files: Sequence[SegmentFile], partition_log: Log) -> bool:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
@@ -75,6 +76,13 @@ class Scheduler:
         if name in self._jobs:
             raise ValueError(f"there is a job {name} already")
         self._jobs[name] = _Job(name, max(1, interval_ms), run)
+
+    def add_for_each(
+        self, log_dirs: Sequence[str], name: str, interval_ms: int, run: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """A job for each log dir, so that one that hangs holds up no other; with several dirs, its name says which."""
+        for log_dir in log_dirs:
+            self.add(f"{name} {log_dir}" if len(log_dirs) > 1 else name, interval_ms, partial(run, log_dir))
 
     def start(self) -> None:
         for job in self._jobs.values():

@@ -29,8 +29,10 @@ from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConverter, threads_for
 from broker.apis.router import Router
 from broker.config.node_config import NodeConfig
+from broker.jobs.checkpoint_jobs import CheckpointJobs
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
 from broker.jobs.log_upkeep import LogUpkeep
+from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.jobs.wall_clock import Calendar
 from broker.network.busy_time import BusyTimes
@@ -179,16 +181,17 @@ class BrokerParts:
 
     def _make_upkeep(self) -> None:
         """The named periodic jobs; they run from `start` on."""
+        config, scheduler, replicas = self.config, self.scheduler, self.replicas
+        hosted, failures, clock = replicas.hosted, replicas.failures, self._environment.clock
         self.upkeep = LogUpkeep(
-            self.replicas,
-            self.log_manager,
-            self.scheduler,
-            self._environment.clock,
-            self._environment.file_system,
-            self._calendar,
+            hosted, failures, self.log_manager, scheduler, clock, self._environment.file_system, self._calendar
         )
-        self.upkeep.schedule(self.config)
-        if self.config.log_cleaner_enable:
+        self.upkeep.schedule(config)
+        read, checkpoints = replicas.high_watermarks.current, self.log_manager.checkpoints
+        CheckpointJobs(checkpoints, read, failures.directory_failed, scheduler).schedule(config)
+        revive_lost = replicas.revival.revive_all
+        ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
+        if config.log_cleaner_enable:
             self.cleaner.schedule()
 
     def _make_request_path(self) -> None:

@@ -87,7 +87,7 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
         fs,
         THREADS,
     )
-    upkeep = LogUpkeep(replicas.parts, log_manager, scheduler, clock, fs, calendar)
+    upkeep = LogUpkeep(replicas.known.hosted, replicas.failures, log_manager, scheduler, clock, fs, calendar)
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")
     made.configure(config, 0)
     yield made

@@ -1,0 +1,70 @@
+"""Writes the checkpoints of every log dir on schedule, so that a restart has little to recover.
+
+    recovery-point-checkpoint    log.flush.offset.checkpoint.interval.ms          what a recovery need not look at
+    log-start-checkpoint         log.flush.start.offset.checkpoint.interval.ms    what was deleted stays deleted
+    high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms    what is committed
+
+Each log dir has jobs of its own, in threads: a dir that hangs holds up no other. A disk that is full delays a
+checkpoint to its next turn. Not here: the files (`storage/log_dirs/log_checkpoints.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from broker.config.node_config import NodeConfig
+from broker.jobs.scheduler import Scheduler
+from penstock.errors import KafkaStorageError
+from storage.disk.disk_errors import is_shortage
+from storage.log_dirs.log_checkpoints import LogCheckpoints
+from storage.log_dirs.log_table import LogId
+
+
+class CheckpointJobs:
+    """One per broker; lives on the event loop."""
+
+    def __init__(
+        self,
+        checkpoints: LogCheckpoints,
+        high_watermarks: Callable[[], Mapping[LogId, int]],
+        on_log_dir_failed: Callable[[str, Exception], None],
+        scheduler: Scheduler,
+    ) -> None:
+        """`high_watermarks()` is called in a thread."""
+        self._checkpoints = checkpoints
+        self._high_watermarks = high_watermarks
+        self._on_log_dir_failed = on_log_dir_failed
+        self._scheduler = scheduler
+
+    def schedule(self, config: NodeConfig) -> None:
+        """Add every job, with the node's intervals."""
+        add, log_dirs = self._scheduler.add_for_each, self._checkpoints.log_dirs
+        interval_ms = config.log_flush_offset_checkpoint_interval_ms
+        add(log_dirs, "recovery-point-checkpoint", interval_ms, self.checkpoint_recovery_points)
+        interval_ms = config.log_flush_start_offset_checkpoint_interval_ms
+        add(log_dirs, "log-start-checkpoint", interval_ms, self.checkpoint_log_starts)
+        interval_ms = config.replica_high_watermark_checkpoint_interval_ms
+        add(log_dirs, "high-watermark-checkpoint", interval_ms, self.checkpoint_high_watermarks)
+
+    async def checkpoint_recovery_points(self, log_dir: str) -> None:
+        """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
+        written to it, or while what is written goes to files that have no name any more."""
+        failure = await self._scheduler.in_thread(log_dir, self._checkpoints.try_recovery_points, log_dir)
+        if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
+            self._on_log_dir_failed(log_dir, failure.__cause__)
+        _raise(failure)
+
+    async def checkpoint_log_starts(self, log_dir: str) -> None:
+        _raise(await self._scheduler.in_thread(log_dir, self._checkpoints.try_log_starts, log_dir))
+
+    async def checkpoint_high_watermarks(self, log_dir: str) -> None:
+        write, read = self._checkpoints.try_high_watermarks, self._high_watermarks
+        _raise(await self._scheduler.in_thread(log_dir, write, log_dir, read))
+
+    def __repr__(self) -> str:
+        return f"CheckpointJobs({len(self._checkpoints.log_dirs)} log dirs)"
+
+
+def _raise(failure: KafkaStorageError | None) -> None:
+    if failure is not None:
+        raise failure
