@@ -5,6 +5,8 @@ remembers the others. Partitions tell the session when they change, so a turn co
 what is watched. What is new is served in the order in which it became new, and a partition that was served goes to the
 back: that is the rotation that keeps one busy partition from starving the others.
 
+Records that have to be read from a disk are read in a thread, and are in a later answer (`cold_fetches.py`).
+
 A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
 
 An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
@@ -21,7 +23,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from broker.apis.cold_fetches import ColdFetches
 from broker.network.failed_requests import FailRequest
+from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_state import ReplicaPosition
@@ -37,6 +41,7 @@ from penstock.errors import (
     without_frames,
 )
 from penstock.types import NO_OFFSET, EpochEndOffset, OffsetAndEpoch, TopicPartition
+from storage.segment.cold_read import ColdRead
 
 SESSION_PARTITIONS_MAX = 100_000
 """Partitions of one session."""
@@ -89,9 +94,11 @@ class FetchSession:
         count_bytes: Callable[[int, bool], None],
         memory: SessionMemory,
         fail: FailRequest,
+        io: IoPort,
     ) -> None:
         self._fail = fail
         self._memory = memory
+        self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
         self._remembered = memory.session.take(0)
         self._paused: deque[tuple[Request, bool]] = deque()
         self._get = get
@@ -145,6 +152,7 @@ class FetchSession:
         if watched is None:
             watched = self._watched[partition] = _Watched(wanted)
         watched.wanted, watched.error, watched.diverging = wanted, None, None
+        self._cold.keep_only(partition, wanted.fetch_offset)
         try:
             watched.source = self._source(watched)
             if self.is_replica:
@@ -184,6 +192,7 @@ class FetchSession:
     def _forget(self, partition: TopicPartition) -> None:
         watched = self._watched.pop(partition, None)
         self._new.pop(partition, None)
+        self._cold.drop(partition)
         if watched is not None and watched.source is not None:
             watched.source.watchers.pop(self, None)
 
@@ -290,6 +299,8 @@ class FetchSession:
             if size and size >= room:
                 break
             result = self._read(watched, room - size)
+            if result is None:
+                continue
             if result.error is not None or result.diverging_epoch is not None:
                 urgent = True
             elif not result.records and not self._has_news(watched, result):
@@ -300,7 +311,8 @@ class FetchSession:
             results.append(result)
         return results, size, urgent
 
-    def _read(self, watched: _Watched, room: int) -> PartitionFetchResult:
+    def _read(self, watched: _Watched, room: int) -> PartitionFetchResult | None:
+        """None while its records are read from the disk: it is in a later answer then."""
         wanted = watched.wanted
         result = PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)
         try:
@@ -316,8 +328,15 @@ class FetchSession:
             if diverging is not None:
                 result.diverging_epoch = diverging
             else:
+                if self._cold.is_awaited(wanted.partition):
+                    return None
                 limit = min(room, wanted.max_bytes) if wanted.max_bytes > 0 else room
-                result.records = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica)
+                cold = self._cold.found(wanted.partition)
+                found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold)
+                if isinstance(found, ColdRead):
+                    self._cold.begin(wanted.partition, source.log.log_dir, found, is_replica=self.is_replica)
+                    return None
+                result.records = found
         except ApiError as error:
             result.error = without_frames(error)
         return result
@@ -340,6 +359,7 @@ class FetchSession:
             watched.sent_high_watermark = result.high_watermark
             watched.sent_log_start_offset = result.log_start_offset
             watched.sent_records_at = result.fetch_offset if result.records else NO_OFFSET
+            self._cold.drop(result.partition)
             if result.error is not None:
                 self._forget(result.partition)
         self._remembered.resize(len(self._watched) * SESSION_PARTITION_BYTES)
@@ -351,6 +371,7 @@ class FetchSession:
         self._closed = True
         self._wait_no_more()
         self._paused.clear()
+        self._cold.close()
         self._remembered.release()
         self._memory.close()
         for watched in self._watched.values():

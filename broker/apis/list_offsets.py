@@ -6,6 +6,10 @@ know it for sure, and says so (KIP-207).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from broker.network.failed_requests import FailRequest
+from broker.network.io_threads import IoPort, IoWork
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.partition import Partition
@@ -16,41 +20,89 @@ from penstock.errors import (
     InvalidRequestError,
     KafkaStorageError,
     OffsetNotAvailableError,
+    ResourceExhaustedError,
     without_frames,
 )
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
+from storage.log.log_reader import ColdLookUp
+from storage.segment.timestamp_lookup import TimeLookUp
+
+
+class _Answering:
+    """A request, and its results so far."""
+
+    __slots__ = ("request", "results", "wanted")
+
+    def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition]) -> None:
+        self.request, self.wanted = request, wanted
+        self.results: list[ListOffsetsResult] = []
 
 
 class ListOffsetsApi:
-    """Handles list-offsets requests."""
+    """Handles list-offsets requests. A look-up by time that has to ask the disk goes on in an I/O thread; those of one
+    request come one after another."""
 
-    def __init__(self, partitions: PartitionLookup) -> None:
-        self._partitions = partitions
+    def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest) -> None:
+        self._partitions, self._io, self._fail = partitions, io, fail
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
-        results = [self._one(asked) for asked in body.partitions]
-        request.complete(results, results)
+        self._go_on(_Answering(request, body.partitions), None)
 
-    def _one(self, asked: ListOffsetsPartition) -> ListOffsetsResult:
+    def _go_on(self, answering: _Answering, cold: ColdLookUp | None) -> None:
+        """Until the next look-up in a thread; `cold` is the one that has run."""
+        results = answering.results
+        while len(results) < len(answering.wanted):
+            asked = answering.wanted[len(results)]
+            found = self._one(asked, cold, answering)
+            cold = None
+            if found is None:
+                return
+            results.append(found)
+        answering.request.complete(results, results)
+
+    def _one(
+        self, asked: ListOffsetsPartition, cold: ColdLookUp | None, answering: _Answering
+    ) -> ListOffsetsResult | None:
+        """None while a thread is at work."""
         try:
-            found = _look_up(self._partitions.get(asked.partition, asked.topic_id), asked)
+            partition = self._partitions.get(asked.partition, asked.topic_id)
+            found = _look_up(partition, asked, cold)
+            if isinstance(found, ColdLookUp):
+                self._begin(partition.log.log_dir, found, answering)
+                return None
         except ApiError as error:
             return ListOffsetsResult(asked.partition, without_frames(error))
         if found is None:
             return ListOffsetsResult(asked.partition)
         return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
 
+    def _begin(self, log_dir: str, cold: ColdLookUp, answering: _Answering) -> None:
+        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, lambda: self._went_on(answering, cold)):
+            cold.discard()
+            raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
 
-def _look_up(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffset | None:
+    def _went_on(self, answering: _Answering, cold: ColdLookUp) -> None:
+        if answering.request.is_abandoned:
+            return
+        try:
+            self._go_on(answering, cold)
+        except Exception as error:
+            self._fail(answering.request, error)
+
+
+Found = TimestampAndOffset | None | ColdLookUp
+
+
+def _look_up(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None) -> Found:
     """A look-up by time reads the log: what is wrong with the disk there is the partition's trouble, as in a read."""
     try:
-        return _find(partition, asked)
+        return _find(partition, asked, cold)
     except (OSError, CorruptFileError, KafkaStorageError) as error:
         partition.reports.disk_error(partition, error)
         raise KafkaStorageError(f"{partition.topic_partition}: reading failed: {error}") from error
 
 
-def _find(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffset | None:
+def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None) -> Found:
     leading = partition.leader_state(asked.current_leader_epoch)
     log = partition.log
     if asked.timestamp_ms == EARLIEST_TIMESTAMP:
@@ -62,9 +114,14 @@ def _find(partition: Partition, asked: ListOffsetsPartition) -> TimestampAndOffs
         )
     if asked.timestamp_ms == LATEST_TIMESTAMP:
         return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
-    if asked.timestamp_ms == MAX_TIMESTAMP:
-        return log.max_timestamp(below=partition.high_watermark)
-    if asked.timestamp_ms < 0:
+    if asked.timestamp_ms != MAX_TIMESTAMP and asked.timestamp_ms < 0:
         raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} is neither a time nor -1, -2 or -3")
-    found = log.offset_for_timestamp(asked.timestamp_ms)
-    return found if found is not None and found.offset < partition.high_watermark else None
+    if cold is not None:
+        found = log.reader.finish_look_up(cold, log.log_start_offset)
+    elif asked.timestamp_ms == MAX_TIMESTAMP:
+        found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, None, partition.high_watermark))
+    else:
+        found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, asked.timestamp_ms))
+    if isinstance(found, TimestampAndOffset) and found.offset >= partition.high_watermark:
+        return None
+    return found

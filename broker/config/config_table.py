@@ -127,7 +127,14 @@ DIRECTORIES = (
 )
 
 REQUESTS = (
-    _int("num.io.threads", 8, "Request handlers.", 1, 1024),
+    _int(
+        "num.io.threads",
+        8,
+        "Threads for what may wait for a disk: reads that are not in the page cache, look-ups by time. Shared out over"
+        " the log dirs, at least one each. Everything else of a request is handled on the event loop.",
+        1,
+        1024,
+    ),
     _int("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
     _bytes("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
     _bytes(

@@ -25,6 +25,7 @@ from broker.network.thread_times import ThreadTime
 WINDOW_NS = 60_000_000_000
 THREADS_BY_NAME = {
     "flush-": WorkKind.FLUSH,
+    "io-": WorkKind.HANDLERS,
     "produce-conversion": WorkKind.HANDLERS,
     "raft-disk": WorkKind.RAFT,
 }

@@ -36,9 +36,10 @@ from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.jobs.wall_clock import Calendar
 from broker.network.busy_time import BusyTimes
+from broker.network.dispatcher import Dispatcher
 from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
-from broker.network.handler_pool import HandlerPool
+from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -202,9 +203,14 @@ class BrokerParts:
         )
         self.forwarded = ForwardedRequests()
         self.failed_requests = FailedRequests(node.on_fatal)
-        self.handlers = HandlerPool(
-            self.channel, self._router().handle, config.num_io_threads, self.failed_requests.fail
+        self.io_threads = IoThreads(
+            self._environment.threads,
+            config.num_io_threads,
+            len(config.log_dirs),
+            node.busy.handlers,
+            self._environment.clock.now_ns,
         )
+        self.dispatcher = Dispatcher(self.channel, self._router().handle, self.failed_requests.fail)
 
     def _make_doors(self) -> None:
         """The two listeners, and what bounds the bytes and the connections that come in at them."""
@@ -219,8 +225,8 @@ class BrokerParts:
 
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
-            count_bytes, fail = self.replicas.traffic.count_out, self.failed_requests.fail
-            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_bytes, memory, fail)
+            count_bytes, fail, io = self.replicas.traffic.count_out, self.failed_requests.fail, self.io_threads
+            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_bytes, memory, fail, io)
 
         service = BrokerService(
             self.channel,
@@ -265,7 +271,7 @@ class BrokerParts:
                 "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, self._environment.clock).handle,
                 "FetchConsumer": fetch,
                 "FetchFollower": fetch,
-                "ListOffsets": ListOffsetsApi(hosted).handle,
+                "ListOffsets": ListOffsetsApi(hosted, self.io_threads, self.failed_requests.fail).handle,
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
                 "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id).handle,
@@ -311,7 +317,7 @@ class BrokerParts:
 
     async def start(self) -> None:
         """Take requests, then ask the controller to be unfenced."""
-        self.handlers.start()
+        self.dispatcher.start()
         self.alter_partition.start()
         await self.listeners.start()
         self.scheduler.start()
@@ -340,7 +346,8 @@ class BrokerParts:
         self.replicas.creation.to_create.stop()
         await self.listeners.stop()
         self.converter.close()
-        await self.handlers.stop()
+        await self.dispatcher.stop()
+        self.io_threads.close()
         await self.forwarded.stop()
         await self.fetchers.stop()
         await self.log_starts.close(wait)

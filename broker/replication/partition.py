@@ -16,6 +16,7 @@ from broker.replication.leader.leader_state import LeaderState, ProposedIsr, Rep
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
 from broker.replication.leader.record_deletion import DeletableLog, deletion_offset
+from broker.replication.partition_reads import check_range, read_records
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
@@ -26,7 +27,6 @@ from penstock.errors import (
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
-    OffsetOutOfRangeError,
     UnknownLeaderEpochError,
 )
 from penstock.record.batch import iter_headers
@@ -35,6 +35,7 @@ from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo
 from storage.log_config import FlushPolicy, LogConfig
+from storage.segment.cold_read import ColdRead
 
 _log = logging.getLogger(__name__)
 
@@ -207,7 +208,7 @@ class Partition:
             raise NotLeaderOrFollowerError(f"broker {replica_id} is no replica of {self.topic_partition}")
         diverging = self.diverging_epoch(OffsetAndEpoch(position.offset, position.epoch))
         if diverging is None:
-            self._check_range(position.offset, self.log.log_end_offset)
+            check_range(self.log, position.offset, self.log.log_end_offset)
             follower = leading.followers[replica_id]
             follower.log_start_offset = position.log_start_offset
             leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)
@@ -220,28 +221,19 @@ class Partition:
         """Where the fetcher's history leaves this log's, or None."""
         return diverging_epoch(self.log.epoch_entries, self.log.log_end_offset, position.offset, position.epoch)
 
-    def _check_range(self, offset: int, bound: int) -> None:
-        """Refuses an offset outside the log. `bound` is the end of what the fetcher may read, and goes into the error.
+    def read(
+        self, fetch_offset: int, max_bytes: int, *, is_replica: bool, cold: ColdRead | None = None
+    ) -> bytes | ColdRead:
+        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer.
 
-        An offset between `bound` and the log end is not refused. A new leader may know a lower high watermark than its
-        predecessor told (KIP-207); a consumer in between waits, because an error would make it reset its position.
+        See partition_reads.py for `cold`, and for what is returned instead of records.
         """
-        start = self.log.log_start_offset
-        if not start <= offset <= self.log.log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"offset {offset} of {self.topic_partition} is outside [{start}, {bound}]: seek to a readable offset",
-                log_start_offset=start,
-                log_end_offset=bound,
-            )
-
-    def read(self, fetch_offset: int, max_bytes: int, *, is_replica: bool) -> bytes:
-        """Whole batches from `fetch_offset`: up to the log end for a replica, to the high watermark for a consumer."""
         bound = self.log.log_end_offset if is_replica else self.high_watermark
-        self._check_range(fetch_offset, bound)
+        check_range(self.log, fetch_offset, bound)
         if fetch_offset >= bound:
             return b""
         try:
-            return self.log.read(fetch_offset, max_bytes, max_offset=bound).records
+            return read_records(self.log, fetch_offset, max_bytes, bound, cold)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error

@@ -40,6 +40,11 @@ class ColdRead:
         self._error: Exception | None = None
         self._cancelled = False
 
+    @property
+    def bytes_max(self) -> int:
+        """How much it reads, but for a first batch that is larger."""
+        return self._places[1].position - self._places[0].position if self._places else self.wanted.max_bytes
+
     def run(self) -> None:
         """Blocks, in any thread. What goes wrong is raised by `result`."""
         try:

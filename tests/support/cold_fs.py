@@ -10,8 +10,14 @@ import os
 import threading
 from collections.abc import Sequence
 
+from penstock.types import TopicPartition
 from storage.disk.file_system import Bytes
+from storage.log.log import Log
+from storage.log.log_types import LogOptions
+from storage.log_config import LogConfig
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.machine import THREADS
+from tests.support.partitions import TOPIC_ID
 
 PAGE_BYTES = 512
 """Small, as the segments of tests are."""
@@ -76,3 +82,9 @@ class ColdFileSystem(LosingFileSystem):
     def _pages(self, fd: int, size: int, at: int) -> set[tuple[int, int]]:
         file = id(self._held(fd))
         return {(file, page) for page in range(at // PAGE_BYTES, (at + max(size, 1) - 1) // PAGE_BYTES + 1)}
+
+
+def cold_log(fs: ColdFileSystem, partition: TopicPartition) -> Log:
+    """A new log in /d, which must be there."""
+    config = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
+    return Log.create(fs, f"/d/{partition}", partition, config, LogOptions(THREADS, TOPIC_ID))

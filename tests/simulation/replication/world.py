@@ -38,6 +38,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
 from storage.recovery.recovery import LastKnown
+from storage.segment.cold_read import ColdRead
 from tests.support.machine import THREADS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, make_log, state
 
@@ -199,7 +200,13 @@ class World:
                 )
                 if result.diverging_epoch is None:
                     limit = self.random.choice((1, 200, 1 << 20))
-                    result.records = leader.partition.read(wanted.fetch_offset, limit, is_replica=True)
+                    found = leader.partition.read(wanted.fetch_offset, limit, is_replica=True)
+                    if isinstance(found, ColdRead):  # an index that is not loaded
+                        found.run()
+                        found = leader.partition.read(wanted.fetch_offset, limit, is_replica=True, cold=found)
+                    if isinstance(found, ColdRead):
+                        raise InvariantViolation(f"{found} has run, nothing changed, and it is not the answer")
+                    result.records = found
                 result.high_watermark = leader.partition.high_watermark
                 result.log_start_offset = leader.partition.log.log_start_offset
             except ApiError as error:

@@ -24,6 +24,7 @@ from penstock.errors import (
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.stepped_io import SteppedIo
 
 CLUSTER_ID, LEADER_EPOCH = "cluster-1", 5
 EPOCHS = {1: 101, 2: 102, 3: 103, 4: 104}
@@ -52,6 +53,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
         lambda size, is_replica: None,
         unlimited(),
         FailedRequests(pytest.fail).fail,
+        SteppedIo(),
     )
     wanted = FetchPartition(PARTITION, TOPIC_ID, 1, LEADER_EPOCH, LEADER_EPOCH, 0)
     body = FetchRequest(1, replica_id, broker_epoch, 0, 0, 1000, [wanted], [], cluster_id=cluster_id)

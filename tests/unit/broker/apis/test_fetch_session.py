@@ -36,6 +36,7 @@ from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.stepped_io import SteppedIo
 
 WALL_MS = 1_700_000_000_000
 LONG_WAIT_MS = 600_000
@@ -56,6 +57,7 @@ class Stream:
             lambda size, is_replica: self.bytes_out.append((size, is_replica)),
             memory or unlimited(),
             FailedRequests(pytest.fail).fail,
+            SteppedIo(),
         )
 
     def get(self, key: TopicPartition, topic_id: str) -> Partition:

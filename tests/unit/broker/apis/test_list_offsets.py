@@ -9,6 +9,8 @@ from typing import cast
 import pytest
 
 from broker.apis.list_offsets import ListOffsetsApi
+from broker.network.failed_requests import FailedRequests
+from broker.network.io_threads import IoWork
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_state import ReplicaPosition
@@ -24,8 +26,10 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
+from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
+from tests.support.stepped_io import SteppedIo
 
 T = 1_700_000_000_000
 
@@ -38,7 +42,8 @@ class Sink:
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:
     body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, timestamp_ms, leader_epoch),))
     request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
-    ListOffsetsApi(cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))).handle(request, body)
+    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
+    ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail).handle(request, body)
     (result,) = cast(list[ListOffsetsResult], request.response)
     return result
 
@@ -111,3 +116,39 @@ def test_who_does_not_lead_says_so_and_who_leads_anew_may_not_know_yet(partition
     assert found(partition, EARLIEST_TIMESTAMP) == (0, -1)
     partition.become_follower(state(leader_id=2, leader_epoch=7), NOBODY)
     assert isinstance(asked(partition, LATEST_TIMESTAMP).error, NotLeaderOrFollowerError)
+
+
+def test_a_look_up_that_must_ask_the_disk_goes_on_in_a_thread() -> None:
+    fs, io = ColdFileSystem(), SteppedIo()
+    fs.mkdir("/d")
+    cold = Partition(1, cold_log(fs, PARTITION), 0, 1)
+    cold.become_leader(state(isr=(1,)), 0)
+    produce(cold, T + 10, T + 30, T + 20)
+    flush(cold)
+    fs.go_cold()
+    timestamps = (T + 11, EARLIEST_TIMESTAMP, MAX_TIMESTAMP)
+    body = ListOffsetsRequest(tuple(ListOffsetsPartition(PARTITION, TOPIC_ID, time_ms, -1) for time_ms in timestamps))
+    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: cold))
+    ListOffsetsApi(replicas, io, FailedRequests(pytest.fail).fail).handle(request, body)
+    assert not request.is_complete and io.step(fs.go_cold) is IoWork.LOOK_UP
+    assert not request.is_complete and io.step() is IoWork.LOOK_UP
+    assert [result.offset for result in cast(list[ListOffsetsResult], request.response)] == [1, 0, 1]
+    assert set(fs.waited) == {"io"}
+
+
+def test_a_look_up_is_answered_as_the_partition_stands_when_the_disk_has_answered() -> None:
+    fs, io = ColdFileSystem(), SteppedIo()
+    fs.mkdir("/d")
+    cold = Partition(1, cold_log(fs, PARTITION), 0, 1)
+    cold.become_leader(state(isr=(1,)), 0)
+    produce(cold, T + 10)
+    flush(cold)
+    fs.go_cold()
+    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, T, -1),))
+    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: cold))
+    ListOffsetsApi(replicas, io, FailedRequests(pytest.fail).fail).handle(request, body)
+    io.step(lambda: cold.become_follower(state(leader_id=2, leader_epoch=6), NOBODY))
+    (result,) = cast(list[ListOffsetsResult], request.response)
+    assert isinstance(result.error, NotLeaderOrFollowerError)

@@ -37,6 +37,7 @@ from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
+from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import ME, Stage, stage
 
 FOLLOWER = 2
@@ -69,7 +70,7 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] 
         lambda id_: fetch(id_, FOLLOWER),
     ),
     "list offsets": (
-        lambda parts: ListOffsetsApi(parts.hosted),
+        lambda parts: ListOffsetsApi(parts.hosted, SteppedIo(), FailedRequests(pytest.fail).fail),
         lambda id_: ListOffsetsRequest((ListOffsetsPartition(PARTITION, id_, LATEST_TIMESTAMP),)),
     ),
     "offset for leader epoch": (
@@ -87,7 +88,7 @@ async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """What the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
     count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, Sink()
-    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail)
+    session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo())
     request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
     make_api(at.replicas.parts).handle(request, request.body)
     flush(at.partition)

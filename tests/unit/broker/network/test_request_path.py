@@ -8,8 +8,8 @@ import pytest
 
 from broker.network.busy_time import BusyTimes
 from broker.network.connection_quotas import ConnectionQuotas
+from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
-from broker.network.handler_pool import HandlerPool
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
@@ -79,7 +79,7 @@ def test_a_failing_api_answers_its_own_request_and_the_handler_goes_on(caplog: p
                 raise ZeroDivisionError("oops")
             request.complete("fine")
 
-        pool = HandlerPool(channel, handle, 1, FailedRequests(pytest.fail).fail)
+        pool = Dispatcher(channel, handle, FailedRequests(pytest.fail).fail)
         pool.start()
         for body in ("typed", "bug", "good"):
             await processor.submit("Api", body)
@@ -152,7 +152,7 @@ def test_an_invariant_that_does_not_hold_is_answered_and_ends_the_node() -> None
         def handle(request: Request) -> None:
             raise InvariantViolation("two leaders")
 
-        pool = HandlerPool(channel, handle, 1, FailedRequests(fatal.append).fail)
+        pool = Dispatcher(channel, handle, FailedRequests(fatal.append).fail)
         pool.start()
         await processor.submit("Api", 1)
         answer = await processor.next_response()

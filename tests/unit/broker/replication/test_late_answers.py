@@ -20,6 +20,7 @@ from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.stepped_io import SteppedIo
 from tests.support.virtual_time import run_virtual
 
 WAIT_MS = 500
@@ -38,7 +39,7 @@ class Stage:
         self.partition.become_leader(state(isr=(1,)), 0)
         count: Callable[[int, bool], None] = lambda size, is_replica: None  # noqa: E731
         fail = FailedRequests(self.fatal.append).fail
-        self.session = FetchSession(self._get, ManualClock(), 1 << 20, count, memory, fail)
+        self.session = FetchSession(self._get, ManualClock(), 1 << 20, count, memory, fail, SteppedIo())
 
     def _get(self, key: TopicPartition, topic_id: str) -> Partition:
         if self.bug is not None:

@@ -1,0 +1,49 @@
+"""The dispatcher: one task that takes requests from the channel, in their order, and gives each to its API.
+
+An API never waits: a request that has to is parked in a purgatory (produce, fetch), goes on in a task (what is
+forwarded), or in an I/O thread (io_threads.py: what has to ask a disk). So one slow partition, one slow disk or an
+absent controller holds up nobody else, and one dispatcher is enough: the event loop runs one handler at a time anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.network.failed_requests import FailRequest
+from broker.network.request_channel import Request, RequestChannel
+
+
+class Dispatcher:
+    """Runs `handle(request)` for every request; an exception is given to `fail`, and the next request has its turn."""
+
+    def __init__(self, channel: RequestChannel, handle: Callable[[Request], None], fail: FailRequest) -> None:
+        self._fail = fail
+        self._channel = channel
+        self._handle = handle
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="dispatcher")
+
+    async def stop(self) -> None:
+        """Requests still queued are answered by their connections' end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        busy, now_ns = self._channel.busy.handlers, self._channel.now_ns
+        while True:
+            request = await self._channel.receive()
+            request.dequeued_ns = now_ns()
+            try:
+                self._handle(request)
+            except Exception as error:
+                self._fail(request, error)
+            self._channel.request_handled(request)
+            request.handled_ns = now_ns()
+            busy.add_busy(request.dequeued_ns, request.handled_ns)
+
+    def __repr__(self) -> str:
+        return f"Dispatcher({self._channel!r})"

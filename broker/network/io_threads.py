@@ -1,0 +1,134 @@
+"""The `num.io.threads`: threads for what may wait for a disk, so that the event loop never does.
+
+Work goes to a thread of its log dir and comes back to the loop as an event. The threads are shared out over the log
+dirs, so that a disk that hangs takes its own share and no other's; each log dir has one at least. The queue before the
+threads of a log dir is bounded: who finds it full keeps the work, and tries again later. A thread starts when it is
+needed, and is a daemon: a node that ends does not wait for a read.
+
+Used on the event loop. Not here: what the work is (`apis/cold_fetches.py`, `apis/list_offsets.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from broker.network.busy_time import BusyTime
+from penstock.threads import Threads, Workers
+
+QUEUED_MAX = 256
+"""Pieces of work that a log dir's threads have not begun. Each is at most one read of a MiB, or one look-up."""
+
+_log = logging.getLogger(__name__)
+
+
+class IoWork(StrEnum):
+    """What a thread is asked to do."""
+
+    READ = "read"
+    """Records that a fetch wants and that are not in the page cache."""
+    LOOK_UP = "look_up"
+    """Of a record by its time."""
+
+
+class IoPort(Protocol):
+    """What the APIs need of the I/O threads."""
+
+    def submit(self, log_dir: str, kind: IoWork, work: Callable[[], object], then: Callable[[], object]) -> bool:
+        """Have `work` done in a thread of the log dir, and `then` on the loop. False: the queue is full, and neither
+        will be called. `work` raises nothing; `then` is not called once the loop is closed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IoThreadsStatistics:
+    """Now: threads there may be, how many of them work, work that waits for one. Since the start: what was done."""
+
+    threads: int
+    busy: int
+    queued: int
+    done: Mapping[IoWork, int]
+    refused: int
+
+
+class _Lane:
+    """The threads of one log dir."""
+
+    __slots__ = ("open", "workers")
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self.open = 0
+        """Pieces of work that were taken and are not done."""
+
+
+class IoThreads:
+    """One per node."""
+
+    def __init__(
+        self, threads: Threads, threads_max: int, log_dirs: int, busy: BusyTime, now_ns: Callable[[], int]
+    ) -> None:
+        self._threads = threads
+        self._threads_per_dir = max(1, threads_max // max(1, log_dirs))
+        self._threads_max = self._threads_per_dir * max(1, log_dirs)
+        self._busy, self._now_ns = busy, now_ns
+        self._lanes: dict[str, _Lane] = {}
+        self._done: Counter[IoWork] = Counter()
+        self._refused = 0
+
+    def submit(self, log_dir: str, kind: IoWork, work: Callable[[], object], then: Callable[[], object]) -> bool:
+        """See IoPort."""
+        lane = self._lanes.get(log_dir)
+        if lane is None:
+            lane = self._lanes[log_dir] = _Lane(self._threads.workers("io"))
+        if lane.open - lane.workers.count >= QUEUED_MAX or not self._has_thread(lane):
+            self._refused += 1
+            return False
+        lane.open += 1
+        loop = asyncio.get_running_loop()
+
+        def done() -> None:
+            began_ns = self._now_ns()
+            lane.open -= 1
+            self._done[kind] += 1
+            then()
+            self._busy.add_busy(began_ns, self._now_ns())
+
+        def perform() -> None:
+            work()
+            try:
+                loop.call_soon_threadsafe(done)
+            except RuntimeError:  # the loop is closed, and nobody waits any more
+                return
+
+        lane.workers.put(perform)
+        return True
+
+    def _has_thread(self, lane: _Lane) -> bool:
+        """One more where all are at work. Where the system gives none, those that are there have to do."""
+        if lane.open >= lane.workers.count < self._threads_per_dir:
+            try:
+                lane.workers.grow()
+            except (RuntimeError, MemoryError) as error:
+                _log.warning("%d I/O threads have to do for a log dir: %s", lane.workers.count, error)
+        return lane.workers.count > 0
+
+    def close(self) -> None:
+        """The threads go after what they have; nobody waits for them."""
+        for lane in self._lanes.values():
+            lane.workers.close(wait=False)
+        self._lanes.clear()
+
+    def statistics(self) -> IoThreadsStatistics:
+        lanes = tuple(self._lanes.values())
+        busy = sum(min(lane.open, lane.workers.count) for lane in lanes)
+        queued = sum(lane.open for lane in lanes) - busy
+        return IoThreadsStatistics(self._threads_max, busy, queued, dict(self._done), self._refused)
+
+    def __repr__(self) -> str:
+        return f"IoThreads({self.statistics()})"

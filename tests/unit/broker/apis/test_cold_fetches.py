@@ -1,0 +1,316 @@
+"""Promises of a fetch session whose records are not in the page cache: the disk is asked in a thread, others are
+answered meanwhile, and what was read is answered only if the partition would still give it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from broker.apis.cold_fetches import READS_MAX
+from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.network.failed_requests import FailedRequests
+from broker.network.memory_budget import MemoryBudget
+from broker.network.request_channel import Request
+from broker.replication.partition import Partition, PartitionReports
+from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.clock import ManualClock
+from penstock.errors import KafkaStorageError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
+from penstock.record.batch import iter_headers
+from penstock.types import TopicPartition
+from tests.support.cold_fs import ColdFileSystem, cold_log
+from tests.support.machine import NOW_NS
+from tests.support.partitions import NOBODY, TOPIC_ID, batch, flush, state
+from tests.support.stepped_io import SteppedIo
+
+WALL_MS = 1_700_000_000_000
+LONG_WAIT_MS = 600_000
+ANSWERS_BYTES_MAX = 1 << 30
+
+
+class Broker:
+    """Partitions on a disk with a page cache, and one fetch stream."""
+
+    def __init__(self, partitions: int) -> None:
+        self.fs = ColdFileSystem()
+        self.fs.mkdir("/d")
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.disk_errors: list[Exception] = []
+        reports = PartitionReports(disk_error=lambda partition, error: self.disk_errors.append(error))
+        for number in range(partitions):
+            key = TopicPartition("t", number)
+            made = self.partitions[key] = Partition(1, cold_log(self.fs, key), 0, 1, reports)
+            made.become_leader(state(isr=(1,)), 0)
+            for _ in range(10):
+                self.produce(number)
+        self.io = SteppedIo()
+        self.answers: list[FetchResponse] = []
+        self.requests: list[Request] = []
+        self.budget = MemoryBudget(ANSWERS_BYTES_MAX, 1)
+        memory = SessionMemory(self.budget.open("test"), MemoryBudget(ANSWERS_BYTES_MAX, 1).open("test"))
+        fail = FailedRequests(pytest.fail).fail
+        self.session = FetchSession(self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io)
+
+    def __getitem__(self, number: int) -> Partition:
+        return self.partitions[TopicPartition("t", number)]
+
+    def produce(self, number: int, value: bytes = bytes(500)) -> None:
+        partition = self[number]
+        partition.append_as_leader(batch(value), -1, 0, WALL_MS)
+        flush(partition)
+
+    def get(self, key: TopicPartition, topic_id: str) -> Partition:
+        if key not in self.partitions:
+            raise UnknownTopicOrPartitionError(f"no {key}")
+        return self.partitions[key]
+
+    def response_ready(self, request: Request) -> None:
+        self.requests.append(request)
+        assert isinstance(request.response, FetchResponse)
+        self.answers.append(request.response)
+
+    def ask(self, *wanted: FetchPartition, wait_ms: int = LONG_WAIT_MS, min_bytes: int = 1) -> None:
+        body = FetchRequest(1, -1, -1, wait_ms, min_bytes, 1 << 20, list(wanted), [])
+        self.session.handle(Request("Fetch", body, self, "test", NOW_NS), body)
+
+    async def step(self, between: Callable[[], object] = lambda: None) -> None:
+        self.io.step(between)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+def at(number: int, offset: int = 0) -> FetchPartition:
+    return FetchPartition(TopicPartition("t", number), TOPIC_ID, offset, 5, -1)
+
+
+def offsets(result: PartitionFetchResult) -> list[int]:
+    return [header.base_offset for _, header in iter_headers(result.records)]
+
+
+def told(answer: FetchResponse) -> dict[int, int]:
+    """Batches of each partition in the answer."""
+    return {result.partition.partition: len(offsets(result)) for result in answer.partitions}
+
+
+def run(scenario: Callable[[Broker], Awaitable[None]], partitions: int = 1) -> None:
+    async def main() -> None:
+        broker = Broker(partitions)
+        await scenario(broker)
+        broker.session.close()
+        while broker.io.queue:
+            broker.io.step()
+        for request in broker.requests:
+            request.dropped()
+        assert broker.budget.statistics().used_bytes == 0, "memory that nobody gives back"
+        assert set(broker.fs.waited) <= {"io"}, "the event loop waited for the disk"
+
+    asyncio.run(main())
+
+
+def test_a_cold_partition_is_read_in_a_thread_and_answered_then() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0, 3))
+        assert not broker.answers and len(broker.io.queue) == 1
+        await broker.step()
+        (answer,) = broker.answers
+        assert offsets(answer.partitions[0]) == list(range(3, 10)) and broker.fs.waited == ["io"]
+
+    run(scenario)
+
+
+def test_other_partitions_are_answered_while_one_is_read_from_the_disk() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[1].log.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(at(0), at(1))
+        assert told(broker.answers[0]) == {1: 10}
+        broker.ask(at(1, 10))
+        assert len(broker.answers) == 1
+        await broker.step()
+        assert told(broker.answers[1]) == {0: 10}
+
+    run(scenario, partitions=2)
+
+
+def test_a_request_does_not_wait_for_the_disk_longer_than_it_asked_for() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0), wait_ms=0)
+        assert [told(answer) for answer in broker.answers] == [{}]
+        await broker.step()
+        broker.ask(wait_ms=0)
+        assert [told(answer) for answer in broker.answers] == [{}, {0: 10}] and broker.io.submitted == 1
+
+    run(scenario)
+
+
+def test_what_was_read_is_kept_until_there_is_enough_for_an_answer() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0), at(1), min_bytes=10_000)
+        await broker.step()
+        assert not broker.answers
+        broker.fs.go_cold()
+        await broker.step()
+        assert told(broker.answers[0]) == {0: 10, 1: 10} and broker.io.submitted == 2
+
+    run(scenario, partitions=2)
+
+
+def test_a_truncation_during_a_cold_read_leaves_nothing_of_the_old_history() -> None:
+    async def scenario(broker: Broker) -> None:
+        def truncate_and_lead_again() -> None:
+            broker[0].become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+            broker[0].truncate_to(5)
+            broker[0].become_leader(state(leader_epoch=7, isr=(1,)), 0)
+            broker.produce(0, b"another history")
+
+        broker.fs.go_cold()
+        broker.ask(FetchPartition(TopicPartition("t", 0), TOPIC_ID, 0, -1, -1))
+        await broker.step(truncate_and_lead_again)
+        while broker.io.queue:
+            await broker.step()
+        records = b"".join(result.records for answer in broker.answers for result in answer.partitions)
+        assert [header.leader_epoch for _, header in iter_headers(records)] == [5] * 5 + [7]
+
+    run(scenario)
+
+
+def test_a_role_change_during_a_cold_read_is_answered_at_once_and_nothing_that_was_read() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0))
+        broker[0].become_follower(state(leader_id=2, leader_epoch=5, partition_epoch=1), NOBODY)
+        await asyncio.sleep(0)
+        (result,) = broker.answers[0].partitions
+        assert isinstance(result.error, NotLeaderOrFollowerError)
+        await broker.step()
+        assert len(broker.answers) == 1
+
+    run(scenario)
+
+
+def test_a_log_that_is_deleted_during_a_cold_read_is_answered_as_deleted() -> None:
+    async def scenario(broker: Broker) -> None:
+        def delete() -> None:
+            partition = broker.partitions.pop(TopicPartition("t", 0))
+            partition.stop(UnknownTopicOrPartitionError("deleted"))
+            partition.log.abandon()
+
+        broker.fs.go_cold()
+        broker.ask(at(0))
+        await broker.step(delete)
+        (result,) = broker.answers[0].partitions
+        assert isinstance(result.error, UnknownTopicOrPartitionError) and not result.records
+        assert broker.disk_errors == [] and not broker.fs._descriptors
+
+    run(scenario)
+
+
+def test_a_connection_that_ends_during_a_cold_read_leaves_nothing_behind() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        descriptors = len(broker.fs._descriptors)
+        broker.ask(at(0), at(1))
+        broker.session.close()
+        await broker.step()
+        await broker.step()
+        assert broker.answers == [] and broker.fs.waited == [] and len(broker.fs._descriptors) == descriptors
+
+    run(scenario, partitions=2)
+
+
+def test_an_error_of_the_disk_is_the_partitions_and_takes_the_way_of_every_disk_error() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.fs.errors[".log"] = errno.EIO
+        broker.ask(at(0))
+        await broker.step()
+        (result,) = broker.answers[0].partitions
+        assert isinstance(result.error, KafkaStorageError) and "Input/output error" in str(result.error)
+        (error,) = broker.disk_errors
+        assert isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EIO
+
+    run(scenario)
+
+
+def test_a_fetcher_that_goes_elsewhere_is_not_given_what_it_wanted_before() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0, 0), wait_ms=0)
+        broker.ask(at(0, 7))
+        await broker.step()
+        await broker.step()
+        assert [told(answer) for answer in broker.answers] == [{}, {0: 3}]
+        assert offsets(broker.answers[1].partitions[0]) == [7, 8, 9]
+
+    run(scenario)
+
+
+def test_one_session_reads_only_so_many_partitions_at_a_time_and_all_in_the_end() -> None:
+    many = 3 * READS_MAX
+
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(*(at(number) for number in range(many)))
+        assert len(broker.io.queue) == READS_MAX
+        seen: dict[int, int] = {}
+        for _ in range(2 * many):
+            if broker.io.queue:
+                assert len(broker.io.queue) <= READS_MAX
+                await broker.step()
+            if broker.answers:
+                answer = broker.answers.pop()
+                seen |= told(answer)
+                broker.ask(*(at(number, 10) for number in told(answer)))
+        assert seen == dict.fromkeys(range(many), 10)
+
+    run(scenario, partitions=many)
+
+
+def test_a_full_queue_delays_a_read_and_loses_none() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.io.queued_max = 0
+        broker.ask(at(0))
+        broker.io.queued_max = 1
+        await broker.io.wait_work()
+        await broker.step()
+        assert told(broker.answers[0]) == {0: 10}
+
+    run(scenario)
+
+
+def test_a_thread_that_stands_in_a_slow_disk_holds_up_no_answer() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[1].log.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.fs.at_gate.clear()
+        broker.fs.gate.clear()
+        broker.ask(at(0), at(1))
+        thread = threading.Thread(target=broker.io.step, name="test")
+        thread.start()
+        broker.fs.at_gate.wait()  # the read stands in the disk
+        assert told(broker.answers[0]) == {1: 10}
+        broker.produce(1)
+        broker.ask(at(1, 10))
+        assert told(broker.answers[1]) == {1: 1}
+        broker.fs.gate.set()
+        thread.join()
+
+    run(scenario, partitions=2)
+
+
+def test_a_file_system_that_cannot_tell_is_read_at_once() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.tells = False
+        broker.ask(at(0))
+        assert told(broker.answers[0]) == {0: 10} and broker.io.submitted == 0
+
+    run(scenario)
