@@ -12,6 +12,7 @@ from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView, NodeView
 from broker.metrics.quorum_readings import quorum_readings
 from broker.metrics.storage_readings import storage_readings
+from broker.network.io_threads import IoWork
 
 APIS_THAT_WAIT = (
     "Produce",
@@ -51,6 +52,15 @@ def _request_path(node: NodeView) -> Iterator[Reading]:
             labels=(("api", api),),
         )
     yield Reading("penstock_connections", "Open produce and fetch streams.", channel.connections)
+    io = broker.io_threads.statistics()
+    yield Reading("penstock_io_threads", "Threads for what may wait for a disk (num.io.threads).", io.threads)
+    yield Reading("penstock_io_threads_busy", "I/O threads that wait for a disk or work.", io.busy)
+    yield Reading("penstock_io_queue_size", "Reads and look-ups that wait for an I/O thread.", io.queued)
+    help_text = "Times that an I/O thread was not asked because the queue before it was full."
+    yield Reading("penstock_io_queue_refusals", help_text, io.refused, True)
+    help_text = "What was not in the page cache and was read in an I/O thread: records of a fetch, look-ups by time."
+    for kind in IoWork:
+        yield Reading("penstock_cold_reads", help_text, io.done.get(kind, 0), True, (("work", kind.value),))
 
 
 def _load(node: NodeView) -> Iterator[Reading]:

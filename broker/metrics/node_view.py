@@ -14,6 +14,7 @@ from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.network.doors import BrokerListeners
+from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
 from broker.network.node_load import NodeLoad
 from broker.network.request_channel import RequestChannel
@@ -60,6 +61,9 @@ class BrokerView(Protocol):
 
     @property
     def channel(self) -> RequestChannel: ...
+
+    @property
+    def io_threads(self) -> IoThreads: ...
 
     @property
     def replicas(self) -> ReplicaParts: ...

@@ -30,6 +30,11 @@ left, whoever took it: the node, its neighbours, a batch job. Read it as Kafka's
 `NetworkProcessorAvgIdlePercent`. `python -m benchmarks.idle_gauges` holds both against known loads. "Kafka: X" in a
 meaning names the metric of Kafka that says the same.
 
+**I/O threads** (`num.io.threads`) read what is not in the page cache. Their processor time counts with the request
+handlers'; the time in which they wait for a disk does not, because requests that need no disk are handled meanwhile.
+`penstock_io_threads_busy` and `penstock_io_queue_size` show how much waits for disks, `penstock_cold_reads_total` how
+much of what is read is not in the page cache.
+
 | metric | type | labels | meaning |
 | --- | --- | --- | --- |
 """

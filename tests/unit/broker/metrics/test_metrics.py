@@ -11,6 +11,7 @@ import pytest
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.produce import ProduceApi
 from broker.metrics.metrics import Metrics
+from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, PartitionRecords, ProduceRequest
 from penstock.errors import InvalidRequiredAcksError, ResourceExhaustedError
@@ -18,6 +19,7 @@ from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
+from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import Stage, stage
 
 ELSEWHERE = TopicPartition("t", 7)
@@ -57,7 +59,8 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
             produce = ProduceApi(replicas.hosted, replicas.durability, replicas.traffic, at.clock)
             answered(metrics, at, produce, "Produce", ProduceRequest(1, acks, 60_000, parts))
             asked = (ListOffsetsPartition(ELSEWHERE, "", LATEST_TIMESTAMP),)
-            answered(metrics, at, ListOffsetsApi(replicas.hosted), "ListOffsets", ListOffsetsRequest(asked))
+            list_offsets = ListOffsetsApi(replicas.hosted, SteppedIo(), FailedRequests(pytest.fail).fail)
+            answered(metrics, at, list_offsets, "ListOffsets", ListOffsetsRequest(asked))
         assert errors(metrics) == {
             ("Produce", "UNKNOWN_TOPIC_ID"): 2,
             ("Produce", "CORRUPT_MESSAGE"): 1,
