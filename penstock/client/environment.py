@@ -19,9 +19,9 @@ from typing import Any, Protocol, TypeVar
 
 from penstock.client.background import Closable, loop_thread
 from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.transport import ClientTransport
 from penstock.clock import Clock, SystemClock
 from penstock.threads import SystemThreads, Threads
-from penstock.transport import Transport
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class ClientEnvironment:
     """Handed to a client, which gives each of its parts only what that needs."""
 
     clock: Clock
-    transport: Transport
+    transport: ClientTransport
     random: random.Random
     """For the spread of back-offs."""
     threads: Threads

@@ -1,4 +1,4 @@
-"""A network in memory for a loop of virtual time (penstock.transport.Transport), and what listens on one.
+"""A network in memory for a loop of virtual time (`ClientTransport`), and what listens on one.
 
     network = FakeNetwork(seed=7, latency_ms=(1, 5))
     network.listen(Endpoint("node", 1), service)
@@ -107,7 +107,7 @@ class _Host:
 
 
 class _Exchange:
-    """One call or stream: the client's stream (penstock.transport.Stream), and the task of the service."""
+    """One call or stream: the client's stream (penstock.client.wire.transport.Stream), and the task of the service."""
 
     def __init__(self, network: FakeNetwork, endpoint: Endpoint, method: str, *, is_call: bool) -> None:
         self._endpoint = endpoint

@@ -1,7 +1,7 @@
 """A fake cluster with one topic on a fake network, for the client's own code in virtual time.
 
     nodes = FakeNodes(leaders={0: 1, 1: 1}, count=3)
-    cluster = Cluster(nodes.bootstrap, config, fake_environment(nodes.network))
+    cluster = ClusterClient(nodes.bootstrap, config, fake_environment(nodes.network))
 
 Nodes hang, resume, move leaders and lag behind. Node n is at port n. A node that hangs takes what it is sent and
 answers when it goes on.

@@ -250,7 +250,7 @@ async def _answered(handling: Awaitable[Any]) -> Any:
 
 
 class MemoryFetchStream:
-    """A `FetchStream`: both ends of it."""
+    """A `ConsumerFetchStream`: both ends of it."""
 
     def __init__(self, network: MemoryNetwork, endpoint: Endpoint, peer: str) -> None:
         self._network, self._endpoint, self._peer = network, endpoint, peer

@@ -17,7 +17,7 @@ from penstock.client.admin import configs
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.options import parse_bootstrap
@@ -50,7 +50,7 @@ class AsyncAdmin:
         environment = given_or_system(environment)
         self._config: AdminConfig = admin_config(options)
         self._clock = environment.clock
-        self._cluster = Cluster(parse_bootstrap(bootstrap), self._config.connection(), environment)
+        self._cluster = ClusterClient(parse_bootstrap(bootstrap), self._config.connection(), environment)
         self._closed = False
 
     async def start(self) -> None:

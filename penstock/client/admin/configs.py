@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.messages import ConfigChange, ConfigEntry, ConfigOperation, ConfigResource, ConfigResult
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, TimedOutError, UnknownServerError
 from penstock.types import Endpoint
@@ -42,14 +42,14 @@ def config_changes(
     return tuple(changes)
 
 
-async def describe_topic(cluster: Cluster, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
+async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
     """Every effective key of a topic, as the answering broker has it."""
     resource = ConfigResource("topic", name)
     answer = await cluster.ask_any(lambda c, ms: c.describe_configs((resource,), ms), deadline_ms, read_only=True)
     return {entry.name: entry for entry in _only(answer.results).configs}
 
 
-async def describe_broker(cluster: Cluster, node_id: int, deadline_ms: int) -> dict[str, ConfigEntry]:
+async def describe_broker(cluster: ClusterClient, node_id: int, deadline_ms: int) -> dict[str, ConfigEntry]:
     """Every key of a broker's own configuration, told by the broker itself."""
     connection = cluster.connection(node_id)
     if connection is None:
@@ -66,7 +66,7 @@ async def describe_broker(cluster: Cluster, node_id: int, deadline_ms: int) -> d
 
 
 async def alter_topic(
-    cluster: Cluster, name: str, changes: Sequence[ConfigChange], deadline_ms: int, *, validate_only: bool
+    cluster: ClusterClient, name: str, changes: Sequence[ConfigChange], deadline_ms: int, *, validate_only: bool
 ) -> None:
     """Every change or, with an error, none."""
     asked = {ConfigResource("topic", name): changes}
@@ -86,7 +86,7 @@ def _only(results: Sequence[ConfigResult]) -> ConfigResult:
     return results[0]
 
 
-async def _wait_heard(cluster: Cluster, metadata_offset: int, deadline_ms: int) -> None:
+async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
     """Until every broker in service that answers has the metadata up to there."""
 
     async def has_heard(endpoint: Endpoint) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.client.cluster.by_leader import Answer, Question, ask_leaders, check_partition
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, check_partition
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import DeleteRecordsPart
@@ -17,7 +17,7 @@ from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
 
 async def delete_records(
-    cluster: Cluster, before_offsets: Mapping[TopicPartition, int], timeout_ms: int
+    cluster: ClusterClient, before_offsets: Mapping[TopicPartition, int], timeout_ms: int
 ) -> dict[TopicPartition, int]:
     """The low watermark of each partition afterwards; -1 as an offset is everything that can be read now."""
     deadline_ms = cluster.clock.now_ms() + timeout_ms
@@ -28,7 +28,9 @@ async def delete_records(
     ends = await list_offsets(cluster, everything, timeout_ms, topic_ids) if everything else {}
     wanted = {tp: ends[tp].offset if tp in ends else offset for tp, offset in before_offsets.items()}
 
-    async def ask(connection: Connection, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[int]]:
+    async def ask(
+        connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
+    ) -> Sequence[Answer[int]]:
         parts = [DeleteRecordsPart(*q.partition, q.topic_id, q.wanted) for q in questions]
         results = await connection.delete_records(parts, min(left_ms, cluster.config.request_timeout_ms))
         return [Answer(TopicPartition(r.topic, r.partition), r.error, r.low_watermark) for r in results]

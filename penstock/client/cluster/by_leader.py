@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from penstock.client.cluster.cluster import SILENCE_MS, Cluster
+from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
@@ -35,7 +35,7 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 
-class Question(NamedTuple, Generic[W]):
+class LeaderQuestion(NamedTuple, Generic[W]):
     """What is asked about one partition of exactly this topic, of the leader of this epoch."""
 
     partition: TopicPartition
@@ -59,12 +59,12 @@ class Round(NamedTuple, Generic[R]):
     failed: dict[TopicPartition, ApiError]
 
 
-LeaderCall = Callable[[Connection, Sequence[Question[W]], int], Awaitable[Sequence[Answer[R]]]]
+LeaderCall = Callable[[Connection, Sequence[LeaderQuestion[W]], int], Awaitable[Sequence[Answer[R]]]]
 """One call to one leader; the number is the time that is left, in ms."""
 
 
 async def ask_leaders(
-    cluster: Cluster,
+    cluster: ClusterClient,
     wanted: Mapping[TopicPartition, W],
     call: LeaderCall[W, R],
     timeout_ms: int,
@@ -101,7 +101,7 @@ async def ask_leaders(
         await asyncio.sleep(max(wait_ms, 1) / 1000)
 
 
-async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int) -> None:
+async def check_partition(cluster: ClusterClient, tp: TopicPartition, timeout_ms: int) -> None:
     """Learns the topic's metadata; UnknownTopicOrPartitionError when there is no such partition."""
     if not tp.topic:
         raise InvalidTopicError("the topic name is empty")
@@ -115,7 +115,7 @@ async def check_partition(cluster: Cluster, tp: TopicPartition, timeout_ms: int)
         )
 
 
-def _check_topics(cluster: Cluster, missing: Iterable[TopicPartition], topic_ids: Mapping[str, str]) -> None:
+def _check_topics(cluster: ClusterClient, missing: Iterable[TopicPartition], topic_ids: Mapping[str, str]) -> None:
     for tp in missing:
         meant = topic_ids.get(tp.topic)
         if meant is not None and cluster.cache.topic_id(tp.topic) != meant:
@@ -129,10 +129,10 @@ def _worst(errors: Iterable[ApiError]) -> ApiError:
 
 
 async def ask_leaders_once(
-    cluster: Cluster, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], left_ms: int
+    cluster: ClusterClient, wanted: Mapping[TopicPartition, W], call: LeaderCall[W, R], left_ms: int
 ) -> Round[R]:
     """One round, to the leaders that are known now. Each question ends by itself: found, or failed."""
-    by_node: dict[int, list[Question[W]]] = {}
+    by_node: dict[int, list[LeaderQuestion[W]]] = {}
     answers: Round[R] = Round({}, {})
     for tp, what in wanted.items():
         leader = cluster.cache.leader(tp)
@@ -141,7 +141,7 @@ async def ask_leaders_once(
             answers.failed[tp] = LeaderNotAvailableError(told)
             continue
         by_node.setdefault(leader.node_id, []).append(
-            Question(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
+            LeaderQuestion(tp, cluster.cache.topic_id(tp.topic), leader.epoch, what)
         )
     await asyncio.gather(
         *(
@@ -154,9 +154,9 @@ async def ask_leaders_once(
 
 
 async def _ask(
-    cluster: Cluster,
+    cluster: ClusterClient,
     node: int,
-    questions: list[Question[W]],
+    questions: list[LeaderQuestion[W]],
     call: LeaderCall[W, R],
     left_ms: int,
     answers: Round[R],
@@ -176,7 +176,10 @@ async def _ask(
 
 
 async def _answer_or_another_leader(
-    cluster: Cluster, node: int, questions: list[Question[W]], asked: asyncio.Future[Sequence[Answer[R]]]
+    cluster: ClusterClient,
+    node: int,
+    questions: list[LeaderQuestion[W]],
+    asked: asyncio.Future[Sequence[Answer[R]]],
 ) -> Sequence[Answer[R]]:
     """A leader that is silent may hang: others are asked who leads now, and it is left once there is a newer leader."""
     try:
@@ -196,7 +199,7 @@ async def _answer_or_another_leader(
         asked.cancel()
 
 
-def _take(cluster: Cluster, answer: Answer[R], answers: Round[R]) -> None:
+def _take(cluster: ClusterClient, answer: Answer[R], answers: Round[R]) -> None:
     error = answer.error
     if error is None:
         answers.found[answer.partition] = answer.found

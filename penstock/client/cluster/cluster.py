@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Cluster:
+class ClusterClient:
     """The client's way to every broker."""
 
     def __init__(

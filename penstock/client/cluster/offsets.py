@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.client.cluster.by_leader import Answer, LeaderCall, Question, Round, ask_leaders, ask_leaders_once
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.by_leader import (
+    Answer,
+    LeaderCall,
+    LeaderQuestion,
+    Round,
+    ask_leaders,
+    ask_leaders_once,
+)
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ListOffsetsPart
 from penstock.types import TopicPartition
@@ -27,25 +34,25 @@ class OffsetInfo:
 
 
 async def list_offsets(
-    cluster: Cluster, wanted: Wanted, timeout_ms: int, topic_ids: Mapping[str, str] | None = None
+    cluster: ClusterClient, wanted: Wanted, timeout_ms: int, topic_ids: Mapping[str, str] | None = None
 ) -> dict[TopicPartition, OffsetInfo]:
     """The offset of each partition at its timestamp (or sentinel of penstock.types); `topic_ids` as in ask_leaders."""
     return await ask_leaders(cluster, wanted, _asker(_attempt_ms(cluster)), timeout_ms, topic_ids)
 
 
-async def list_offsets_once(cluster: Cluster, wanted: Wanted) -> Round[OffsetInfo]:
+async def list_offsets_once(cluster: ClusterClient, wanted: Wanted) -> Round[OffsetInfo]:
     """The same of the leaders that are known now and answer; one that does not holds up no other's partitions."""
     attempt_ms = _attempt_ms(cluster)
     return await ask_leaders_once(cluster, wanted, _asker(attempt_ms), attempt_ms)
 
 
-def _attempt_ms(cluster: Cluster) -> int:
+def _attempt_ms(cluster: ClusterClient) -> int:
     return min(METADATA_ATTEMPT_MS, cluster.config.request_timeout_ms)
 
 
 def _asker(attempt_ms: int) -> LeaderCall[int, OffsetInfo]:
     async def ask(
-        connection: Connection, questions: Sequence[Question[int]], left_ms: int
+        connection: Connection, questions: Sequence[LeaderQuestion[int]], left_ms: int
     ) -> Sequence[Answer[OffsetInfo]]:
         parts = [ListOffsetsPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
         return [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.options import parse_bootstrap
@@ -72,7 +72,7 @@ class ConsumerCore:
         self.clock = environment.clock
         self._threads = environment.threads
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.cluster = Cluster(self.bootstrap, self.config.connection(), environment)
+        self.cluster = ClusterClient(self.bootstrap, self.config.connection(), environment)
         self.positions = Positions(self.config.auto_offset_reset, self.cluster.backoff)
         self.buffer = FetchBuffer(self.config.fetch_max_bytes, environment.threads, self._on_room)
         self.reader = Reader(self.positions, self.buffer)

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.client.consumer.positions import Deliver, Report
+from penstock.client.consumer.positions import Deliver, ReportError
 from penstock.errors import ApiError
 from penstock.threads import Threads
 
 
 @dataclass(slots=True, eq=False)
-class Refusal:
+class FetchRefusal:
     """One broker's no to a whole fetch: the next poll raises it. It stops no partition: the broker is asked again."""
 
     error: ApiError | None = None  # None when it is over: the broker has answered since, or is asked no more
@@ -28,7 +28,7 @@ class Refusal:
         return error.with_traceback(None) if error is not None else None
 
 
-Item = Deliver | Report | Refusal
+Item = Deliver | ReportError | FetchRefusal
 
 FREE_SHARE = 4
 """One part in so many must be free before more is asked for."""
@@ -61,12 +61,6 @@ class FetchBuffer:
         if has_room:
             self._on_room()
         return item
-
-    def put_back(self, item: Item) -> None:
-        """Returns an item that was taken, to the front."""
-        with self._lock:
-            self._items.appendleft(item)
-            self._used += _size(item)
 
     @property
     def is_full(self) -> bool:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.client.cluster.retry import Backoff
-from penstock.client.consumer.fetch_buffer import Refusal
-from penstock.client.consumer.fetch_session_view import FetchSession, SessionDelta
-from penstock.client.wire.connection import Connection, FetchStream
+from penstock.client.consumer.fetch_buffer import FetchRefusal
+from penstock.client.consumer.fetch_session_view import FetchSessionView, SessionDelta
+from penstock.client.wire.connection import Connection, ConsumerFetchStream
 from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import TopicPartition
@@ -52,7 +52,7 @@ class LinkOwner(Protocol):
 
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
 
-    def on_refused(self, refusal: Refusal) -> None:
+    def on_refused(self, refusal: FetchRefusal) -> None:
         """The broker will say no again: the user is to hear of it, behind what was fetched before."""
         ...
 
@@ -69,14 +69,14 @@ class FetchLink:
         self.connection = connection
         self._owner = owner
         self._time_out_ms = time_out_ms
-        self._session = FetchSession()
-        self._stream: FetchStream | None = None
+        self._session = FetchSessionView()
+        self._stream: ConsumerFetchStream | None = None
         self._asking = False
         self._watching: asyncio.TimerHandle | None = None
         self._restart = False
         self._touched = asyncio.Event()
         self._failures = 0
-        self._refusal = Refusal()
+        self._refusal = FetchRefusal()
         self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
 
@@ -124,7 +124,7 @@ class FetchLink:
     def _drop_stream(self) -> None:
         if self._stream is not None:
             self._stream.cancel()
-        self._stream, self._session = None, FetchSession()
+        self._stream, self._session = None, FetchSessionView()
 
     async def _fetch_for_ever(self) -> None:
         while True:
@@ -144,7 +144,7 @@ class FetchLink:
             self._owner.on_answer(answer)
             del answer  # its megabytes are freed before the next ones come
 
-    async def _exchange(self, stream: FetchStream, call: FetchCall) -> FetchAnswer:
+    async def _exchange(self, stream: ConsumerFetchStream, call: FetchCall) -> FetchAnswer:
         """The answer; a broker that is silent for too long is treated as gone."""
         loop = asyncio.get_running_loop()
         limit = loop.call_later(self._time_out_ms / 1000, stream.cancel)

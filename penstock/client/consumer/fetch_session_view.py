@@ -29,7 +29,7 @@ class SessionDelta(NamedTuple):
     answers, or it would do so once for every request of a session that is being built."""
 
 
-class FetchSession:
+class FetchSessionView:
     """The broker's view of what we want."""
 
     __slots__ = ("_told", "_untold")
@@ -69,4 +69,4 @@ class FetchSession:
         return len(self._told)
 
     def __repr__(self) -> str:
-        return f"FetchSession({len(self._told)} partitions)"
+        return f"FetchSessionView({len(self._told)} partitions)"

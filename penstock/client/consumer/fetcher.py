@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.client.cluster.by_leader import check_partition
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.offsets import list_offsets_once
-from penstock.client.consumer.fetch_buffer import FetchBuffer, Refusal
+from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetch_session_view import SessionDelta
 from penstock.client.consumer.partition_state import PartitionState
-from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, Report
+from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, ReportError
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import (
     ApiError,
@@ -53,7 +53,7 @@ class Fetcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         positions: Positions,
         buffer: FetchBuffer,
         config: ConsumerConfig,
@@ -125,7 +125,7 @@ class Fetcher:
         _log.debug("fetching from node %d: %s", node_id, error)
         self._cluster.refresh_soon()
 
-    def on_refused(self, refusal: Refusal) -> None:
+    def on_refused(self, refusal: FetchRefusal) -> None:
         self._buffer.put(refusal)
         self._on_ready()
 
@@ -143,7 +143,7 @@ class Fetcher:
                 self.last_error = None
                 self._buffer.put(effect)
                 is_ready = True
-            elif isinstance(effect, Report):
+            elif isinstance(effect, ReportError):
                 self._buffer.put(effect)
                 is_ready = True
             elif isinstance(effect, FindLeader):

@@ -13,14 +13,14 @@ from penstock.errors import PenstockError
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
 
-class Place(NamedTuple):
+class GenerationOffset(NamedTuple):
     """An offset within one generation of a partition."""
 
     generation: int
     offset: int
 
 
-class Failed(NamedTuple):
+class ReadFailure(NamedTuple):
     """The user's thread met this error in this generation; nothing behind it is handed over."""
 
     generation: int
@@ -51,9 +51,9 @@ class PartitionState:
     def __init__(self, tp: TopicPartition, generation: int) -> None:
         self.topic_partition = tp
         self.topic_id = ""  # the topic that the position belongs to; empty until the metadata tells it
-        self.start = Place(generation, NO_OFFSET)  # where this generation begins; the newest counts
+        self.start = GenerationOffset(generation, NO_OFFSET)  # where this generation begins; the newest counts
         self.read = self.start  # how far the user has got; counts while its generation is the newest
-        self.failed: Failed | None = None  # counts while its generation is the newest
+        self.failed: ReadFailure | None = None  # counts while its generation is the newest
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for
         self.last_fetched_epoch = NO_EPOCH

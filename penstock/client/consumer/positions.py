@@ -16,7 +16,7 @@ from itertools import count
 
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.cluster.retry import Backoff
-from penstock.client.consumer.partition_state import PartitionState, Place
+from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
 from penstock.client.wire.messages import FetchPart, FetchResult
 from penstock.errors import (
     ApiError,
@@ -52,7 +52,7 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportError:
     """An error that the next poll raises."""
 
     topic_partition: TopicPartition
@@ -75,7 +75,7 @@ class LookUpReset:
     why: str
 
 
-Effect = Deliver | Report | FindLeader | LookUpReset
+Effect = Deliver | ReportError | FindLeader | LookUpReset
 
 
 class Positions:
@@ -128,7 +128,7 @@ class Positions:
         state.reset_timestamp = timestamp
 
     def _renew(self, state: PartitionState, offset: int) -> None:
-        state.start = Place(next(self._generations), offset)
+        state.start = GenerationOffset(next(self._generations), offset)
         state.fetch_offset = offset
         state.halted = False
         state.not_before_ms = state.failures = 0
@@ -271,10 +271,10 @@ class Positions:
         state.not_before_ms = now_ms + self._backoff.wait_ms(1)
         return True
 
-    def report(self, state: PartitionState, error: PenstockError) -> Report:
+    def report(self, state: PartitionState, error: PenstockError) -> ReportError:
         """Ends fetching the partition until a seek; the user hears of it after what was fetched before."""
         state.halted = True
-        return Report(state.topic_partition, state.generation, error)
+        return ReportError(state.topic_partition, state.generation, error)
 
     def _on_error(self, state: PartitionState, error: ApiError, now_ms: int) -> list[Effect]:
         tp = state.topic_partition

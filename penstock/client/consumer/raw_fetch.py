@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher
@@ -42,7 +42,7 @@ class RawFetch:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         config: ConsumerConfig,
         span: RawRange,
         under_way: dict[RawFetch, None],

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from penstock.client.consumer.decode import Decoder, decode_good
-from penstock.client.consumer.fetch_buffer import FetchBuffer, Item, Refusal
-from penstock.client.consumer.partition_state import Failed, PartitionState, Place
-from penstock.client.consumer.positions import Deliver, Positions, Report
+from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal, Item
+from penstock.client.consumer.partition_state import GenerationOffset, PartitionState, ReadFailure
+from penstock.client.consumer.positions import Deliver, Positions, ReportError
 from penstock.errors import UndecodableBatchError
 from penstock.types import TopicPartition
 
@@ -34,9 +34,9 @@ class Reader:
         self._front: deque[Item] = deque()  # what was taken out of the buffer and given back; comes before the rest
         self._drawn: list[Item] = []  # what this turn has taken out of the buffer
         self._moves: list[tuple[Deliver, int]] = []
-        self._failures: list[tuple[PartitionState, Failed]] = []
-        self._refusals: list[Refusal] = []
-        self._unraised: deque[tuple[PartitionState, Failed] | Refusal] = deque()
+        self._failures: list[tuple[PartitionState, ReadFailure]] = []
+        self._refusals: list[FetchRefusal] = []
+        self._unraised: deque[tuple[PartitionState, ReadFailure] | FetchRefusal] = deque()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -59,7 +59,7 @@ class Reader:
         for piece, next_offset in self._moves:
             state = self._positions.states.get(piece.topic_partition)
             if state is not None:  # should the loop have begun a newer generation, this place is void
-                state.read = Place(piece.generation, next_offset)
+                state.read = GenerationOffset(piece.generation, next_offset)
         self._unraised += self._failures
         self._unraised += self._refusals
         self._forget_turn()
@@ -74,7 +74,7 @@ class Reader:
     def next_piece(self) -> Deliver | None:
         """The next piece that still counts; None when there is none now."""
         while (found := self._draw()) is not None:
-            if isinstance(found, Refusal):
+            if isinstance(found, FetchRefusal):
                 self._refusals.append(found)
                 continue
             state = self._current(found.topic_partition, found.generation)
@@ -82,7 +82,7 @@ class Reader:
                 continue
             if isinstance(found, Deliver):
                 return found
-            state.failed = Failed(found.generation, found.error)
+            state.failed = ReadFailure(found.generation, found.error)
             self._failures.append((state, state.failed))
         return None
 
@@ -109,7 +109,7 @@ class Reader:
         if bad is not None:
             error = UndecodableBatchError(piece.topic_partition, (bad.offset, bad.next_offset), bad.why)
             error.__cause__ = bad.cause
-            self._front.appendleft(Report(piece.topic_partition, piece.generation, error))
+            self._front.appendleft(ReportError(piece.topic_partition, piece.generation, error))
         else:
             self._front.appendleft(replace(piece, records=piece.records[size_bytes:], from_offset=next_offset))
         return columns, replace(piece, records=piece.records[:size_bytes], next_offset=next_offset)
@@ -131,7 +131,7 @@ class Reader:
         """Raises the oldest error that was not raised yet."""
         while self._unraised:
             oldest = self._unraised.popleft()
-            if isinstance(oldest, Refusal):
+            if isinstance(oldest, FetchRefusal):
                 if (refused := oldest.take()) is not None:
                     raise refused
                 continue

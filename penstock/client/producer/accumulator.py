@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.client.cluster.metadata_cache import Leader
-from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES, Headers, ProducerBatch
+from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import StickyChooser
@@ -36,7 +36,7 @@ YIELD_SECONDS = 0.0002
 """How long a caller steps aside when another one has the batch in hand."""
 
 
-class Refusal(Enum):
+class NotAppended(Enum):
     """Why a record was not appended."""
 
     NO_TOPIC = "the topic is not known yet"
@@ -173,7 +173,7 @@ class Accumulator:
 
     def try_append(
         self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
-    ) -> RecordFuture | Refusal:
+    ) -> RecordFuture | NotAppended:
         """Appends to the open batch, opens one where there is none, closes it when it is full."""
         batch = self._take_or_open(queue, now_ms, wall_ms)
         if batch.room < record.size_bytes:
@@ -201,13 +201,13 @@ class Accumulator:
                     self._active[queue] = None
                     return batch
 
-    def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> Refusal | None:
+    def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> NotAppended | None:
         """Grants the batch in hand more memory; else gives it back (no memory) or closes it (full)."""
         left = queue.limit_bytes - batch.used_bytes
         if size_bytes > left and batch.values:
             self._close(queue, batch)
             self.encode(batch)
-            return Refusal.BATCH_CLOSED
+            return NotAppended.BATCH_CLOSED
         needed = size_bytes - batch.room
         wanted = max(needed, min(GRANT_BYTES, left) - batch.room)
         if not self.memory.try_take(wanted, must=False):
@@ -217,7 +217,7 @@ class Accumulator:
                     queue.slot.append(batch)
                 else:
                     queue.open = None
-                return Refusal.NO_MEMORY
+                return NotAppended.NO_MEMORY
         batch.granted_bytes += wanted
         batch.room += wanted
         return None
@@ -326,6 +326,3 @@ class Accumulator:
 
     def __repr__(self) -> str:
         return f"Accumulator(partitions={len(self._queues)}, {self.memory!r})"
-
-
-__all__ = ["RECORD_OVERHEAD_BYTES", "Accumulator", "AccumulatorConfig", "PartitionQueue", "PendingRecord", "Refusal"]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.producer.accumulator import Refusal
+from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
@@ -64,9 +64,9 @@ class AsyncProducer:
         deadline_ms = core.clock.now_ms() + core.config.max_block_ms
         while True:
             answer = core.append(topic, record, partition)
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, NotAppended):
                 return answer
-            if answer is Refusal.NO_TOPIC:
+            if answer is NotAppended.NO_TOPIC:
                 await core.wait_topic(topic)
             else:
                 await self._wait_memory(deadline_ms)

@@ -97,8 +97,13 @@ class Dispatcher:
         self._limits = limits
         self._correlation_id = 0
         self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
-        self.metadata_wanted = False  # set when a leader is unknown or may be wrong; the driver clears it
+        self._wants_metadata = False  # a leader is unknown, or may be wrong
         self.next_ms: int | None = None  # when a back-off ends
+
+    def take_metadata_wish(self) -> bool:
+        """Whether, since the last time, a leader was unknown or may have been wrong."""
+        wish, self._wants_metadata = self._wants_metadata, False
+        return wish
 
     def drain(self, now_ms: int, can_send: Callable[[int], bool]) -> list[OutboundRequest]:
         """One request per broker that has something to get and room for a request; its batches are now in flight."""
@@ -114,7 +119,7 @@ class Dispatcher:
                 self._back_off(queue, batch, now_ms)
                 continue
             if leader is None:
-                self.metadata_wanted = True
+                self._wants_metadata = True
                 continue
             node = leader.node_id
             size = sizes.get(node, 0)
@@ -134,7 +139,7 @@ class Dispatcher:
         """
         look_ms = queue.not_before_ms
         if isinstance(batch.last_error, ApiError) and needs_metadata(batch.last_error):
-            self.metadata_wanted = True
+            self._wants_metadata = True
             look_ms = min(look_ms, now_ms + max(self._limits.backoff.initial_ms, 1))
         self.next_ms = look_ms if self.next_ms is None else min(self.next_ms, look_ms)
 
@@ -254,7 +259,7 @@ class Dispatcher:
             return Failed(batch, _of_all_attempts(error) if batch.unknown_attempts else error)
         followed = error.leader is not None and self._cache.apply_hint(queue.topic_partition, error.leader)
         if not followed and needs_metadata(error):
-            self.metadata_wanted = True
+            self._wants_metadata = True
         wait_ms = 0 if followed else self._limits.backoff.wait_ms(batch.attempts)
         if now_ms + wait_ms >= batch.created_ms + self._limits.delivery_timeout_ms:
             return Failed(batch, self._too_late(batch))
@@ -301,7 +306,7 @@ class Dispatcher:
         return left
 
     def __repr__(self) -> str:
-        return f"Dispatcher(requests={self._correlation_id}, metadata_wanted={self.metadata_wanted})"
+        return f"Dispatcher(requests={self._correlation_id}, wants_metadata={self._wants_metadata})"
 
 
 def _of_all_attempts(error: ApiError) -> ApiError:

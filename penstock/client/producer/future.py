@@ -40,7 +40,7 @@ class PendingBatch(Protocol):
         ...
 
 
-class OffsetRange(NamedTuple):
+class AckedRange(NamedTuple):
     """Records of one batch, by their offsets: first and last inclusive."""
 
     topic: str
@@ -111,13 +111,13 @@ class BulkFuture:
                 raise batch.error.with_traceback(None)
         return sum(count for _, _, count in self._batches)
 
-    def ranges(self, timeout: float | None = None) -> list[OffsetRange]:
+    def ranges(self, timeout: float | None = None) -> list[AckedRange]:
         """Where the records stand, in the order in which they were given."""
         self.result(timeout)
         found = []
         for batch, first, count in self._batches:
             head, tail = batch.metadata(first), batch.metadata(first + count - 1)
-            found.append(OffsetRange(head.topic, head.partition, head.offset, tail.offset, head.timestamp_ms))
+            found.append(AckedRange(head.topic, head.partition, head.offset, tail.offset, head.timestamp_ms))
         return found
 
     def exception(self, timeout: float | None = None) -> PenstockError | None:

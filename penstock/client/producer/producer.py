@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.producer.accumulator import PartitionQueue, Refusal
+from penstock.client.producer.accumulator import NotAppended, PartitionQueue
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
@@ -113,9 +113,9 @@ class Producer:
         while True:
             seen = core.memory.available_bytes
             answer = core.append(topic, record, partition)
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, NotAppended):
                 return answer
-            if answer is Refusal.NO_TOPIC:
+            if answer is NotAppended.NO_TOPIC:
                 self._background.run(core.wait_topic(topic))
             else:
                 self._wait_memory(seen, deadline_ms)

@@ -11,11 +11,17 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.environment import ClientEnvironment
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
+from penstock.client.producer.accumulator import (
+    Accumulator,
+    AccumulatorConfig,
+    NotAppended,
+    PartitionQueue,
+    PendingRecord,
+)
 from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
@@ -49,7 +55,7 @@ class ProducerCore:
         batch_size = min(config.batch_size, config.max_request_size)
         limits_of_batches = AccumulatorConfig(batch_size, config.linger_ms, self.codec)
         self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads)
-        self.cluster = Cluster(self.bootstrap, config.connection(), environment)
+        self.cluster = ClusterClient(self.bootstrap, config.connection(), environment)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )
@@ -98,19 +104,19 @@ class ProducerCore:
                 f"the record has {size} bytes; the limit is max_request_size={self.config.max_request_size}"
             )
 
-    def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | Refusal:
+    def append(self, topic: str, record: PendingRecord, partition: int | None) -> RecordFuture | NotAppended:
         """Appends; NO_TOPIC or NO_MEMORY when the caller must wait for that and try again."""
         info = self.cluster.cache.topic(topic)
         if info is None:
-            return Refusal.NO_TOPIC
+            return NotAppended.NO_TOPIC
         now_ms = self.clock.now_ms()
         while True:
             queue = self.queue_for(info, record, partition)
             answer = self.accumulator.try_append(queue, record, now_ms, self.clock.wall_ms())
-            if answer is Refusal.BATCH_CLOSED:
+            if answer is NotAppended.BATCH_CLOSED:
                 self.sender.wake()
                 continue
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, NotAppended):
                 self.sender.wake_by(now_ms + self.config.linger_ms)
             return answer
 

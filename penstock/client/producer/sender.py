@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 
-from penstock.client.cluster.cluster import SILENCE_MS, Cluster
+from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, Failed, OutboundRequest, Outcome
 from penstock.client.producer.produce_link import ProduceLink
@@ -53,7 +53,7 @@ class Sender:
     """One producer's traffic with every broker."""
 
     def __init__(
-        self, cluster: Cluster, accumulator: Accumulator, dispatcher: Dispatcher, acks: int, max_in_flight: int
+        self, cluster: ClusterClient, accumulator: Accumulator, dispatcher: Dispatcher, acks: int, max_in_flight: int
     ) -> None:
         self._cluster = cluster
         self._accumulator = accumulator
@@ -104,8 +104,7 @@ class Sender:
         self._leave_old_leaders(now_ms)
         for request in self._dispatcher.drain(now_ms, self._can_send):
             self._submit(request)
-        if self._dispatcher.metadata_wanted:
-            self._dispatcher.metadata_wanted = False
+        if self._dispatcher.take_metadata_wish():
             self._cluster.refresh_soon()
         self._check_time_outs(now_ms)
         self._set_timer(now_ms, due_ms)

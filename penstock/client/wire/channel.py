@@ -166,7 +166,7 @@ class GrpcChannel:
 
 
 class GrpcTransport:
-    """Makes gRPC channels (penstock.transport.Transport)."""
+    """Makes gRPC channels (penstock.client.wire.transport.ClientTransport)."""
 
     def connect(self, endpoint: Endpoint) -> GrpcChannel:
         return GrpcChannel(endpoint)

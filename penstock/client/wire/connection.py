@@ -31,10 +31,10 @@ from penstock.client.wire.messages import (
     QuorumInfo,
     TopicOutcome,
 )
+from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
-from penstock.transport import Stream, Transport
 from penstock.types import Endpoint
 
 METADATA_TOPICS_MAX = 1_000
@@ -57,7 +57,7 @@ class _MessageStream:
 
     __slots__ = ("_stream", "endpoint")
 
-    def __init__(self, stream: Stream, endpoint: Endpoint) -> None:
+    def __init__(self, stream: ByteStream, endpoint: Endpoint) -> None:
         self._stream = stream
         self.endpoint = endpoint
 
@@ -81,7 +81,7 @@ class ProduceStream(_MessageStream):
         return wire.decode_produce(_parsed(pb.ProduceResponse, await self._stream.read(), self.endpoint))
 
 
-class FetchStream(_MessageStream):
+class ConsumerFetchStream(_MessageStream):
     """One fetch session."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class FetchStream(_MessageStream):
 class Connection:
     """The way to one endpoint. Made, used and closed on one event loop."""
 
-    def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
+    def __init__(self, transport: ClientTransport, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._channel = transport.connect(endpoint)
 
@@ -167,8 +167,8 @@ class Connection:
     def open_produce(self) -> ProduceStream:
         return ProduceStream(self._channel.open_stream(SERVICE + "Produce"), self.endpoint)
 
-    def open_fetch(self) -> FetchStream:
-        return FetchStream(self._channel.open_stream(SERVICE + "Fetch"), self.endpoint)
+    def open_fetch(self) -> ConsumerFetchStream:
+        return ConsumerFetchStream(self._channel.open_stream(SERVICE + "Fetch"), self.endpoint)
 
     async def close(self) -> None:
         await self._channel.close()

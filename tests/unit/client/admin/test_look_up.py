@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, Cluster
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, Report
+from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, ReportError
 from penstock.client.consumer.reader import Reader
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import UnknownTopicOrPartitionError
@@ -38,7 +38,7 @@ class Bench:
 
     def __init__(self, leaders: dict[int, int]) -> None:
         self.nodes = FakeNodes(leaders, 2, END_OFFSET)
-        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
+        self.cluster = ClusterClient(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
         self.positions = Positions("latest", self.cluster.backoff)
         self.buffer = buffer_of(1 << 20)
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, consumer_config({}), nothing)
@@ -92,7 +92,7 @@ def test_a_partition_that_the_topic_made_anew_does_not_have_is_reported_and_not_
         await asyncio.sleep(2 * UNKNOWN_PARTITION_GRACE_MS / 1000)
         assert bench.position(GOOD) == END_OFFSET
         report = bench.buffer.take()
-        assert isinstance(report, Report) and report.topic_partition == BAD
+        assert isinstance(report, ReportError) and report.topic_partition == BAD
         assert isinstance(report.error, UnknownTopicOrPartitionError)
         assert len(bench.nodes.asked) <= 20
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.client.cluster.by_leader import Answer, Question, ask_leaders, ask_leaders_once
+from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, ask_leaders_once
 from penstock.errors import LeaderNotAvailableError, RequestTimedOutError
 from penstock.types import NO_LEADER, Endpoint
 from tests.support.scripted_fetch import TP, ScriptedCluster
@@ -18,7 +18,7 @@ def test_a_silent_leader_is_left_as_soon_as_another_one_is_known() -> None:
     cluster.on_refresh = lambda: cluster.learn(leader=2, epoch=1)
     asked = []
 
-    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
         asked.append((connection.endpoint.host, questions[0].leader_epoch))
         if connection.endpoint.host == "host-1":
             await asyncio.Event().wait()
@@ -39,7 +39,7 @@ def test_a_leader_that_is_only_slow_is_waited_for() -> None:
 
     cluster.on_refresh = on_refresh
 
-    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
         await go_on.wait()
         return [Answer(q.partition, None, "found") for q in questions]
 
@@ -50,7 +50,7 @@ def test_an_error_of_the_call_is_what_it_was() -> None:
     cluster: Any = ScriptedCluster()
     failures = [RequestTimedOutError("late")]
 
-    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
         if failures:
             raise failures.pop()
         return [Answer(q.partition, None, "found") for q in questions]
@@ -61,7 +61,7 @@ def test_an_error_of_the_call_is_what_it_was() -> None:
 def test_a_partition_without_a_leader_is_told_with_what_the_cluster_says_of_it() -> None:
     cluster: Any = ScriptedCluster()
 
-    async def call(connection: Any, questions: Sequence[Question[int]], left_ms: int) -> Sequence[Answer[str]]:
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
         raise AssertionError("there is nobody to ask")
 
     for why, told in (

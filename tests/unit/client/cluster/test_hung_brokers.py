@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.client.cluster.cluster import SILENCE_MS, Cluster
+from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord
 from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
@@ -37,7 +37,7 @@ class Bench:
     def __init__(self, leaders: dict[int, int], nodes: int = 3) -> None:
         self.clock = virtual_clock()
         self.nodes = FakeNodes(leaders, nodes)
-        self.cluster = Cluster(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
+        self.cluster = ClusterClient(self.nodes.bootstrap, CONFIG, fake_environment(self.nodes.network))
         self.cluster.track((TOPIC,))
         self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 20), stepped_threads())
         limits = DispatchLimits(120_000, CONFIG.request_timeout_ms, 1_000, self.cluster.backoff)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Positions
@@ -22,8 +22,8 @@ def reader_config(max_age_ms: int = MAX_AGE_MS) -> ConsumerConfig:
     return consumer_config({"metadata_max_age_ms": max_age_ms, "fetch_max_wait_ms": 100 * MAX_AGE_MS})
 
 
-def connected(nodes: FakeNodes, config: ConsumerConfig) -> Cluster:
-    return Cluster(nodes.bootstrap, config.connection(), fake_environment(nodes.network))
+def connected(nodes: FakeNodes, config: ConsumerConfig) -> ClusterClient:
+    return ClusterClient(nodes.bootstrap, config.connection(), fake_environment(nodes.network))
 
 
 def test_a_reader_to_whom_nothing_fails_notices_a_new_leader_and_a_new_partition() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, Cluster
+from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
 from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions, Report
+from penstock.client.consumer.positions import Positions, ReportError
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import TopicRecreatedError
 from penstock.types import TopicPartition
@@ -29,10 +29,10 @@ CONFIG = ConnectionConfig(
 TP = TopicPartition(TOPIC, 0)
 
 
-def with_cluster(story: Callable[[Cluster, FakeNodes], Awaitable[None]]) -> None:
+def with_cluster(story: Callable[[ClusterClient, FakeNodes], Awaitable[None]]) -> None:
     async def run() -> None:
         nodes = FakeNodes({0: 1}, 2)
-        cluster = Cluster(nodes.bootstrap, CONFIG, fake_environment(nodes.network))
+        cluster = ClusterClient(nodes.bootstrap, CONFIG, fake_environment(nodes.network))
         try:
             await story(cluster, nodes)
         finally:
@@ -42,7 +42,7 @@ def with_cluster(story: Callable[[Cluster, FakeNodes], Awaitable[None]]) -> None
 
 
 def test_a_topic_that_no_refresh_asks_for_is_asked_for_before_it_is_used() -> None:
-    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+    async def story(cluster: ClusterClient, nodes: FakeNodes) -> None:
         await cluster.refresh((TOPIC,))
         nodes.make_anew({0: 1})
         assert (await cluster.topic(TOPIC, 1_000)).topic_id == nodes.topic_id
@@ -54,7 +54,7 @@ def test_a_topic_that_no_refresh_asks_for_is_asked_for_before_it_is_used() -> No
 def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of_one_that_is_gone_is_not(
     wanted: str,
 ) -> None:
-    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+    async def story(cluster: ClusterClient, nodes: FakeNodes) -> None:
         await cluster.topic(TOPIC, 1_000)
         nodes.make_anew({0: 1})
         positions, buffer = Positions("none", cluster.backoff), buffer_of(1 << 20)
@@ -63,7 +63,7 @@ def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of
         await fetcher.assign_range(TP, (0, 5), nodes.topic_id if wanted == "new" else "gone")
         report = buffer.take()
         if wanted == "gone":
-            assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
+            assert isinstance(report, ReportError) and isinstance(report.error, TopicRecreatedError)
             assert cluster.clock.now_ms() - began_ms <= UNKNOWN_TOPIC_GRACE_MS + 1_000
         else:
             assert report is None and positions.wanted(1, cluster.cache, 1, cluster.clock.now_ms())
@@ -73,7 +73,7 @@ def test_a_range_of_a_topic_that_was_made_after_the_client_looked_is_read_and_of
 
 
 def test_a_list_of_topics_is_not_older_than_what_was_seen_before_nor_is_what_comes_after_it() -> None:
-    async def story(cluster: Cluster, nodes: FakeNodes) -> None:
+    async def story(cluster: ClusterClient, nodes: FakeNodes) -> None:
         nodes.forget_news(1)
         nodes.make_anew({0: 1})
         await cluster.refresh((TOPIC,), besides=nodes.bootstrap[:1])

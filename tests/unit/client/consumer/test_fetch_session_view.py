@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from penstock.client.cluster.cluster import Cluster
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import consumer_config
 from penstock.client.consumer.fetch_buffer import FetchBuffer
-from penstock.client.consumer.fetch_session_view import FetchSession
+from penstock.client.consumer.fetch_session_view import FetchSessionView
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.wire.messages import FetchPart
@@ -23,12 +23,12 @@ def part(tp: TopicPartition, offset: int) -> FetchPart:
 
 
 def test_the_first_request_names_everything() -> None:
-    delta = FetchSession().advance({A: part(A, 0), B: part(B, 0)})
+    delta = FetchSessionView().advance({A: part(A, 0), B: part(B, 0)})
     assert delta.changed == (part(A, 0), part(B, 0)) and delta.forgotten == ()
 
 
 def test_only_what_moved_is_named_again_and_what_is_gone_is_forgotten() -> None:
-    session = FetchSession()
+    session = FetchSessionView()
     session.advance({A: part(A, 0), B: part(B, 0)})
     assert session.advance({A: part(A, 5), B: part(B, 0)}) == ((part(A, 5),), (), True)
     assert session.advance({A: part(A, 5)}) == ((), (B,), True)
@@ -47,18 +47,8 @@ def test_the_buffer_signals_room_once_a_quarter_is_free() -> None:
     assert signals == [750]
 
 
-def test_an_item_put_back_is_the_next_again() -> None:
-    buffer = buffer_of(1_000)
-    buffer.put(Deliver(A, 1, b"1", 0, 1))
-    buffer.put(Deliver(A, 1, b"2", 1, 2))
-    first = buffer.take()
-    assert first is not None
-    buffer.put_back(first)
-    assert buffer.take() is first and buffer.used_bytes == 1
-
-
 def test_a_partition_answered_with_an_error_is_named_again_though_nothing_of_it_changed() -> None:
-    session = FetchSession()
+    session = FetchSessionView()
     session.advance({A: part(A, 5), B: part(B, 0)})
     session.forget([A])
     assert not session.knows({A: part(A, 5), B: part(B, 0)})
@@ -66,7 +56,10 @@ def test_a_partition_answered_with_an_error_is_named_again_though_nothing_of_it_
 
 
 def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> None:
-    session, wanted = FetchSession(), {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    session, wanted = (
+        FetchSessionView(),
+        {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)},
+    )
     told = []
     while delta := session.advance(wanted).changed:
         told.append(len(delta))
@@ -76,8 +69,8 @@ def test_a_session_of_very_many_partitions_is_built_by_several_requests() -> Non
 
 
 def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -> None:
-    config, session = consumer_config({"fetch_max_wait_ms": 500}), FetchSession()
-    cluster = cast(Cluster, ScriptedCluster())
+    config, session = consumer_config({"fetch_max_wait_ms": 500}), FetchSessionView()
+    cluster = cast(ClusterClient, ScriptedCluster())
     fetcher = Fetcher(cluster, Positions("earliest", cluster.backoff), buffer_of(1_000), config, nothing)
     wanted = {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
     waits = [fetcher.call(session.advance(wanted)).max_wait_ms for _ in range(4)]
@@ -86,7 +79,10 @@ def test_a_broker_that_is_not_told_everything_yet_is_not_to_wait_for_records() -
 
 
 def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
-    session, wanted = FetchSession(), {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)}
+    session, wanted = (
+        FetchSessionView(),
+        {TopicPartition("t", n): part(TopicPartition("t", n), 0) for n in range(5_000)},
+    )
     named: dict[TopicPartition, int] = dict.fromkeys(wanted, 0)
     for _ in range(10):
         for told in session.advance(wanted).changed:

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.retry import Backoff
-from penstock.client.consumer.partition_state import Place
-from penstock.client.consumer.positions import Deliver, FindLeader, LookUpReset, Positions, Report
+from penstock.client.consumer.partition_state import GenerationOffset
+from penstock.client.consumer.positions import Deliver, FindLeader, LookUpReset, Positions, ReportError
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo
 from penstock.errors import (
     CorruptMessageError,
@@ -75,7 +75,7 @@ def test_out_of_range_without_a_policy_is_reported_with_both_bounds() -> None:
     made = positions("none", 99)
     error = OffsetOutOfRangeError("x", log_start_offset=5, log_end_offset=20)
     (report,) = made.on_result(result(99, error=error), 0)
-    assert isinstance(report, Report) and isinstance(report.error, OffsetOutOfRangeError)
+    assert isinstance(report, ReportError) and isinstance(report.error, OffsetOutOfRangeError)
     assert (report.error.log_start_offset, report.error.log_end_offset) == (5, 20)
     assert "offset 99" in str(report.error) and "5 to 20" in str(report.error)
     assert made.wanted(1, cache(), 1_000, 0) == {}
@@ -106,7 +106,7 @@ def test_a_look_up_does_not_undo_a_later_seek() -> None:
 def test_truncation_is_reported_with_the_divergent_offset() -> None:
     made = positions("none", 30)
     (report,) = made.on_result(result(30, diverging_epoch=EpochEndOffset(1, 22)), 0)
-    assert isinstance(report, Report) and isinstance(report.error, LogTruncationError)
+    assert isinstance(report, ReportError) and isinstance(report.error, LogTruncationError)
     assert (report.error.position, report.error.divergent_offset) == (30, 22)
 
 
@@ -136,15 +136,15 @@ def test_a_hinted_error_is_retried_at_once() -> None:
 def test_an_error_that_is_not_retriable_is_reported() -> None:
     made = positions()
     (report,) = made.on_result(result(error=InvalidRequestError("no")), 0)
-    assert isinstance(report, Report) and isinstance(report.error, InvalidRequestError)
+    assert isinstance(report, ReportError) and isinstance(report.error, InvalidRequestError)
 
 
 def test_a_topic_that_stays_unknown_is_reported() -> None:
     made = positions()
     error = UnknownTopicOrPartitionError()
-    assert not any(isinstance(e, Report) for e in made.on_result(result(error=error), 0))
+    assert not any(isinstance(e, ReportError) for e in made.on_result(result(error=error), 0))
     effects = made.on_result(result(error=error), 60_000)
-    assert any(isinstance(e, Report) and "does not exist any more" in str(e.error) for e in effects)
+    assert any(isinstance(e, ReportError) and "does not exist any more" in str(e.error) for e in effects)
 
 
 def test_an_answer_without_a_whole_new_batch_is_corrupt_and_asked_again() -> None:
@@ -160,7 +160,7 @@ def test_damage_that_does_not_pass_is_reported() -> None:
     for now_ms in range(0, 50_000, 10_000):
         effects = made.on_result(result(records=batch()[:-1]), now_ms)
     (report,) = effects
-    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
+    assert isinstance(report, ReportError) and isinstance(report.error, UndecodableBatchError)
     assert made.states[TP].halted
 
 
@@ -181,7 +181,7 @@ def test_a_damaged_header_behind_good_batches_costs_only_itself() -> None:
     assert deliver == Deliver(TP, made.states[TP].generation, batch(), 10, 13)
     effects = [made.on_result(result(13, records=bytes(broken)), now_ms) for now_ms in range(0, 50_000, 10_000)]
     (report,) = effects[-1]
-    assert isinstance(report, Report) and isinstance(report.error, UndecodableBatchError)
+    assert isinstance(report, ReportError) and isinstance(report.error, UndecodableBatchError)
     assert (report.error.partition, report.error.offset) == (0, 13) and made.states[TP].position == 10
 
 
@@ -202,7 +202,7 @@ def test_a_reset_waits_until_the_user_has_what_was_fetched_before(lost: dict[str
     assert (state.generation, state.position) == (generation, 10)
     assert made.wanted(1, cache(), 1_000, 0) == {}, "it is not asked at once again"
 
-    state.read = Place(generation, 13)
+    state.read = GenerationOffset(generation, 13)
     (effect,) = made.on_result(result(13, **lost), 1_000)
     assert isinstance(effect, LookUpReset) and state.generation != generation
 
@@ -211,14 +211,14 @@ def test_what_an_older_generation_has_read_moves_no_position() -> None:
     made = positions()
     old = made.states[TP].generation
     made.seek(TP, 50)
-    made.states[TP].read = Place(old, 13)  # a poll that ends while the loop resets
+    made.states[TP].read = GenerationOffset(old, 13)  # a poll that ends while the loop resets
     assert made.states[TP].position == 50
 
 
 def test_a_position_is_not_used_for_another_topic_of_the_same_name() -> None:
     made = positions("none")
     (report,) = made.on_metadata(cache("other"), 0)
-    assert isinstance(report, Report) and isinstance(report.error, TopicRecreatedError)
+    assert isinstance(report, ReportError) and isinstance(report.error, TopicRecreatedError)
     assert (report.error.expected_id, report.error.found_id) == ("id", "other")
     assert made.wanted(1, cache("other"), 1_000, 0) == {}
     made.seek(TP, 0)
@@ -231,7 +231,7 @@ def test_with_a_policy_a_topic_made_anew_is_read_where_the_policy_says() -> None
     made.on_result(result(records=batch()), 0)
     assert made.on_metadata(cache("other"), 0) == [], "what was fetched of the old topic comes first"
     assert made.wanted(1, cache("other"), 1_000, 5_000) == {}
-    made.states[TP].read = Place(made.states[TP].generation, 13)
+    made.states[TP].read = GenerationOffset(made.states[TP].generation, 13)
     (effect,) = made.on_metadata(cache("other"), 1_000)
     assert isinstance(effect, LookUpReset) and "deleted and created again" in effect.why
     (state,) = made.unresolved(cache(), 1_000)

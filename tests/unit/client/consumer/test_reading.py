@@ -15,7 +15,7 @@ from penstock import AsyncConsumer
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.decode import decode_good
-from penstock.client.consumer.positions import Deliver, Report
+from penstock.client.consumer.positions import Deliver, ReportError
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
@@ -136,7 +136,7 @@ def test_a_batch_that_reaches_below_its_start_offset_gives_no_record_twice(take:
 def test_an_error_of_the_loop_comes_after_what_was_fetched_before_it(take: Take) -> None:
     core = consumer()
     fetched(core, A, 0, good(0), to=2)
-    core.buffer.put(Report(A, core.positions.states[A].generation, InvalidRequestError("no")))
+    core.buffer.put(ReportError(A, core.positions.states[A].generation, InvalidRequestError("no")))
     fetched(core, B, 0, good(0), to=2)
     assert take(core, None) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     with pytest.raises(InvalidRequestError):

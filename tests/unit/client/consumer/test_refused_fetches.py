@@ -15,7 +15,7 @@ import pytest
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
-from penstock.client.consumer.fetch_buffer import Refusal
+from penstock.client.consumer.fetch_buffer import FetchRefusal
 from penstock.client.consumer.fetch_link import UNKNOWN_ERRORS_MAX
 from penstock.client.consumer.positions import Deliver
 from penstock.client.consumer.raw_buffer import RawBuffer
@@ -136,20 +136,22 @@ def as_table(core: ConsumerCore) -> list[int]:
     return list(take_table(core, ArrowOptions(None))["offset"].to_pylist())
 
 
-def reader_of(*items: int | Refusal) -> ConsumerCore:
+def reader_of(*items: int | FetchRefusal) -> ConsumerCore:
     """A consumer whose buffer holds batches of ten records at these offsets, and refusals between them."""
     core = ConsumerCore("127.0.0.1:1", {"auto_offset_reset": "none"}, still_environment(), nothing)
     core.positions.assign([TP])
     core.positions.seek(TP, 0)
     generation = core.positions.states[TP].generation
     for item in items:
-        core.buffer.put(item if isinstance(item, Refusal) else Deliver(TP, generation, batch_at(item), item, item + 10))
+        core.buffer.put(
+            item if isinstance(item, FetchRefusal) else Deliver(TP, generation, batch_at(item), item, item + 10)
+        )
     return core
 
 
 @pytest.mark.parametrize("take", [as_records, as_table])
 def test_a_refusal_is_raised_once_and_costs_no_record(take: Any) -> None:
-    core = reader_of(0, Refusal(InvalidRequestError("no"), queued=True), 10)
+    core = reader_of(0, FetchRefusal(InvalidRequestError("no"), queued=True), 10)
     assert take(core) == list(range(20))
     with pytest.raises(InvalidRequestError):
         take(core)
@@ -158,14 +160,14 @@ def test_a_refusal_is_raised_once_and_costs_no_record(take: Any) -> None:
 
 
 def test_a_refusal_that_is_over_is_not_raised() -> None:
-    refusal = Refusal(None, queued=True)
+    refusal = FetchRefusal(None, queued=True)
     core = reader_of(refusal, 0)
     assert as_records(core) == list(range(10))
     assert as_records(core) == [] and not refusal.queued
 
 
 def test_a_turn_that_fails_gives_the_refusal_back() -> None:
-    core = reader_of(Refusal(InvalidRequestError("no"), queued=True))
+    core = reader_of(FetchRefusal(InvalidRequestError("no"), queued=True))
     with pytest.raises(KeyboardInterrupt), core.reader.turn():
         assert core.reader.next_piece() is None
         raise KeyboardInterrupt

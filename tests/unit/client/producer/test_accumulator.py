@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord, Refusal
+from penstock.client.producer.accumulator import (
+    Accumulator,
+    AccumulatorConfig,
+    NotAppended,
+    PartitionQueue,
+    PendingRecord,
+)
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.record.codecs import Codec
@@ -34,7 +40,7 @@ def test_a_batch_closes_when_the_next_record_does_not_fit() -> None:
     acc = accumulator(batch_size=300)
     queue = acc.queue(TP)
     assert isinstance(append(acc, queue, record(b"a" * 150)), RecordFuture)
-    assert append(acc, queue, record(b"b" * 150)) is Refusal.BATCH_CLOSED
+    assert append(acc, queue, record(b"b" * 150)) is NotAppended.BATCH_CLOSED
     assert isinstance(append(acc, queue, record(b"b" * 150)), RecordFuture)
     assert [values_of(batch) for batch in queue.ready] == [[b"a" * 150]]
 
@@ -43,7 +49,7 @@ def test_a_record_larger_than_a_batch_has_one_to_itself() -> None:
     acc = accumulator(batch_size=100)
     queue = acc.queue(TP)
     assert isinstance(append(acc, queue, record(b"x" * 5_000)), RecordFuture)
-    assert append(acc, queue, record(b"y")) is Refusal.BATCH_CLOSED
+    assert append(acc, queue, record(b"y")) is NotAppended.BATCH_CLOSED
     assert values_of(queue.ready[0]) == [b"x" * 5_000]
 
 
@@ -93,7 +99,7 @@ def test_memory_is_taken_by_batches_and_given_back_when_they_are_done() -> None:
     acc = accumulator(batch_size=100_000, memory=100_000)
     first, second = acc.queue(TP), acc.queue(TopicPartition("t", 1))
     assert isinstance(append(acc, first, record(b"x" * 60_000)), RecordFuture)
-    assert append(acc, second, record(b"y" * 60_000)) is Refusal.NO_MEMORY
+    assert append(acc, second, record(b"y" * 60_000)) is NotAppended.NO_MEMORY
     assert second.open is None
     acc.close_due(NOW_MS + 5)
     acc.give_back(first.ready[0])
@@ -106,7 +112,7 @@ def test_a_record_larger_than_all_memory_waits_until_it_is_alone() -> None:
     queue = acc.queue(TP)
     assert isinstance(append(acc, queue, record(b"x" * 5_000)), RecordFuture)
     other = acc.queue(TopicPartition("t", 1))
-    assert append(acc, other, record()) is Refusal.NO_MEMORY
+    assert append(acc, other, record()) is NotAppended.NO_MEMORY
 
 
 def test_keys_headers_and_times_may_join_a_batch_late() -> None:

@@ -130,7 +130,7 @@ def test_a_leader_hint_is_followed_at_once() -> None:
     (first,) = bench.drain()
     error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 1, Endpoint("b", 2), "id"))
     bench.dispatcher.on_answer(first, answer(first, error), NOW_MS)
-    assert not bench.dispatcher.metadata_wanted
+    assert not bench.dispatcher.take_metadata_wish()
     (retry,) = bench.drain(NOW_MS)
     assert retry.node_id == 2
 
@@ -140,7 +140,7 @@ def test_without_a_hint_metadata_is_wanted() -> None:
     bench.add(0)
     (first,) = bench.drain()
     bench.dispatcher.on_answer(first, answer(first, NotLeaderOrFollowerError()), NOW_MS)
-    assert bench.dispatcher.metadata_wanted
+    assert bench.dispatcher.take_metadata_wish()
 
 
 def test_a_back_off_ends_when_another_leader_is_known() -> None:
@@ -165,9 +165,9 @@ def test_while_the_leader_may_be_gone_metadata_is_asked_for_during_the_back_off(
         queue, _ = attempt.entries[0]
         (attempt,) = bench.drain(queue.not_before_ms)
         bench.dispatcher.on_error(attempt, NetworkError(), NOW_MS)
-    bench.dispatcher.metadata_wanted = False
+    bench.dispatcher.take_metadata_wish()
     assert bench.drain(NOW_MS) == []
-    assert bench.dispatcher.metadata_wanted
+    assert bench.dispatcher.take_metadata_wish()
     assert bench.dispatcher.next_ms == NOW_MS + 100
 
 
@@ -175,7 +175,7 @@ def test_a_partition_without_leader_waits_and_asks_for_metadata() -> None:
     bench = Bench()
     bench.add(3)
     assert bench.drain() == []
-    assert bench.dispatcher.metadata_wanted
+    assert bench.dispatcher.take_metadata_wish()
 
 
 def test_an_error_that_no_retry_mends_fails_its_batch_alone() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.client.wire.channel import GrpcTransport
+from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import (
     ApiError,
     NetworkError,
@@ -16,7 +17,6 @@ from penstock.errors import (
     PolicyViolationError,
     RequestTimedOutError,
 )
-from penstock.transport import Channel, Transport
 from penstock.types import Endpoint
 from tests.support.fake_network import FakeNetwork, ServedStream
 from tests.support.grpc_service import serve
@@ -66,7 +66,7 @@ class Bench:
     """One peer and a channel to it; `leave` kills the peer."""
 
     echo: Echo
-    transport: Transport
+    transport: ClientTransport
     channel: Channel
     nowhere: Endpoint
     leave: Callable[[], Awaitable[None]]

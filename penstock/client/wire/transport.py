@@ -16,7 +16,7 @@ from typing import Protocol
 from penstock.types import Endpoint
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """Messages in both directions, each in order; `write` and `read` may wait at the same time, each in one task."""
 
     async def write(self, message: bytes) -> None:
@@ -39,7 +39,7 @@ class Channel(Protocol):
         """The answer to one request."""
         ...
 
-    def open_stream(self, method: str) -> Stream:
+    def open_stream(self, method: str) -> ByteStream:
         """Never waits: a peer that cannot be reached fails the first read."""
         ...
 
@@ -48,7 +48,7 @@ class Channel(Protocol):
         ...
 
 
-class Transport(Protocol):
+class ClientTransport(Protocol):
     """Makes channels."""
 
     def connect(self, endpoint: Endpoint) -> Channel:
