@@ -374,4 +374,4 @@ class ClusterClient:
         await asyncio.gather(*(connection.close() for connection in connections), return_exceptions=True)
 
     def __repr__(self) -> str:
-        return f"Cluster(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"
+        return f"ClusterClient(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"
