@@ -25,14 +25,8 @@ from broker.network.doors import BrokerService, ControllerService
 from broker.network.processor import Processor
 from broker.network.request_channel import Request
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
-from penstock.errors import (
-    ApiError,
-    ConfigError,
-    NetworkError,
-    RequestTimedOutError,
-    UnknownServerError,
-    without_frames,
-)
+from penstock.error_trailer import error_in_trailer, trailer_of
+from penstock.errors import ApiError, ConfigError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.pb import broker_pb2
 from penstock.types import Endpoint
 
@@ -175,7 +169,7 @@ def _over(service: BrokerService, request: Request) -> Any:
     request.dropped()
     service.channel.request_sent(request)
     if request.error is not None:
-        raise without_frames(request.error)
+        raise _as_told(request.error)
     return request.response
 
 
@@ -239,12 +233,19 @@ async def _at_once(call: Callable[[], Any]) -> Any:
     return call()
 
 
+def _as_told(error: ApiError) -> ApiError:
+    """What a trailer carries of an error: its code and its message."""
+    told = error_in_trailer(trailer_of(error), error.message)
+    assert told is not None
+    return told
+
+
 async def _answered(handling: Awaitable[Any]) -> Any:
     """The answer, or the error as whoever asked is told it."""
     try:
         return await handling
     except ApiError as error:
-        return without_frames(error)
+        return _as_told(error)
     except Exception as error:
         return UnknownServerError(f"penstock: {type(error).__name__}: {error}")
 

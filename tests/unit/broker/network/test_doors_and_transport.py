@@ -1,0 +1,278 @@
+"""Every kind of doors and transport keeps the promises of `broker/network/`: gRPC's over real sockets, and memory's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.config.config import parse_config
+from broker.grpc.doors import GrpcDoors
+from broker.grpc.peers import Peers
+from broker.network.busy_time import BusyTimes
+from broker.network.doors import BrokerService, ControllerService, Doors
+from broker.network.request_channel import RequestChannel
+from broker.network.request_memory import RequestMemory
+from broker.network.transport import MakeTransport, Transport
+from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse, QuorumView
+from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse
+from penstock.clock import SystemClock
+from penstock.errors import (
+    ConfigError,
+    NetworkError,
+    NotControllerError,
+    PenstockError,
+    RequestTimedOutError,
+    UnknownServerError,
+)
+from penstock.testing.layout import new_layout
+from penstock.types import Endpoint, LeaderHint
+from raft.messages import VoteRequest, VoteResponse
+from tests.support.machine import NOW_NS, THREADS
+from tests.support.memory_network import MemoryNetwork
+
+NODE, GONE, STRANGER = 0, 1, 2
+TIMEOUT_MS = 5_000
+VOTE = VoteRequest("cluster", 3, GONE, NODE, 2, 5, pre_vote=True)
+VOTED = VoteResponse(-1, 3, vote_granted=True)
+CLOCK = SystemClock()
+
+
+class Session:
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Stage:
+    """A node's two doors, and another's way in to them. `handle` answers what the controller is asked."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        layout = new_layout(directory, 1, None)
+        self.config = parse_config(layout.node_config(0))
+        network = MemoryNetwork()
+        self.doors: Doors = GrpcDoors(CLOCK, THREADS) if kind == "grpc" else network.doors()
+        make: MakeTransport = Peers if kind == "grpc" else network.transport
+        nowhere = Endpoint("127.0.0.1", layout.ports[0].metrics)
+        voters = {NODE: self.config.listener("CONTROLLER"), GONE: nowhere}
+        brokers = {NODE: self.config.listener("INTERNAL"), GONE: nowhere}
+        self.transport: Transport = make(voters, brokers.get, 1 << 20)
+        self.channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
+        self.sessions: list[Session] = []
+        self.asked: list[Any] = []
+        self.answers: Callable[[Any], Awaitable[Any]] = self._granted
+
+    async def _granted(self, request: Any) -> Any:
+        return VOTED
+
+    async def _handle(self, request: Any) -> Any:
+        self.asked.append(request)
+        return await self.answers(request)
+
+    def _new_session(self, host: str) -> Session:
+        self.sessions.append(Session())
+        return self.sessions[-1]
+
+    def broker(self) -> Any:
+        service = BrokerService(
+            self.channel,
+            self._new_session,
+            lambda body: None,
+            RequestMemory(1 << 20),
+            RequestMemory(1 << 20),
+            100,
+            100,
+        )
+        return self.doors.broker(self.config, service)
+
+    def controller(self) -> Any:
+        view = QuorumView(NODE, 3, 9, (), ())
+        return self.doors.controller(self.config, ControllerService(self._handle, self._handle, lambda: view, 100))
+
+    async def serve(self) -> None:
+        """Answers each fetch with its own correlation id, for as long as it is not cancelled."""
+        while True:
+            request: Any = await self.channel.receive()
+            self.asked.append(request.body)
+            request.complete(FetchResponse(request.body.correlation_id, []))
+            request.handled()
+
+
+Play = Callable[[Callable[[Stage], Awaitable[None]]], None]
+
+
+@pytest.fixture(params=["grpc", "memory"])
+def play(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Play]:
+    """Runs a scenario with a controller's door that listens; both kinds in real time."""
+
+    def run(scenario: Callable[[Stage], Awaitable[None]]) -> None:
+        async def main() -> None:
+            stage = Stage(request.param, tmp_path)
+            controller = stage.controller()
+            await controller.start()
+            await controller.serving(True)
+            server = asyncio.create_task(stage.serve())
+            try:
+                async with asyncio.timeout(30):
+                    await scenario(stage)
+            finally:
+                server.cancel()
+                await stage.transport.close()
+                await controller.stop()
+
+        asyncio.run(main())
+
+    yield run
+
+
+async def error_of(answer: Awaitable[Any]) -> BaseException:
+    """What the call ends with."""
+    try:
+        found = await answer
+    except PenstockError as error:
+        return error
+    raise AssertionError(f"it was answered: {found}")
+
+
+def fetch(correlation_id: int) -> FetchRequest:
+    return FetchRequest(correlation_id, 5, 101, 10, 1, 1 << 20, [], [])
+
+
+def test_a_quorum_call_arrives_as_it_was_sent_and_is_answered_as_it_was_handled(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        assert await stage.transport.send(NODE, VOTE, TIMEOUT_MS) == VOTED
+        assert stage.asked == [VOTE]
+
+    play(scenario)
+
+
+def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_handled(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        async def answers(request: Any) -> Any:
+            return DeleteTopicsResponse((), 7)
+
+        stage.answers = answers
+        asked = DeleteTopicsRequest(("A" * 22,))
+        assert await stage.transport.call_controller(NODE, asked, TIMEOUT_MS) == DeleteTopicsResponse((), 7)
+        assert stage.asked == [asked]
+        view = await stage.transport.call_controller(NODE, DescribeQuorumRequest(), TIMEOUT_MS)
+        assert (view.leader_id, view.leader_epoch, view.high_watermark) == (NODE, 3, 9)
+
+    play(scenario)
+
+
+def test_a_typed_error_arrives_as_itself_but_for_its_hint(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        async def refuses(request: Any) -> Any:
+            raise NotControllerError("node 0 does not lead the quorum", leader=LeaderHint(2, 9))
+
+        stage.answers = refuses
+        error = await error_of(stage.transport.call_controller(NODE, DeleteTopicsRequest(()), TIMEOUT_MS))
+        assert isinstance(error, NotControllerError) and error.message == "node 0 does not lead the quorum"
+        assert error.leader is None, "a trailer has a code and a message"
+
+    play(scenario)
+
+
+def test_a_bug_in_the_handler_is_an_unknown_server_error(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        async def breaks(request: Any) -> Any:
+            raise KeyError("a bug")
+
+        stage.answers = breaks
+        error = await error_of(stage.transport.send(NODE, VOTE, TIMEOUT_MS))
+        assert isinstance(error, UnknownServerError) and "KeyError" in str(error)
+
+    play(scenario)
+
+
+def test_no_answer_in_time_is_said_so(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        async def hangs(request: Any) -> Any:
+            await asyncio.get_running_loop().create_future()
+
+        stage.answers = hangs
+        assert isinstance(await error_of(stage.transport.send(NODE, VOTE, 50)), RequestTimedOutError)
+
+    play(scenario)
+
+
+def test_where_nobody_listens_or_nobody_is_known_there_is_no_network(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        for node_id in (GONE, STRANGER):
+            assert isinstance(await error_of(stage.transport.send(node_id, VOTE, TIMEOUT_MS)), NetworkError)
+            call = stage.transport.call_controller(node_id, DeleteTopicsRequest(()), TIMEOUT_MS)
+            assert isinstance(await error_of(call), NetworkError)
+        with pytest.raises(NetworkError):
+            stage.transport.open_fetch_stream(STRANGER)
+        stream = stage.transport.open_fetch_stream(GONE)
+        stream.send(fetch(1))
+        assert isinstance(await error_of(stream.receive()), NetworkError)
+        stream.cancel()
+
+    play(scenario)
+
+
+def test_the_fetches_of_a_stream_are_answered_in_order_and_it_has_one_session(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        listeners = stage.broker()
+        await listeners.start()
+        listeners.open()
+        stream = stage.transport.open_fetch_stream(NODE)
+        for number in range(5):
+            stream.send(fetch(number))
+        assert [(await stream.receive()).correlation_id for _ in range(5)] == list(range(5))
+        assert [replace(asked, correlation_id=0) for asked in stage.asked] == [fetch(0)] * 5
+        assert len(stage.sessions) == 1 and not stage.sessions[0].closed.is_set()
+        stream.cancel()
+        assert isinstance(await error_of(stream.receive()), NetworkError)
+        await stage.sessions[0].closed.wait()
+        await listeners.stop()
+
+    play(scenario)
+
+
+def test_a_node_that_has_not_caught_up_takes_no_fetches(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        listeners = stage.broker()
+        await listeners.start()
+        stream = stage.transport.open_fetch_stream(NODE)
+        stream.send(fetch(1))
+        error = await error_of(stream.receive())
+        assert isinstance(error, NetworkError) and "has not caught up with the metadata" in str(error)
+        assert not stage.sessions or stage.sessions[0].closed.is_set()
+        stream.cancel()
+        await listeners.stop()
+
+    play(scenario)
+
+
+def test_a_listener_that_stops_ends_its_streams(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        listeners = stage.broker()
+        await listeners.start()
+        listeners.open()
+        stream = stage.transport.open_fetch_stream(NODE)
+        stream.send(fetch(1))
+        assert (await stream.receive()).correlation_id == 1
+        await listeners.stop()
+        assert isinstance(await error_of(stream.receive()), NetworkError)
+        stream.cancel()
+
+    play(scenario)
+
+
+def test_one_address_has_one_listener(play: Play) -> None:
+    async def scenario(stage: Stage) -> None:
+        second = stage.controller()
+        with pytest.raises(ConfigError, match="cannot listen on"):
+            await second.start()
+        await second.stop()
+
+    play(scenario)
