@@ -76,6 +76,7 @@ class MemoryCluster:
             descriptors_max=4096,
             processors=2,
             thread_times=lambda: {},
+            idle_processors=lambda: {},
         )
 
     async def start(self) -> None:
@@ -84,7 +85,8 @@ class MemoryCluster:
             config, environment = self.config(index), self.environment(index)
             _make_parents(disk, config.log_dirs)
             format_node(config, self._layout.cluster_id, disk, environment.ids)
-            self.nodes.append(Node(config, open_log_dirs(config, environment), environment))
+            log_manager = open_log_dirs(config, environment, lambda progress: None)
+            self.nodes.append(Node(config, log_manager, environment))
         await asyncio.gather(*(node.start() for node in self.nodes))
         await asyncio.gather(*(node.wait_ready() for node in self.nodes))
 

@@ -317,4 +317,6 @@ class MemoryFetchStream:
             await processor.wait_room()
             raw = await self._requests.get()
             await self._network.carried(self._endpoint)
-            await processor.submit("Fetch", fetch.request_from_pb(broker_pb2.FetchRequest.FromString(raw)), session)
+            body = fetch.request_from_pb(broker_pb2.FetchRequest.FromString(raw))
+            api = "FetchFollower" if body.replica_id >= 0 else "FetchConsumer"
+            await processor.submit(api, body, session)
