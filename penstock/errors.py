@@ -1,9 +1,9 @@
 """Every error that Penstock raises, by blame: the wire error table, and the local errors that never cross a wire.
 
-The wire table is the set of `ApiError` subclasses below; numbers and names are Kafka's (Kafka protocol guide, "Error
-codes") and are fixed for ever, so that the second door can send them unchanged. An error that crosses a wire is a code,
-a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are mapped to these
-once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
+The wire table is the set of `ApiError` subclasses below. Numbers and names are Kafka's (Kafka protocol guide, "Error
+codes") and never change, so that a listener for Kafka's protocol can send them as they are. An error that crosses a
+wire is a code, a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are
+mapped to these once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PenstockError(Exception):
 
 
 class CleaningAbortedError(PenstockError):
-    """The segments that were being cleaned have left the log or changed, or the cleaner was told to stop."""
+    """A cleaning was given up: its segments have left the log or changed, or the cleaner was told to stop."""
 
 
 class InvariantViolation(PenstockError):
@@ -32,11 +32,11 @@ class ConfigError(PenstockError):
 
 
 class MetaPropertiesError(PenstockError):
-    """A log dir may not be used by this node: unformatted, another cluster's, another node's, damaged or locked."""
+    """This node may not use a log dir: it is unformatted, another cluster's, another node's, damaged or locked."""
 
 
 class CorruptFileError(PenstockError):
-    """A file on disk is not what was written; names the file and the position."""
+    """A file on disk is damaged; names the file and the position."""
 
     def __init__(self, path: str, position: int, why: str) -> None:
         super().__init__(f"{path}: damaged at byte {position}: {why}")
@@ -54,7 +54,7 @@ class BufferExhaustedError(PenstockError):
 
 
 class BootstrapError(PenstockError):
-    """None of the bootstrap addresses answered; names each and why."""
+    """No bootstrap address answered; names each address and why."""
 
 
 class ClientClosedError(PenstockError):
@@ -62,7 +62,7 @@ class ClientClosedError(PenstockError):
 
 
 class LogTruncationError(PenstockError):
-    """A consumer's position is not in the leader's log any more: records it has read were lost (KIP-320).
+    """A consumer's position is not in the leader's log any more: records that it has read were lost (KIP-320).
 
     `divergent_offset` is the first offset that may differ from what was read; seek there to go on.
     """
@@ -76,12 +76,12 @@ class LogTruncationError(PenstockError):
 
 
 class TopicRecreatedError(PenstockError):
-    """A position belongs to a topic that was deleted; the topic of that name today is another one (KIP-516)."""
+    """A position belongs to a deleted topic; another topic has the name now (KIP-516)."""
 
     def __init__(self, topic: str, partition: int, *, expected_id: str, found_id: str) -> None:
         super().__init__(
             f"{topic}-{partition}: topic {topic!r} was deleted and created again: its id is {found_id}, not"
-            f" {expected_id}. Offsets of the old topic mean nothing in the new one; seek to read the new one"
+            f" {expected_id}. Offsets of the old topic are not valid in the new one; seek to read the new topic"
         )
         self.topic = topic
         self.partition = partition
@@ -90,9 +90,9 @@ class TopicRecreatedError(PenstockError):
 
 
 class UndecodableBatchError(PenstockError):
-    """A record batch is damaged, or is not what its header says. Nothing behind it was handed over.
+    """A record batch is damaged, or its bytes contradict its header. No record behind it was returned.
 
-    The bounds are the offset at which the batch begins and `next_offset`, from where reading can go on without it.
+    The bounds are the offset at which the batch begins, and `next_offset`, where reading can go on without it.
     """
 
     def __init__(self, tp: TopicPartition, bounds: tuple[int, int], why: str, remedy: str = "") -> None:
@@ -113,17 +113,17 @@ class MissingDependencyError(PenstockError):
 class ApiError(PenstockError):
     """An error that has a wire code. Subclasses are the wire error table; do not raise this class itself.
 
-    Attributes: `code`, `retriable` and `nothing_written` of the class; `leader` where another node would have answered;
-    `log_start_offset` and `log_end_offset` (the readable bound) where a position was out of range, -1 otherwise.
+    Attributes: `code`, `retriable` and `nothing_written` of the class; `leader`, if another node would have answered;
+    `log_start_offset` and `log_end_offset` (the readable bound) if a position was out of range, -1 otherwise.
     """
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
     nothing_written: bool = False
-    """A produce request that is answered so wrote nothing of the partition's records. Without this guarantee the
-    outcome is unknown: the records may be in the log, and sending them again may make duplicates. Who knows more than
-    the class gives the guarantee with the one error. The error of a record keeps it only if it holds for every attempt
-    to send it."""
+    """True guarantees that the refused produce request wrote none of the partition's records. Without this guarantee
+    the outcome is unknown: the records may be in the log, and sending them again may make duplicates. Code that knows
+    more than the class sets the guarantee on one error. A producer's error has it only if it holds for every attempt to
+    send the record."""
     kafka_name: ClassVar[str] = "UNKNOWN_SERVER_ERROR"
 
     def __init_subclass__(cls, *, code: int, name: str, retriable: bool = False, nothing_written: bool = False) -> None:
@@ -152,10 +152,10 @@ class ApiError(PenstockError):
 
 
 def without_frames(error: E) -> E:
-    """The error, rid of its traceback and of those of what it came from: for one that is kept, in an answer or a batch.
+    """The error without tracebacks, its own and those of its causes; for an error that is kept in an answer or a batch.
 
-    A traceback holds the frames that the error passed, with the records in their variables. If one of these leads back
-    to the error, only Python's cycle collector frees them, and it goes by objects, not by megabytes.
+    A traceback holds the frames that the error passed, with the records in their variables. If a frame leads back to
+    the error, only Python's cycle collector frees them, and that counts objects, not megabytes.
     """
     passed: set[int] = set()
     left: list[BaseException] = [error]
@@ -173,7 +173,7 @@ ERRORS: dict[int, type[ApiError]] = {}
 
 
 class UnknownServerError(ApiError, code=-1, name="UNKNOWN_SERVER_ERROR"):
-    """The server met an error that it did not expect; its log says which."""
+    """The server met an unexpected error; the node's log has the details."""
 
 
 class OffsetOutOfRangeError(ApiError, code=1, name="OFFSET_OUT_OF_RANGE"):
@@ -231,7 +231,7 @@ class NotEnoughReplicasError(ApiError, code=19, name="NOT_ENOUGH_REPLICAS", retr
 
 
 class NotEnoughReplicasAfterAppendError(ApiError, code=20, name="NOT_ENOUGH_REPLICAS_AFTER_APPEND", retriable=True):
-    """The records were written, but not acked: too few replicas are in sync, or the leader has changed."""
+    """The records were written but not acked: too few replicas are in sync, or the leader has changed."""
 
 
 class InvalidRequiredAcksError(ApiError, code=21, name="INVALID_REQUIRED_ACKS", nothing_written=True):
@@ -351,7 +351,7 @@ class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"
 
 
 class InvalidRegistrationError(ApiError, code=119, name="INVALID_REGISTRATION"):
-    """The broker may not register like this; the text says what is wrong and what can be done."""
+    """The broker may not register like this; the text gives the reason and the remedy."""
 
 
 def error_for(code: int, message: str = "", *, nothing_written: bool = False, **details: object) -> ApiError:

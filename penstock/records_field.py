@@ -89,7 +89,9 @@ class RecordsField:
             found.append(raw[cuts[-1][2] : cuts[-1][3]] if cuts else b"")
         kept.append(view[kept_to:])
         if sum(map(len, kept)) > len(raw) // 2:
-            raise CorruptMessageError("without its records, the message is as large as with them: a copy saves nothing")
+            raise CorruptMessageError(
+                "the message holds few record bytes: it is parsed whole, because a copy saves nothing"
+            )
         message = self._parse(b"".join(kept))
         return message, [
             partition.records if records is None else records
@@ -123,7 +125,7 @@ class _Walk:
             else:
                 raise CorruptMessageError(f"wire type {kind} at byte {field_at}")
             if at > end or self._left < 0:
-                raise CorruptMessageError(f"the field at byte {field_at} is cut off, or one too many")
+                raise CorruptMessageError(f"the field at byte {field_at} is cut off, or occurs once too often")
             yield tag, field_at, value_at, at
 
     def _prefix(self, at: int) -> tuple[int, int]:

@@ -93,7 +93,7 @@ class DeleteRecordsApi:
         if not 0 <= body.timeout_ms <= TIMEOUT_MS_MAX:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
         if self._open_partitions + count > OPEN_PARTITIONS_MAX:
-            raise ResourceExhaustedError(f"{self._open_partitions} deletions wait already; try again later")
+            raise ResourceExhaustedError(f"{self._open_partitions} deletions are waiting already; try again later")
 
     def _delete(
         self, asked: tuple[DeleteRecordsPartition, ...], results: list[DeleteRecordsResult]
@@ -113,7 +113,7 @@ class DeleteRecordsApi:
 
 def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> None:
     if partition.topic == METADATA_TOPIC:
-        raise InvalidTopicError(f"{METADATA_TOPIC} is the cluster's own; its records are not deleted by hand")
+        raise InvalidTopicError(f"{METADATA_TOPIC} is the cluster's own topic; its records cannot be deleted")
     if partition in seen:
         raise InvalidRequestError(f"{partition} is named twice in the request")
     seen.add(partition)

@@ -71,7 +71,7 @@ class DescribeConfigsApi:
         if asked.resource_type == TOPIC_RESOURCE:
             if image.topic(name) is None:
                 raise UnknownTopicOrPartitionError(
-                    f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
+                    f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` shows the topics"
                 )
             own = image.topic_config(name)
             return [self._topic_entry(topic_config_definition(key), own) for key in keys or TOPIC_CONFIGS]
@@ -83,7 +83,7 @@ class DescribeConfigsApi:
             return [self._broker_entry(_broker_key(key)) for key in keys or KEYS]
         raise InvalidRequestError(
             f"resource type {asked.resource_type[:_SHOWN_CHARACTERS]!r} has no configuration;"
-            f" {TOPIC_RESOURCE!r} and {BROKER_RESOURCE!r} have"
+            f" give {TOPIC_RESOURCE!r} or {BROKER_RESOURCE!r}"
         )
 
     def _topic_entry(self, definition: ConfigDefinition, own: Mapping[str, str]) -> ConfigEntryView:

@@ -130,7 +130,8 @@ class FetchSession:
             raise InvalidRequestError(f"fetch: more than {SESSION_PARTITIONS_MAX} partitions in one session")
         if added and body.replica_id < 0 and self._memory.session.room() < added * SESSION_PARTITION_BYTES:
             raise ResourceExhaustedError(
-                "the fetch sessions of this node or of this address have fetch.sessions.max.bytes in use; end one"
+                "fetch sessions use all of fetch.sessions.max.bytes on this node, or half of it from your address;"
+                " close a consumer, or raise it"
             )
         asker = body.replica_id, body.broker_epoch
         if self._watched and asker != (self._replica_id, self._broker_epoch):

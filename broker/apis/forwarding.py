@@ -45,7 +45,9 @@ class ForwardedRequests:
         """Answer `request` with what `answer` returns or raises."""
         if len(self._tasks) >= FORWARDED_MAX:
             answer.close()
-            raise ResourceExhaustedError(f"{FORWARDED_MAX} requests wait for the controller already; try again later")
+            raise ResourceExhaustedError(
+                f"{FORWARDED_MAX} requests are waiting for the controller already; try again later"
+            )
         task = asyncio.create_task(self._run(request, answer))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
@@ -92,6 +94,6 @@ async def decided_and_applied(
             await loader.wait_for_offset(response.metadata_offset)
     except TimeoutError:
         raise RequestTimedOutError(
-            f"committed at metadata offset {response.metadata_offset}, which has not reached this node yet"
+            f"the change is committed at metadata offset {response.metadata_offset}, but this node does not have it yet"
         ) from None
     return response

@@ -109,13 +109,13 @@ def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | 
         return TimestampAndOffset(-1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset))
     if partition.high_watermark < leading.epoch_start_offset:
         raise OffsetNotAvailableError(
-            f"{partition.topic_partition}: the new leader knows the high watermark only from "
-            f"{leading.epoch_start_offset} on; it stands at {partition.high_watermark}"
+            f"{partition.topic_partition}: the new leader does not know the high watermark yet: it has "
+            f"{partition.high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
         )
     if asked.timestamp_ms == LATEST_TIMESTAMP:
         return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
     if asked.timestamp_ms != MAX_TIMESTAMP and asked.timestamp_ms < 0:
-        raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} is neither a time nor -1, -2 or -3")
+        raise InvalidRequestError(f"timestamp_ms {asked.timestamp_ms} must be 0 or more, or -1, -2 or -3")
     if cold is not None:
         found = log.reader.finish_look_up(cold, log.log_start_offset)
     elif asked.timestamp_ms == MAX_TIMESTAMP:

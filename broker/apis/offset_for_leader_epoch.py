@@ -39,7 +39,7 @@ def _end_of_epoch(partition: Partition, asked: EpochPartition, is_replica: bool)
         return found
     if high_watermark < leading.epoch_start_offset:  # cut off there, it would look like a truncation (KIP-207)
         raise OffsetNotAvailableError(
-            f"{partition.topic_partition}: the new leader knows the high watermark only from "
-            f"{leading.epoch_start_offset} on; it stands at {high_watermark}"
+            f"{partition.topic_partition}: the new leader does not know the high watermark yet: it has "
+            f"{high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
         )
     return EpochEndOffset(found.epoch, high_watermark)

@@ -115,7 +115,7 @@ def _check_is_wanted(request: Request, body: ProduceRequest) -> float:
     """How much of its time-out is left. With acks=0 nobody waits: its client goes as soon as it has sent."""
     waited_ms = max(request.dequeued_ns - request.received_ns, 0) / 1e6
     if body.acks and request.is_abandoned:
-        raise NetworkError("the client's stream ended before the request's turn; it was not appended")
+        raise NetworkError("the client's stream ended while the request was queued; it was not appended")
     if body.acks and 0 < body.timeout_ms < waited_ms:
         raise RequestTimedOutError(
             f"the request was queued for {waited_ms:.0f} ms, its timeout_ms is {body.timeout_ms}; it was not appended"

@@ -163,7 +163,7 @@ def _list_value(key: ConfigKey, value: object) -> tuple[str, ...]:
         if "\n" in item or "\0" in item:
             raise ConfigError(f"{key.name} = {_shown(value)}: an item has a line break or NUL in it; remove it")
         if stripped.count(item) > 1 and key.name != "log.dirs":  # that one's own check says more
-            raise ConfigError(f"{key.name} = {_shown(value)}: {item} stands there twice; keep one")
+            raise ConfigError(f"{key.name} = {_shown(value)}: {item} is given twice; keep one")
     return stripped
 
 
@@ -191,7 +191,7 @@ def _listeners(name: str, items: tuple[str, ...], names: tuple[str, ...]) -> dic
             possible = ", ".join(f"{known}://host:port" for known in names)
             raise ConfigError(f"{name} = {_shown(item)}: must be one of {possible}")
         if match.group(1) in found:
-            raise ConfigError(f"{name}: {match.group(1)} stands there twice; keep one")
+            raise ConfigError(f"{name}: {match.group(1)} is given twice; keep one")
         found[match.group(1)] = _endpoint(name, item, match.group(2) or "0.0.0.0", match.group(3))
     return found
 
@@ -214,7 +214,7 @@ def _voters(items: tuple[str, ...]) -> dict[int, Endpoint]:
         if not at or not node.isdecimal() or int(node) > NODE_ID_MAX or match is None:
             raise ConfigError(f"{key} = {_shown(item)}: must be id@host:port, like 1@127.0.0.1:9193")
         if int(node) in voters:
-            raise ConfigError(f"{key}: node id {int(node)} stands there twice; give every controller its own id")
+            raise ConfigError(f"{key}: node id {int(node)} is given twice; give every controller its own id")
         voters[int(node)] = _endpoint(key, item, match.group(1), match.group(2))
     return voters
 

@@ -40,7 +40,9 @@ def _check_roles(config: NodeConfig) -> None:
             where = f"no {name} listener" + ", where the other brokers fetch from it" * (name == internal)
             raise ConfigError(f"listeners: process.roles has {role} but {where}; add {name}://host:port")
         if role not in config.roles and name in config.listeners:
-            raise ConfigError(f"listeners: has {name} but process.roles is without {role}; remove it or add the role")
+            raise ConfigError(
+                f"listeners: has {name} but process.roles does not have {role}; remove the listener or add the role"
+            )
 
 
 def _check_ports(config: NodeConfig) -> None:
@@ -69,19 +71,21 @@ def _check_voters(config: NodeConfig) -> None:
     voters = ",".join(f"{voter}@{endpoint}" for voter, endpoint in config.voters.items())
     if "controller" in config.roles and not is_voter:
         raise ConfigError(
-            f"controller.quorum.voters = {voters}: is without this controller; add {config.node_id}@host:port"
+            f"controller.quorum.voters = {voters}: this controller is missing; add {config.node_id}@host:port"
         )
     if "controller" not in config.roles and is_voter:
         raise ConfigError(
-            f"controller.quorum.voters = {voters}: has node {config.node_id}, whose process.roles is without "
-            "controller; remove it or add the role"
+            f"controller.quorum.voters = {voters}: node {config.node_id} is a voter, but its process.roles does not "
+            "have controller; remove the voter or add the role"
         )
     endpoints = list(config.voters.values())
     for endpoint in endpoints:
         if endpoint.host in WILDCARD_HOSTS:
             raise ConfigError(f"controller.quorum.voters = {voters}: nobody can connect to {endpoint}; name the host")
         if endpoints.count(endpoint) > 1:
-            raise ConfigError(f"controller.quorum.voters = {voters}: {endpoint} stands there twice; one per voter")
+            raise ConfigError(
+                f"controller.quorum.voters = {voters}: {endpoint} is given twice; give each voter its own"
+            )
 
 
 def _check_log_dirs(dirs: tuple[str, ...]) -> None:
@@ -94,7 +98,9 @@ def _check_log_dirs(dirs: tuple[str, ...]) -> None:
         for other_real, other in seen.items():
             inner, outer = (directory, other) if real.startswith(_with_slash(other_real)) else (other, directory)
             if real.startswith(_with_slash(other_real)) or other_real.startswith(_with_slash(real)):
-                raise ConfigError(f"log.dirs: {inner} lies inside {outer}; put them beside each other")
+                raise ConfigError(
+                    f"log.dirs: {inner} is inside {outer}; give directories that are not inside each other"
+                )
         inode = _inode(real)
         if inode is not None and inode in inodes:
             raise ConfigError(f"log.dirs: {directory} and {inodes[inode]} are one directory (same inode); keep one")
@@ -121,7 +127,7 @@ def _check_numbers(config: NodeConfig) -> None:
     if config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise ConfigError(
             f"queued.max.request.bytes = {config.queued_max_request_bytes}: below socket.request.max.bytes = "
-            f"{config.socket_request_max_bytes}, so that one request would pass it; raise it or lower the other"
+            f"{config.socket_request_max_bytes}, so one request could exceed it; raise it, or lower the other"
         )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(

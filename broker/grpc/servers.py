@@ -112,8 +112,8 @@ class GrpcServer:
             bound = 0
         if bound == 0:
             raise ConfigError(
-                f"listeners: {self._listener} cannot listen on {self._endpoint}: the address is in use or not of this "
-                "machine; choose another port or stop what holds it"
+                f"listeners: {self._listener} cannot listen on {self._endpoint}: the address is in use, or is not one "
+                "of this machine; choose another port, or stop the process that holds it"
             )
         await self._server.start()
         self.connections.start()

@@ -72,7 +72,7 @@ class WireWalk:
             self._steps_left -= 1
             if self._steps_left < 0:
                 raise InvalidRequestError(
-                    f"{self._api}: the request has more than {self._steps_max} fields; send several requests"
+                    f"{self._api}: the request has more than {self._steps_max} fields; divide it into several requests"
                 )
             began, tag = at, raw[at]
             at += 1

@@ -145,7 +145,7 @@ class Scheduler:
             await job.run()
         except (OSError, KafkaStorageError, CorruptFileError) as error:
             job.failures += 1
-            _log.error("%s failed: %s; it comes again in %d ms", job.name, error, job.interval_ms)
+            _log.error("%s failed: %s; it runs again in %d ms", job.name, error, job.interval_ms)
         finally:
             job.running = False
             job.runs += 1

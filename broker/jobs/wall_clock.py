@@ -31,15 +31,15 @@ class WallClockGuard:
         jump_ms = wall_ms - boot_ms - self._offset_ms
         if abs(jump_ms) <= JUMP_MS_MAX:
             if not self.is_believed:
-                _log.warning("the clock is back: records are deleted by age again")
+                _log.warning("the clock is right again: records are deleted by age again")
             self.is_believed = True
             self._offset_ms += jump_ms
             return wall_ms
         self.jumps += self.is_believed
         self.is_believed = False
         _log.error(
-            "the clock has jumped by %d s, to %d: nothing is deleted by age until it is back, or until this node is "
-            "started again. Look at the machine's time",
+            "the clock has jumped by %d s, to %d: nothing is deleted by age until the clock is right again, or this "
+            "node is started again. Check the machine's time",
             jump_ms // 1000,
             wall_ms,
         )

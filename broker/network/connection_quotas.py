@@ -23,9 +23,13 @@ class ConnectionQuotas:
         """Count one more from `address` ("ipv4:127.0.0.1:4711"), or refuse it."""
         host = host_of(address)
         if self.total >= self._max:
-            raise ResourceExhaustedError(f"this node has max.connections={self._max} open; close one or raise it")
+            raise ResourceExhaustedError(
+                f"this node has max.connections={self._max} streams open; close one, or raise the limit"
+            )
         if self._by_host.get(host, 0) >= self._max_per_ip:
-            raise ResourceExhaustedError(f"{host} has max.connections.per.ip={self._max_per_ip} open here")
+            raise ResourceExhaustedError(
+                f"{host} has max.connections.per.ip={self._max_per_ip} streams open here; close one, or raise the limit"
+            )
         self._by_host[host] = self._by_host.get(host, 0) + 1
         self._by_address[address] = self._by_address.get(address, 0) + 1
         self.total += 1

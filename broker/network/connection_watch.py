@@ -107,7 +107,7 @@ class ConnectionWatch:
         await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
-            _log.warning("%s: cut %d connections over the limit, of %s", self._listener, len(over), _shown(hosts))
+            _log.warning("%s: cut %d connections above the limit, from %s", self._listener, len(over), _shown(hosts))
         for peer in stalled:
             _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
 

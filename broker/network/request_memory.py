@@ -40,7 +40,7 @@ class RequestMemory:
         try:
             if size > SMALL_BYTES and not budget.has_room(account, size):
                 raise ResourceExhaustedError(
-                    f"a request of {size} bytes finds no room: this node, or your address, has too many in flight"
+                    f"no memory for a request of {size} bytes: this node or your address has too many in flight"
                 )
             return account.take(size)
         finally:

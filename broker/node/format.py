@@ -69,8 +69,8 @@ def format_node(
     known = {directory: properties for directory, properties in found.items() if properties is not None}
     if cluster_id and not known and not _CLUSTER_ID.fullmatch(cluster_id):
         raise ConfigError(
-            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_', and `penstock cluster"
-            " describe` shows that of a running cluster; for a new cluster leave the option out"
+            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_'. `penstock cluster describe`"
+            " shows the id of a running cluster; for a new cluster leave the option out"
         )
     if rejoin and not known and not cluster_id:
         raise ConfigError(
@@ -104,10 +104,12 @@ def format_node(
 
 def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
     if not config.is_controller or len(config.voters) == 1:
-        raise ConfigError("--rejoin is for one of several voters: nobody else knows what this node has promised")
+        raise ConfigError(
+            "--rejoin is for one of several voters: no other node knows what this node has promised; leave it out"
+        )
     directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
     if fs.exists(directory):
-        raise MetaPropertiesError(f"{directory} is there: --rejoin is for a voter that has lost it; start the node")
+        raise MetaPropertiesError(f"{directory} exists: --rejoin is for a voter that has lost it; start the node")
 
 
 def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:

@@ -36,8 +36,8 @@ def _check_port(key: str, shown: str, endpoint: Endpoint) -> None:
             probe.listen(1)  # two may bind with SO_REUSEADDR, but only one may listen
     except socket.gaierror as error:
         raise ConfigError(
-            f"{key} = {shown}: {endpoint.host} is not known ({error.strerror}); correct the host"
+            f"{key} = {shown}: {endpoint.host} cannot be resolved ({error.strerror}); correct the host"
         ) from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ConfigError(f"{key} = {shown}: {reason}; choose another, or stop what holds it") from None
+        raise ConfigError(f"{key} = {shown}: {reason}; choose another, or stop the process that holds it") from None

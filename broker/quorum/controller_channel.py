@@ -87,7 +87,9 @@ class ControllerChannel:
                 async with asyncio.timeout(timeout_ms / 1000):
                     return await self._local(request)
             except TimeoutError as error:  # a typed error, as from a remote controller: the callers know no other
-                raise RequestTimedOutError(f"the controller of this node gave no answer in {timeout_ms} ms") from error
+                raise RequestTimedOutError(
+                    f"the controller on this node did not answer within {timeout_ms} ms"
+                ) from error
         return await self._ask(leader_id, request, timeout_ms)
 
     async def _ask(self, leader_id: int, request: Any, timeout_ms: int) -> Any:
@@ -96,7 +98,7 @@ class ControllerChannel:
         try:
             await asyncio.wait((call,))
             if call.cancelled():
-                raise NetworkError(f"controller {leader_id} did not answer, and leads no more")
+                raise NetworkError(f"controller {leader_id} did not answer, and does not lead any more")
             return call.result()
         finally:
             del self._under_way[call]

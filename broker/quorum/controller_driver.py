@@ -192,7 +192,9 @@ class ControllerDriver:
             no_room, now_ms = self._raft.no_room, self._clock.now_ms()
             full_since_ms = None if no_room is None else now_ms if full_since_ms is None else full_since_ms
             if full_since_ms is not None and now_ms - full_since_ms >= NO_ROOM_ANSWER_MS and not committed.done():
-                raise RequestTimedOutError(f"the metadata log waits for room, the outcome is unknown: {no_room}")
+                raise RequestTimedOutError(
+                    f"the disk of the metadata log is full, so the outcome is unknown: {no_room}"
+                )
         return committed.result()
 
     # -- time ----------------------------------------------------------------------------------------------------------

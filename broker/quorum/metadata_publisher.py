@@ -47,7 +47,7 @@ class MetadataPublisher:
             with self._log_manager.removal.aside.one_sync():
                 self._set_strays_aside(image)
         except KafkaStorageError as error:  # after a crash they are found once more
-            _log.error("the logs that were set aside may be back after a crash: %s", error)
+            _log.error("a crash may bring back the logs that were set aside: %s", error)
         self._forget_vanished(image)
         for topic in image.topics_by_id.values():
             self._apply_topic(image, topic, topic.partitions)
@@ -90,7 +90,7 @@ class MetadataPublisher:
                 for number in topic.partitions:
                     self._replicas.remove(TopicPartition(topic.name, number), topic.topic_id)
         except KafkaStorageError as error:  # after a crash they may be strays
-            _log.error("%s was deleted, but its logs may be back after a crash: %s", topic.name, error)
+            _log.error("%s was deleted, but a crash may bring its logs back: %s", topic.name, error)
 
     def _brokers_changed(self, image: MetadataImage) -> None:
         brokers = image.brokers.values()

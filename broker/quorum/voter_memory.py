@@ -84,7 +84,7 @@ class VoterMemory:
             if voters == 1:
                 why = "this voter had written it, and it is gone or empty; it is the only voter, so nobody knows more: "
                 raise CorruptFileError(lost, 0, why + _REMEDY)
-            _log.error("%s: gone, or incomplete; this voter has forgotten what it promised (%s)", lost, forgotten.value)
+            _log.error("%s is gone or incomplete: this voter has lost what it promised (%s)", lost, forgotten.value)
         if forgotten is not (Forgotten.NOTHING if state is None else state.forgotten):
             quorum_state.save(replace(state or ElectionState(), forgotten=forgotten))
         if state is not None:
@@ -110,7 +110,7 @@ class VoterMemory:
         try:
             found, _ = unseal_json(self.path, text)
         except CorruptFileError as damage:
-            _log.warning("%s; taken for that of a voter that has voted and has records", damage)
+            _log.warning("%s; the voter counts as one that has voted and has records", damage)
             return Promised(True, True)
         if found.get("data_version") != VOTER_VERSION:
             raise CorruptFileError(self.path, 0, f"data_version {found.get('data_version')} is not {VOTER_VERSION}")

@@ -47,8 +47,8 @@ Python's `TypeError` or `ValueError`.
 """
 
 WIRE_HEAD = """
-What a broker answers is an `ApiError`, with the attributes `code`, `kafka_name`, `retriable` and `nothing_written`. The
-clients try a retriable one again by themselves. *Nothing written* is a promise for a produce request; without it the
+A broker's error is an `ApiError`, with the attributes `code`, `kafka_name`, `retriable` and `nothing_written`. The
+clients retry a retriable one by themselves. *Nothing written* is a promise for a produce request; without it the
 records may be in the log.
 
 | code | name | class | retriable | nothing written | meaning |

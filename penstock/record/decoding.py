@@ -160,7 +160,7 @@ def _take_in_loop(data: bytes, at: int, end: int, count: int, records: DecodedRe
 def _check_null(zigzag: int) -> None:
     """The only negative length that a key or a value may have says that it is null."""
     if zigzag != _NULL_ZIGZAG:
-        raise CorruptMessageError(f"a key or value has the length {zigzag >> 1 ^ -1}")
+        raise CorruptMessageError(f"a key or value has the negative length {zigzag >> 1 ^ -1}")
 
 
 def decode_headers(data: bytes, at: int) -> tuple[HeaderTuple, int]:

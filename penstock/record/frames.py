@@ -54,7 +54,7 @@ def lz4_output_bound(data: Buffer) -> int:
 def _lz4_frame(data: Buffer, at: int) -> tuple[int, int]:
     flags, block_code = _integer(data, at, 1), _integer(data, at + 1, 1) >> 4 & 7
     if flags & LZ4_VERSION_MASK != LZ4_VERSION or block_code < 4:
-        raise CorruptMessageError("broken lz4 stream: its frame header makes no sense")
+        raise CorruptMessageError("broken lz4 stream: its frame header is invalid")
     max_block_bytes = 1 << (8 + 2 * block_code)
     at += 3 + (8 if flags & LZ4_CONTENT_SIZE_BIT else 0) + (4 if flags & LZ4_DICTIONARY_BIT else 0)
     check_bytes = 4 if flags & LZ4_BLOCK_CHECK_BIT else 0
@@ -93,7 +93,7 @@ def _zstd_frame(data: Buffer, at: int) -> tuple[int, int]:
         block = _integer(data, at, 3)
         is_last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
         if size > ZSTD_MAX_BLOCK_BYTES or kind > ZSTD_COMPRESSED:
-            raise CorruptMessageError("broken zstd stream: a block header makes no sense")
+            raise CorruptMessageError("broken zstd stream: a block header is invalid")
         bound += ZSTD_MAX_BLOCK_BYTES if kind == ZSTD_COMPRESSED else size
         at += 3 + (1 if kind == ZSTD_RLE else size)
     return min(bound, declared) if size_bytes else bound, at + (4 if descriptor & ZSTD_CHECK_BIT else 0)

@@ -113,7 +113,7 @@ def wanted_batches(
         if check_crc and not verify_crc(data, at, header):
             raise CorruptMessageError(at_offset(header.base_offset, WRONG_CHECKSUM))
         if header.base_offset < 0 or header.last_offset > _INT64_MAX:
-            raise CorruptMessageError(f"record batch at byte {at}: base offset {header.base_offset} makes no sense")
+            raise CorruptMessageError(f"record batch at byte {at}: base offset {header.base_offset} is out of range")
         if not header.is_control and header.record_count:
             wanted.append((at, header))
     return wanted

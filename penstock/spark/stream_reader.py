@@ -131,7 +131,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         elif self._options.starting.kind is Kind.LATEST:
             _log.warning(
                 "startingOffsets=latest: if this query crashes in its very first micro-batch, its restart begins at "
-                "the end of that time and misses what came between; set startingOffsetsFile to keep the place, "
+                "the end of that time and misses the records in between; set startingOffsetsFile to keep the place, "
                 "or begin at earliest"
             )
         return positions

@@ -254,7 +254,7 @@ class RaftDriver:
             while not self._stopping:
                 await self._turn(core)
         except NoRoomError as error:  # while stopping: what was not done is as if the node had crashed here
-            _log.error("the quorum's part of node %d stops on a full disk: %s", self.config.node_id, error)
+            _log.error("node %d stops with a full disk under its metadata log: %s", self.config.node_id, error)
         except Exception as error:
             self._fail(error)
 

@@ -47,8 +47,8 @@ class Notices:
         if self._next_jump_ms is None or now_ms >= self._next_jump_ms:
             self._next_jump_ms = now_ms + INTERVAL_MS
             _log.warning(
-                "node %d: a %s with epoch %d was refused, this node is in epoch %d (%d refused since the start); where "
-                "no voter has that epoch, somebody forges requests: keep strangers away from the nodes' own listener",
+                "node %d: a %s with epoch %d was refused, this node is in epoch %d (%d refused since the start). If no "
+                "voter has that epoch, the request was forged: let only nodes connect to the CONTROLLER listener",
                 self._node_id,
                 type(request).__name__,
                 request_epoch(request),

@@ -40,7 +40,7 @@ class Room:
                 if self._is_stopping():
                     raise
                 if self.error is None:
-                    _log.error("the quorum's part of node %d waits for room: %s", self._node_id, error)
+                    _log.error("node %d waits for room on the disk of its metadata log: %s", self._node_id, error)
                 self.error = error
                 await asyncio.sleep(RETRY_MS / 1000)
             else:

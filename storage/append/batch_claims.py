@@ -110,7 +110,7 @@ def _check_body(codec_id: int, records: Bytes, at: int, end: int) -> None:
     announced = announced_bytes(codec_id, records, at + HEADER_BYTES, end)
     if announced == NOT_A_STREAM:
         name = codec_from_id(codec_id).name.lower()
-        raise CorruptMessageError(f"the batch at byte {at} says {name}, but its body is no such stream")
+        raise CorruptMessageError(f"the header of the batch at byte {at} says {name}, but its body is no {name} stream")
     if announced > MAX_UNPACKED_BYTES and codec_id:
         raise MessageTooLargeError(
             f"the batch at byte {at} unpacks to {announced} bytes, the limit is {MAX_UNPACKED_BYTES}: send smaller "

@@ -49,7 +49,7 @@ def check_keys(
         try:
             body, at, end = batch_body(data, position, header, left_bytes)
         except MessageTooLargeError as error:
-            raise MessageTooLargeError(f"{error}; the topic is compacted, so every key is looked at") from error
+            raise MessageTooLargeError(f"{error}; the topic is compacted, so every record's key is checked") from error
         if header.codec != Codec.NONE:
             left_bytes -= len(body)
         keys = scan_rows(body, at, end, header.record_count, header.last_offset_delta).keys

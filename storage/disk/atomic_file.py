@@ -1,6 +1,6 @@
 """Small files written whole: tmp, fsync, rename, fsync of the directory.
 
-A reader sees the old content or the new, never a mixture, at any crash point. Not here: what is in the files.
+At any crash point a reader sees the old content or the new, never a mixture.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from storage.disk.file_names import TMP_SUFFIX
 from storage.disk.file_system import FileSystem
 
 NamingStep = Callable[[], AbstractContextManager[bool]]
-"""Whether a file may be created, renamed or removed by its name, and that this stays so in the block."""
+"""A block in which files may be created, renamed or removed by name; it yields False if that is not allowed any
+more."""
 
 
 def always() -> AbstractContextManager[bool]:
-    """The names are the caller's for good."""
+    """For a caller that always owns the names."""
     return contextlib.nullcontext(True)
 
 
@@ -28,8 +29,8 @@ def write_atomically(
 ) -> None:
     """Replace the file's content durably.
 
-    With `sync_directory=False` the rename becomes durable with the caller's own fsync of the directory; what the file
-    holds is synced in either case, so the name never points to bytes that are not there.
+    With `sync_directory=False` the rename becomes durable with the caller's own fsync of the directory. The content is
+    synced in both cases, so the name never points to missing bytes.
     """
     _replace(fs, path, content, sync_content=True, step=step)
     if sync_directory:
@@ -56,7 +57,7 @@ def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool, s
             if may_be_named:
                 fs.rename(tmp, path)
     except OSError:
-        with step() as may_be_named, contextlib.suppress(OSError):  # on a full disk its blocks are worth something
+        with step() as may_be_named, contextlib.suppress(OSError):  # on a full disk its blocks are needed
             if may_be_named:
                 fs.unlink(tmp)
         raise
@@ -74,7 +75,7 @@ def _write(fs: FileSystem, fd: int, content: bytes, *, sync_content: bool) -> No
 
 
 def sync_file(fs: FileSystem, path: str) -> None:
-    """Make durable what the file holds."""
+    """Sync the file's content."""
     fd = fs.open(path)
     try:
         fs.fdatasync(fd)

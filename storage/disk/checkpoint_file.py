@@ -10,12 +10,12 @@ or, in a partition's leader-epoch-checkpoint:
 or, in the recovery-point-offset-checkpoint, with version 2:
     orders 0 4711 ZHvSRhLiTqGYt7CWsTqnaA     topic, partition, offset, topic id; "-" where the id is not known
 
-Version 0 is Kafka's own and ours of before: the same without the last line. It is read, never written, and so is a
-recovery-point-offset-checkpoint of version 1. A flipped bit in the version line cannot make one out of the other: a
+Version 0 is Kafka's own, and that of older releases: the same without the last line. It is read, never written, and so
+is a recovery-point-offset-checkpoint of version 1. A flipped bit in the version line cannot turn one into the other: a
 version 0 file that ends with a seal is damaged, and the seal covers the version line.
 
-Written atomically. Not here: what the offsets mean, and what it means that a checkpoint is damaged (`log_directory.py`,
-`recovery.py`).
+Files are written atomically. `log_directory.py` and `recovery.py` know what the offsets mean, and what follows from a
+damaged checkpoint.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ UNSEALED_VERSION = 0
 TOPIC_IDS_VERSION = 2
 _NO_TOPIC_ID = "-"
 MAX_DIGITS = 19
-"""Of 64 bits. A longer number is damage (and Python would refuse to read 4,301 digits)."""
+"""The digits of a 64-bit number. A longer number is damage (and Python refuses to parse 4,301 digits)."""
 
 
 class OffsetLines(NamedTuple):
-    """What an offset checkpoint says."""
+    """The lines of an offset checkpoint."""
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[TopicPartition, str]
-    """Whose lines they are, as far as that is known."""
+    """The topic id of each line, if it is known."""
 
 
 def read_offset_lines(fs: FileSystem, path: str) -> OffsetLines | None:
@@ -112,7 +112,8 @@ def write_epochs(
 
 
 def _read_rows(fs: FileSystem, path: str, widths: Mapping[int, int]) -> Iterator[list[str]] | None:
-    """The entries, one after the other: all at once they are many times the file. `widths` of the known versions."""
+    """The entries, one at a time, because all at once they take many times the file's size. `widths`: fields by
+    version."""
     text = read_text(fs, path)
     if text is None:
         return None
@@ -134,7 +135,7 @@ def _rows(path: str, lines: Iterable[str], width: int) -> Iterator[list[str]]:
 
 
 def _content(path: str, text: str, newest_version: int) -> str:
-    """The lines without the seal, which must be there from version 1 on and not before."""
+    """The lines without the seal. From version 1 on there must be a seal; in version 0 there must be none."""
     if not text.isascii():
         raise CorruptFileError(path, 0, "a character that is in no topic's name")
     if not text.endswith("\n"):

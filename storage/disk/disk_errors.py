@@ -1,7 +1,7 @@
 """An `OSError` becomes a `KafkaStorageError` that names the file and the remedy: the one mapping, at storage's edge.
 
 The `OSError` stays as `__cause__`, so that the broker can tell a full disk (refuse writes, go on reading) from a broken
-one (take the log dir offline). Not here: the decision what goes offline, which is the broker's.
+one (take the log dir offline). The broker decides what goes offline.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ _REMEDIES = {
     errno.EROFS: "the file system is read-only: look for disk errors in the kernel log, remount it, restart the broker",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n, LimitNOFILE=) and restart the broker",
     errno.ENFILE: "too many open files on this machine: raise fs.file-max and restart the broker",
-    errno.EIO: "the disk failed: look in the kernel log, replace the disk; the replica is then rebuilt from the leader",
+    errno.EIO: "the disk failed: read the kernel log, replace the disk; the replica is then rebuilt from the leader",
     errno.EACCES: "no permission: give the directory to the user that runs the broker",
     errno.EPERM: "no permission: give the directory to the user that runs the broker",
-    errno.ENOENT: "the file is gone: somebody removed it under the running broker; restart the broker",
+    errno.ENOENT: "the file is gone: it was removed under the running broker; restart the broker",
 }
 
 
 def storage_error(action: str, path: str, error: OSError) -> KafkaStorageError:
     """The typed error for a failed file operation; raise it `from error`."""
-    remedy = _REMEDIES.get(error.errno or 0, "look in the kernel log and check the disk")
+    remedy = _REMEDIES.get(error.errno or 0, "read the kernel log and check the disk")
     return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}")
 
 
 def offline_error(path: str, error: Exception) -> ApiError:
-    """Why the log or log dir at `path` is offline: this error, typed, with the remedy where it is the disk's."""
+    """Why the log or log dir at `path` is offline: the error as a typed one, with the remedy if the disk is the
+    cause."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, OSError):
@@ -44,21 +45,21 @@ _SHORTAGES = (*_NO_ROOM, errno.EMFILE, errno.ENFILE)
 
 
 class FlushDeferredError(OSError):
-    """A flush could not begin for lack of room or descriptors; nothing was harmed, and it may be tried again."""
+    """A flush could not begin for lack of room or descriptors. No data is lost; the flush may be tried again."""
 
 
 def is_shortage(error: BaseException | None) -> bool:
-    """True when this error, or what caused it, is a lack of room or of descriptors: later the same will work."""
+    """True when this error or a cause of it is a lack of room or descriptors: the operation may succeed later."""
     return any(isinstance(cause, OSError) and cause.errno in _SHORTAGES for cause in _causes(error))
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """True when this error, or what caused it, is a full disk: the one disk error after which a log dir lives on."""
+    """True when this error or a cause of it is a full disk: the only disk error that does not fail the log dir."""
     return any(isinstance(cause, OSError) and cause.errno in _NO_ROOM for cause in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, its cause, and so on; each once, for an error can be raised from itself."""
+    """The error, its cause, and so on; each only once, because an error can be its own cause."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -2,11 +2,13 @@
 
 Every byte that storage reads or writes goes through a `FileSystem`, so that a test can lose unsynced bytes, tear a
 write, drop a directory entry or fail the n-th call (`tests/support/losing_fs.py`). Operations raise `OSError` as the
-machine does; `storage.disk.disk_errors` turns it into a typed error once, in the class that knows which log is hit.
+machine does; `storage.disk.disk_errors` turns it into a typed error once, in the class that knows which log is
+affected.
 
 Durability rules that every caller relies on: `fdatasync` makes the bytes and the size of one file durable, not its
-name; `fsync_dir` makes creations, renames and removals in one directory durable. Not here: any format, any retry (a
-failed fsync is never retried: the kernel may have dropped the dirty pages, ATC'20), any cache.
+name; `fsync_dir` makes creations, renames and removals in one directory durable. There is no format, no cache and no
+retry here: a failed fsync is never retried, because the kernel may have dropped the dirty pages (Rebello et al., "Can
+Applications Recover from fsync Failures?", ATC'20).
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ Bytes = bytes | bytearray | memoryview
 
 
 READ_BYTES = 64 * 1024
-"""A file that is read whole is small, nearly always: one read, and no look at its size before."""
+"""A file that is read whole is nearly always smaller: one read, without asking for its size first."""
 
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 """Only Linux has it."""
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-"""What a file system, or an old kernel, says that does not know RWF_NOWAIT."""
+"""The errors of a file system or an old kernel that does not know RWF_NOWAIT."""
 
 
 class FileSystem(Protocol):
@@ -44,7 +46,7 @@ class FileSystem(Protocol):
     def close(self, fd: int) -> None: ...
 
     def dup(self, fd: int) -> int:
-        """A second descriptor of the same file, so that a flush outlives whoever closes the first."""
+        """A second descriptor of the same file, so that a flush can go on when the first is closed."""
         ...
 
     def pread(self, fd: int, size: int, at: int) -> bytes: ...
@@ -64,11 +66,11 @@ class FileSystem(Protocol):
     def truncate(self, fd: int, size: int) -> None: ...
 
     def fdatasync(self, fd: int) -> None:
-        """A failure is never ENOSPC: it is no shortage after which the same will work (`disk_errors.py`)."""
+        """A failure is never reported as ENOSPC: it is no shortage that may pass (`disk_errors.py`)."""
         ...
 
     def drop_cache(self, fd: int, position: int) -> None:
-        """From there on, the next reads are the disk's: after a failed fsync the page cache may hold what it lacks."""
+        """Later reads from `position` on come from the disk: after a failed fsync the page cache may differ from it."""
         ...
 
     def size(self, path: str) -> int: ...
@@ -78,7 +80,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """False only when there is no such name; a disk that does not answer raises."""
+        """False only when there is no such name; raises when the disk does not answer."""
         ...
 
     def is_directory(self, path: str) -> bool:
@@ -90,7 +92,7 @@ class FileSystem(Protocol):
     def listdir(self, path: str) -> list[str]: ...
 
     def entries(self, path: str) -> dict[str, bool]:
-        """The names in a directory, sorted, and whether each is a directory: in one look."""
+        """The names in a directory, sorted, and whether each is a directory; one scan."""
         ...
 
     def mkdir(self, path: str) -> None: ...
@@ -226,7 +228,7 @@ def _final(sync: Callable[[int], None], fd: int) -> None:
 
 
 def _mode(path: str) -> int | None:
-    """None when there is no such name; os.path.exists would say so of a disk error, too."""
+    """None when there is no such name. (os.path.exists reports a disk error in the same way.)"""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,12 +1,14 @@
-"""Keeps the small files of one log apart from each other's writers, and from the next log of the same name.
+"""Lets one writer at a time write a log's small files, and none once another log has the directory's name.
 
-Such a file is written to a temporary one, which is then renamed. A flush may do so in its thread while the event loop
-does: both use one temporary name, so one writes at a time (`one`). And a flush may be late: the topic was deleted and
-made anew meanwhile, and the directory of that name is another log's. The old topic's id in it would have the next start
-set that log aside as a deleted topic's. So every step that goes by a name is taken within `step`, and `end` says that
-none is taken any more. It waits for no disk: what is written and synced between two steps has no name that counts.
+A small file is written under a temporary name, which is then renamed. A flush may write one in its thread while the
+event loop writes one. Both use the same temporary name, so only one may write at a time (`one`).
 
-Record bytes need none of this: they are synced through descriptors. Not here: what is written (`flush.py`).
+A flush may also be late: meanwhile the topic was deleted and made anew, and the directory of that name belongs to
+another log. If the flush wrote the old topic's id there, the next start would set the new log aside as a deleted
+topic's. So every operation by name is done within `step`, and after `end` no step is allowed. `end` waits for no disk:
+bytes that are written and synced between two steps have only the temporary name.
+
+Record bytes are synced through descriptors, so they need none of this. `flush.py` knows what is written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from penstock.threads import Threads
 
 
 class NamedWrites:
-    """Of one log. Used from several threads."""
+    """The lock and the switch of one log. Used from several threads."""
 
     __slots__ = ("_ended", "_naming", "one")
 
@@ -30,13 +32,13 @@ class NamedWrites:
 
     @contextmanager
     def step(self) -> Iterator[bool]:
-        """Create, rename or remove a file within it; False: that must not be any more."""
+        """Create, rename or remove files within this block; it yields False if that is not allowed any more."""
         with self._naming:
             yield not self._ended
 
     def end(self, *, wait: bool = True) -> None:
-        """The log is out of use: no step begins any more. `wait` for the one that is under way, BEFORE the directory is
-        renamed; its disk may hang."""
+        """The log is out of use: no step begins any more. `wait`, only BEFORE the directory is renamed: return when the
+        step under way has ended; its disk may hang."""
         self._ended = True
         if wait:
             with self._naming:

@@ -1,9 +1,9 @@
 """One offset checkpoint of a log dir, in memory and on the disk: an offset for each partition that has a line.
 
-What is in memory is what is on the disk: a change is written, durably, BEFORE it is taken over here. A sync of the
-directory that found no descriptor leaves in doubt which of two files is there; then both count as claimed, until a
-write succeeds. A file that is missing or damaged is the same as none; what that means is for the owner to say. Not
-thread-safe, and not here: the format (`checkpoint_file.py`), what the offsets mean (`log_directory.py`).
+Memory equals the disk: a change is written durably BEFORE memory changes. If the sync of the directory found no
+descriptor, either of two files may be on the disk; then the higher line of both counts, until a write succeeds. A
+damaged file counts as a missing one; the owner decides what that means. Not thread-safe. The format is in
+`checkpoint_file.py`, the meaning of the offsets in `log_directory.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OffsetCheckpoint:
     __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "is_good", "offsets", "path", "topic_ids")
 
     def __init__(self, fs: FileSystem, path: str, *, has_topic_ids: bool = False) -> None:
-        """`has_topic_ids`: the lines say whose they are."""
+        """`has_topic_ids`: the lines have topic ids."""
         self._fs = fs
         self._has_topic_ids = has_topic_ids
         self.path = path
@@ -40,20 +40,20 @@ class OffsetCheckpoint:
         """False while there is no file, or a damaged one."""
         self.offsets: Mapping[TopicPartition, int] = found.offsets if found is not None else {}
         self.topic_ids: Mapping[TopicPartition, str] = found.topic_ids if found is not None else {}
-        """Of the lines whose topic is known."""
+        """The topic ids of the lines, if known."""
         self._in_doubt: Mapping[TopicPartition, int] = {}
-        """Lines that are on the disk instead, perhaps; of several writes the highest."""
+        """Lines that may be on the disk instead; the highest of several writes."""
 
     def claim(self, topic_partition: TopicPartition) -> int:
-        """What the file says of the partition at most; 0 when it has no line."""
+        """The highest offset that the file may have for the partition; 0 without a line."""
         return max(self.offsets.get(topic_partition, 0), self._in_doubt.get(topic_partition, 0))
 
     def has_line(self, topic_partition: TopicPartition) -> bool:
-        """Whether the file has one for the partition, or may have."""
+        """Whether the file has, or may have, a line for the partition."""
         return topic_partition in self.offsets or topic_partition in self._in_doubt
 
     def replace(self, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[TopicPartition, str] = NO_IDS) -> None:
-        """Write these lines and no others; does nothing when the file has them."""
+        """Write exactly these lines; does nothing if the file has them already."""
         if offsets != self.offsets or topic_ids != self.topic_ids or self._in_doubt or not self.is_good:
             offsets, topic_ids = dict(offsets), dict(topic_ids)
             if self._has_topic_ids:
@@ -79,7 +79,7 @@ class OffsetCheckpoint:
             self.replace(offsets, {tp: topic_id for tp, topic_id in self.topic_ids.items() if tp in offsets})
 
     def _lines(self) -> Mapping[TopicPartition, int]:
-        """Those in doubt among them: a file without them would say that these logs were never flushed."""
+        """The lines, with those in doubt: a file without them would say that these logs were never flushed."""
         return {**self.offsets, **self._in_doubt}
 
     def __repr__(self) -> str:

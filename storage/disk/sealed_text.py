@@ -1,4 +1,4 @@
-"""A seal for small text files: a checksum over everything in them, so that a damaged number is never another number.
+"""A seal for small text files: a checksum over the whole file, so that a damaged number is not taken for another one.
 
     …                          the lines of a text file
     crc32c 0a1b2c3d            its last line: CRC-32C of every byte before this line, 8 lower-case hex digits
@@ -6,10 +6,9 @@
     {"leaderEpoch": 7, "crc32c": "0a1b2c3d"}
     the same in a file that is one JSON object: its last field, over every byte before `, "crc32c"`
 
-Which files must have a seal, and which older ones may come without, is for the owner of each format to say: it must
-then see to it that a flipped bit in the seal's own name does not turn a sealed file into one of those.
-
-Not here: writing (`atomic_file.py`), what is in the files.
+The owner of each format decides which files must have a seal, and which older versions may come without. It must make
+sure that a flipped bit in the seal's own name does not turn a sealed file into an unsealed one. `atomic_file.py` writes
+the files.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def seal(content: str) -> bytes:
 
 
 def is_sealed(text: str) -> bool:
-    """Whether the last line looks like a seal, true or not."""
+    """Whether the last line has the form of a seal; its checksum is not verified."""
     return _SEAL_LINE.fullmatch(text.rstrip("\n").rpartition("\n")[2]) is not None
 
 

@@ -1,8 +1,9 @@
-"""Descriptors kept open for nothing, so that there is one when a log needs it and the process has none left.
+"""A reserve of open descriptors, so that a log can open a file when the process has none left.
 
-Connections take descriptors as they come, and no system call limits them to less than the process. So some are held in
-reserve from the start: an open that finds none gives one back and tries again. `refill` takes as many as are free, now
-and then. What the reserve cannot cover stays an EMFILE, which is a shortage like a full disk.
+Connections take descriptors as they come, and no system call gives them a limit of their own. So the process holds some
+in reserve from the start: an open that finds no descriptor closes one of the reserve and tries again. `refill` is
+called regularly and takes free ones. If the reserve is used up, the open fails with EMFILE, a shortage like a full
+disk.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class SpareDescriptors:
         self.used = 0
 
     def refill(self) -> None:
-        """Take what is missing, as far as there is any."""
+        """Open descriptors until the reserve is full, or none is free."""
         while len(self._spare) < self._count:
             try:
                 self._spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -38,7 +39,8 @@ class SpareDescriptors:
                 return
 
     def opened(self, make: Callable[[], T]) -> T:
-        """What `make` opens, with a descriptor of the reserve where there is no other."""
+        """The result of `make`, which opens something; a descriptor of the reserve is freed for it if there is no
+        other."""
         while True:
             try:
                 return make()

@@ -1,12 +1,12 @@
-"""How long the stop of a node waits for its log dirs: for each of them a stated time, and then it goes on without it.
+"""Limits how long the stop of a node waits for each log dir; after that the stop goes on without the dir.
 
-A disk that hangs answers nothing: not the flush, the checkpoint or the rename that is under way, and not the next one.
-A stop that waited for it would end by SIGKILL, which takes the clean stop of every other log dir along. So a dir that
-keeps the stop waiting for `STOP_WAIT_MS` in all is given up: nothing more is asked of it, it gets no clean-shutdown
-marker, so that the next start recovers it, and its lock stays until the process is gone, because the threads that stand
-in it may still write. They cannot be ended; whoever stops the process must not wait for them (`broker/node/server.py`).
+A disk that hangs does not answer the operation under way (a flush, a checkpoint, a rename), nor the next one. A stop
+that waited for it would end by SIGKILL, and no other log dir would be closed cleanly. So a dir that makes the stop wait
+for `STOP_WAIT_MS` in all is given up. Nothing more is asked of it. It gets no clean-shutdown marker, so the next start
+recovers it. Its lock stays until the process has ended, because its threads may still write. Threads cannot be ended,
+so the end of the process must not wait for them (`broker/node/server.py`).
 
-Everything that may stand in a log dir at a stop is waited for here. Not here: what is under way (its owners say).
+Every operation that may be under way in a log dir at a stop is waited for here; its owner reports it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from penstock.threads import Threads
 _log = logging.getLogger(__name__)
 
 STOP_WAIT_MS = 30_000
-"""A disk that is only slow has ended its fsyncs by then. Twice that (a dir that hangs from the start on, and another
-that hangs from the last step on) and the rest of a stop are less than the TimeoutStopSec=2min of the systemd unit."""
+"""A disk that is only slow has finished its fsyncs by then. Two such waits (one dir hangs from the start of the stop,
+another from its last step) and the rest of a stop are shorter than the TimeoutStopSec=2min of the systemd unit."""
 LOOK_MS_MAX = 20
-"""Pause between two looks at what is under way; shorter at first, for mostly nothing is."""
+"""Pause between two looks; shorter at first, because mostly nothing is under way."""
 
 
 class StopWait:
@@ -40,9 +40,9 @@ class StopWait:
         """The log dirs that did not answer in time."""
 
     async def until_idle(self, under_way: Callable[[], Collection[str]]) -> None:
-        """Wait until nothing is under way in any log dir, or only in those that are given up.
+        """Wait until nothing is under way in any log dir that is not given up.
 
-        `under_way` returns the log dirs in which something is, and is called again and again.
+        `under_way` returns the log dirs with an operation under way; it is called repeatedly.
         """
         pause_ms, looked_ms = 0, self._clock.now_ms()
         while waiting := set(under_way()) - self.given_up:
@@ -64,9 +64,9 @@ class StopWait:
         )
 
     async def each(self, log_dirs: Iterable[str], work: Callable[[str], None]) -> None:
-        """Do blocking work for every log dir that is not given up, each in a thread of its own; raises what it raised.
+        """Do blocking work for every log dir that is not given up, each in a thread of its own; raises its first error.
 
-        A dir that is given up meanwhile has its work under way still.
+        The work of a dir that is given up meanwhile goes on in its thread.
         """
         outcomes = {log_dir: self._started(log_dir, work) for log_dir in log_dirs if log_dir not in self.given_up}
         await self.until_idle(lambda: [log_dir for log_dir, outcome in outcomes.items() if not outcome.done()])

@@ -1,13 +1,13 @@
-""".kafka_cleanshutdown: the last thing a node writes into a log dir when it stops in order.
+""".kafka_cleanshutdown: the last file that a node writes into a log dir at a clean stop.
 
     {"version": 1, "brokerEpoch": 17, "directoryIds": ["7PC9ms0-Q_u3kKqQvVvr8A"], "crc32c": "0a1b2c3d"}
 
-The marker says three things: everything in the dir was flushed, so that the next start need not check it; in which
-broker epoch that was, so that the controller can tell an orderly restart from a crash (KIP-966); and which log dirs the
-node had. When one of those is not there at the next start, replicas are missing, and the stop must not count as clean:
-the controller would keep them in their ISRs (Kafka's version 0 does not say it; it is read).
+The marker says three things. Everything in the dir was flushed, so the next start need not check it. The broker epoch
+of the stop lets the controller tell a clean restart from a crash (KIP-966). And it lists the node's log dirs: if one of
+them is missing at the next start, replicas are missing, and the stop must not count as clean, or the controller would
+keep them in their ISRs. (Kafka's version 0 has no such list; it is read.)
 
-It is removed, durably, BEFORE anything in the dir may change. A marker that cannot be read is none.
+The marker is removed durably BEFORE anything in the dir may change. A marker that cannot be read counts as missing.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _UNSEALED = {"version", "brokerEpoch"}
 
 
 class CleanStop(NamedTuple):
-    """What a good marker says."""
+    """The content of a good marker."""
 
     broker_epoch: int
     directory_ids: frozenset[str] | None
-    """The log dirs that the node used; None where the marker does not say."""
+    """The log dirs that the node used; None if the marker has no list."""
 
 
 def take_marker(fs: FileSystem, log_dir: str) -> CleanStop | None:
-    """Remove the marker; what was in it, None when there was no good one."""
+    """Remove the marker and return its content; None if there was no good one."""
     path = f"{log_dir}/{CLEAN_SHUTDOWN}"
     if not fs.exists(path):
         return None

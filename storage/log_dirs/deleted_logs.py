@@ -1,8 +1,8 @@
-"""The directories of deleted logs, renamed already, and when each is to be removed.
+"""The renamed directories of deleted logs, and when each will be removed.
 
-Removing is slow (an unlink of a large file takes a file system tens of milliseconds) and final, so it is done later
-(`file.delete.delay.ms`), by a job, in any thread, a bounded number at a time. What is left when the node stops is found
-by its name at the next start. Not here: the rename (`log_manager.py`), deleted segments (`file_changes.py`).
+Removing is slow (the unlink of a large file takes tens of milliseconds) and final. So a job does it later
+(`file.delete.delay.ms`), in any thread, a bounded number at a time. The next start finds the remaining directories by
+their names. `log_removal.py` renames; deleted segments are in `file_changes.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIRECTORIES_PER_CALL = 64
 
 
 class DeletedLogs:
-    """Added to on one thread, removed in any."""
+    """Directories are added in one thread and removed in any."""
 
     def __init__(self, fs: FileSystem, lock: Lock) -> None:
         self._fs, self._lock = fs, lock
@@ -30,9 +30,9 @@ class DeletedLogs:
             self._due_ms[path] = due_ms
 
     def delete_due(self, now_ms: int, log_dir: str | None = None) -> int:
-        """Remove what is due, in one log dir or in all, up to a limit; how many.
+        """Remove the due directories of one log dir or of all, up to a limit; returns how many.
 
-        KafkaStorageError when the disk failed: that one stays.
+        KafkaStorageError when the disk failed; that directory stays in the list.
         """
         with self._lock:
             due = [path for path, due_ms in self._due_ms.items() if due_ms <= now_ms]
@@ -42,7 +42,7 @@ class DeletedLogs:
         return len(due)
 
     def remove(self, path: str) -> None:
-        """Now; blocks. What is left of it, if the disk failed, is found at the next start."""
+        """Remove the directory now; blocks. If the disk failed, the next start finds the rest of it."""
         with self._lock:
             self._due_ms.pop(path, None)
         try:
@@ -52,7 +52,7 @@ class DeletedLogs:
             raise storage_error("delete", path, error) from error
 
     def paths(self) -> tuple[str, ...]:
-        """What waits."""
+        """The directories that wait for their removal."""
         with self._lock:
             return tuple(self._due_ms)
 

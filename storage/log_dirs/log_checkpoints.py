@@ -1,11 +1,10 @@
-"""Writes and reads the checkpoints of all log dirs: which log's line goes into which dir's file.
+"""Writes and reads the checkpoints of all log dirs: puts each log's line into its dir's file.
 
-The methods that write may run in any thread, beside the loop that changes the logs; what they read of a log are single
-numbers, and each of them may only be too low. A dir that cannot be written does not keep the others from it.
+The methods that write may run in any thread while the loop changes the logs: they read single numbers of a log, each of
+which may be too low but not too high. If one dir cannot be written, the others are written nevertheless. A disk may
+hang, so `try_…` writes one dir, for a caller that has a thread for each.
 
-Where one may hang, each dir is written in a thread of its own: `try_…` takes one dir.
-
-Not here: schedules (broker), the files (`log_directory.py`), what must be lowered before a truncation (`log.py`).
+The broker has the schedule; the files are in `log_directory.py`; `log.py` lowers checkpoints before a truncation.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class LogCheckpoints:
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
-        """Those in use."""
+        """The log dirs in use."""
         return tuple(self._directories)
 
     def write_recovery_points(self) -> None:
@@ -53,8 +52,8 @@ class LogCheckpoints:
         return self._failure(log_dir, self.write_log_starts_of)
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
-        """Those that the next start would not find by itself: inside a segment, or before the removal of older ones is
-        on the disk."""
+        """Only the log starts that the next start could not find by itself: those inside a segment, and those above
+        segments whose removal is not on the disk yet."""
         directory.checkpoint_log_starts(
             lambda: {
                 log.topic_partition: log.claimed_log_start_offset
@@ -66,13 +65,13 @@ class LogCheckpoints:
 
     @staticmethod
     def _needs_line(log: Log) -> bool:
-        """In this order: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`), so whoever
-        finds it gone finds the change as well, or it is on the disk."""
+        """The order matters: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`). So if it
+        is gone from the list, its removal is in the queue or on the disk."""
         begins_at = log.segments[0].base_offset
         return log.claimed_log_start_offset > begins_at or log.has_file_changes
 
     def write_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
-        """Those that `read` returns, as it is then; a log that is not in the mapping keeps the one it has."""
+        """Write the high watermarks that `read` returns; a log that is not in the mapping keeps its line."""
         self._for_each_directory(lambda directory: self._write_high_watermarks_of(directory, read))
 
     def try_high_watermarks(self, log_dir: str, read: Callable[[], Mapping[LogId, int]]) -> KafkaStorageError | None:
@@ -89,7 +88,7 @@ class LogCheckpoints:
         directory.checkpoint_high_watermarks(lines, self._names_offline_in(directory))
 
     def high_watermarks(self) -> dict[LogId, int]:
-        """The last ones that were written, none above its log's end."""
+        """The last written high watermarks, each at most its log's end."""
         return {
             LogId.of(log): min(directory.high_watermarks[log.topic_partition], log.log_end_offset)
             for directory in self._directories.values()
@@ -111,7 +110,7 @@ class LogCheckpoints:
         return {key.topic_partition for key in self._offline_in(directory)}
 
     def _for_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
-        """Every dir has its turn before the first error is raised."""
+        """Writes every dir, then raises the first error."""
         failures = [self._failure(log_dir, write) for log_dir in tuple(self._directories)]
         for failure in filter(None, failures):
             raise failure

@@ -53,7 +53,7 @@ class LogDirectory:
             self._lock_fd = fs.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
             holder = f"another process (it holds {path}/{LOCK})"
-            raise MetaPropertiesError(f"{path} is in use by {holder}; stop that first") from error
+            raise MetaPropertiesError(f"{path} is in use by {holder}; stop that process first") from error
         try:
             self._mutex = threads.lock()
             """Held while a checkpoint is written."""

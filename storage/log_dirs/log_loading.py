@@ -1,11 +1,11 @@
-"""Finds and opens all logs of a node at start: its log dirs beside each other, each with a few threads, with progress.
+"""Finds and opens all logs of a node at start: the log dirs at the same time, each with a few threads, with progress.
 
-What is wrong with one log takes only that log out: damage, and a disk error in its own files, become its result. A lack
-of descriptors would take out one after another, so it refuses the start; so does what nobody expects, a bug. The
-results do not depend on the number of threads, nor on who was first. With one thread for each dir everything happens in
-the caller's thread, in order.
+Damage of one log, or a disk error in its own files, is that log's result and does not affect the others. A lack of
+descriptors would affect one log after another, so it refuses the start; so does an unexpected error. The results do not
+depend on the number or the order of threads. With one thread for each dir, the caller's thread does everything, in
+order.
 
-Not here: how one log is opened (`log_opener.py`, `recovery.py`), what the results mean (`log_manager.py`).
+`log_opener.py` and `recovery.py` open one log; `log_manager.py` knows what the results mean.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from storage.log_dirs.log_manager_config import LoadProgress, LogManagerConfig
 _log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_MS = 1000
-"""A person who looks at the node's log sees that it goes on; a short start says it once for each dir."""
+"""Often enough to show progress in the node's log; a short start has one line for each dir."""
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
@@ -48,18 +48,18 @@ class FoundLog(NamedTuple):
 
 
 TopicIdOf = Callable[[LogDirectory, TopicPartition], str | None]
-"""Whose log that is; None where nobody can tell."""
+"""The topic id of a log; None if it cannot be read."""
 Opened = Log | PenstockError
-"""What came of a log: itself, or why it is offline."""
+"""The result for one log: the log, or why it is offline."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What stands in the log dirs, by the names."""
+    """The content of the log dirs, by the names in them."""
 
     logs: list[FoundLog] = field(default_factory=list)
     copies: dict[TopicPartition, list[LogDirectory]] = field(default_factory=dict)
-    """Partitions of one topic that stand in several log dirs: nobody can tell which one is the log."""
+    """Partitions of one topic that are in several log dirs: it is not known which directory is the log."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Path to suffix, of directories that were set aside by an earlier run."""
     failed: dict[str, OSError] = field(default_factory=dict)
@@ -67,8 +67,8 @@ class Findings:
 
 
 def find_logs(fs: FileSystem, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf) -> Findings:
-    """Names that are not ours are left alone. Logs of one name and of several topics are several logs: a dir that had
-    failed is back with the log of a topic that was deleted meanwhile and made anew."""
+    """Unknown names are not touched. Logs with one name but different topic ids are different logs: a dir that had
+    failed may come back with the log of a topic that was deleted meanwhile and made anew."""
     findings = Findings()
     homes: dict[TopicPartition, list[LogDirectory]] = {}
     for directory in directories:
@@ -108,7 +108,7 @@ def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[Topi
 
 
 def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:
-    """Raise the typed error when that is what the matter is."""
+    """Raise the typed error if the error is a lack of descriptors."""
     if error.errno in _OUT_OF_DESCRIPTORS:
         raise storage_error(action, path, error) from error
 
@@ -126,7 +126,8 @@ class LogLoader:
         self._stopped = threads.event()
 
     def load(self, config: LogManagerConfig, clock: Clock) -> list[Opened]:
-        """What came of each, in the order of `found`; raises, with everything closed, what must not be overlooked."""
+        """The result of each log, in the order of `found`. An error that refuses the start is raised after all are
+        closed."""
         reporter = _Reporter(self._found, config.progress, clock)
         try:
             if config.recovery_threads == 1:
@@ -177,7 +178,7 @@ class LogLoader:
                 worker.join()
 
     def _open(self, at: int) -> bool:
-        """False when there is no point in going on, or nobody wants to."""
+        """False when the loading must end."""
         if self._stopped.is_set():
             return False
         try:

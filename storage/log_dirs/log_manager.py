@@ -1,11 +1,11 @@
 """All logs of a node: opened from its log dirs at start, created, found, and closed in order.
 
-What is damaged takes only itself out: a log that cannot be opened is offline with its error, a log dir that cannot be
-used takes its logs with it, and the rest goes on.
+Damage does not spread: a log that cannot be opened is offline with its error; a log dir that cannot be used takes only
+its own logs offline.
 
-Called from one thread, except the checkpoint methods, which may run in another. Not here: which logs there are
-(`log_table.py`), deletion and what is set aside (`log_removal.py`), schedules (broker), flushing (`group_commit.py`),
-loading (`log_loading.py`), what a log dir knows (`log_directory.py`).
+Called from one thread, except the checkpoint methods, which may run in another. `log_table.py` has the set of logs,
+`log_removal.py` deletes and sets aside, `log_loading.py` loads, `log_directory.py` has the files of a log dir,
+`group_commit.py` flushes, and the broker has the schedules.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class LogManager:
         """Take the log dirs and open every log in them, with recovery where the last stop was not clean."""
         paths = [os.path.normpath(os.fspath(path)) for path in dirs]
         if not paths or len(set(paths)) != len(paths):
-            raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and none twice")
+            raise ConfigError(f"log.dirs = {','.join(paths)}: give at least one directory, and each only once")
         manager = cls(machine, config)
         manager.meta_properties, failed = verify_log_dirs(machine.file_system, paths, config.cluster_id, config.node_id)
         try:
@@ -93,7 +93,7 @@ class LogManager:
             self.fail_log_dir(path, error)
         for topic_partition, directories in found.copies.items():
             path, *copies = (self._opener.path(directory, topic_partition) for directory in directories)
-            why = KafkaStorageError(f"{path}: the same partition stands in {', '.join(copies)}; move all but one away")
+            why = KafkaStorageError(f"{path}: the same partition is in {', '.join(copies)} too; move all but one away")
             self._stays_offline(topic_partition, OfflineLog(path, why, tuple(copies)))
         threads, opener = self._machine.threads, self._opener
         loader = LogLoader(found.logs, lambda log: opener.open(log.directory, log.topic_partition), threads)
@@ -118,7 +118,7 @@ class LogManager:
         self.table.offline.put(topic_partition, offline.topic_id, offline)
 
     def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
-        """So that a crash soon after does not check everything again; the disk may be full and the node starts yet."""
+        """A crash soon after the start then need not check everything again. A full disk does not prevent the start."""
         try:
             self.checkpoints.write_recovery_points_of(directory)
         except OSError as error:
@@ -130,7 +130,7 @@ class LogManager:
 
     @property
     def was_clean_shutdown(self) -> bool:
-        """Every log dir that the node had was closed in order before this start, and is there."""
+        """Whether every log dir that the node had was closed cleanly before this start, and is here."""
         return not self.offline_log_dirs and all(
             stop is not None and (stop.directory_ids is None or stop.directory_ids <= self._directory_ids())
             for stop in (directory.clean_stop for directory in self._directories.values())
@@ -152,7 +152,7 @@ class LogManager:
         return self.table.logs.values()
 
     def cleaner_checkpoint(self, log: Log) -> CleanerCheckpoint | None:
-        """That of the log's log dir; None when the dir is out of use."""
+        """The checkpoint of the log's log dir; None when the dir is out of use."""
         directory = self._directories.get(log.log_dir)
         return directory.cleaner_checkpoint if directory is not None else None
 
@@ -171,7 +171,7 @@ class LogManager:
         cluster is created then, for an empty replica must not take the place of one that has records.
         """
         if self.removal.is_deleting(topic_partition):
-            raise KafkaStorageError(f"{topic_partition} is being deleted; create it after that")
+            raise KafkaStorageError(f"{topic_partition} is being deleted; create it when that is done")
         self.removal.finish(topic_partition)
         table = self.table
         known = (table.offline, table.left_behind)
@@ -184,14 +184,14 @@ class LogManager:
         if self._unlisted_log_dirs and not is_new:
             dirs = ", ".join(self._unlisted_log_dirs)
             raise KafkaStorageError(
-                f"{topic_partition} is in no log dir that works, and may be in one that failed: {dirs}"
+                f"{topic_partition} is in no working log dir, and may be in a failed one: {dirs}; repair that one first"
             )
         log = self._opener.create(self._place_for(topic_partition, log_dir), topic_partition, topic_id, config)
         table.add(log)
         return log
 
     def _as_log_of(self, log: Log, topic_id: str) -> Log:
-        """The log, which may have had no topic id so far; InconsistentTopicIdError when it is another topic's."""
+        """The log, which gets the topic id if it has none; InconsistentTopicIdError if it is another topic's."""
         before = log.topic_id
         self._opener.ensure_topic_id(log, topic_id)
         if before != topic_id:
@@ -200,7 +200,7 @@ class LogManager:
         return log
 
     def _place_for(self, topic_partition: TopicPartition, log_dir: str | None) -> LogDirectory:
-        """Not beside an offline log of another topic with that name: the directory has the name."""
+        """A log dir without an offline log of another topic with that name: its directory has the name already."""
         asked = None if log_dir is None else os.path.normpath(log_dir)
         directories = [found for path, found in self._directories.items() if asked in (None, path)]
         if not directories:
@@ -216,9 +216,9 @@ class LogManager:
     # -- failures ------------------------------------------------------------------------------------------------------
 
     def fail_log(self, log: Log, error: PenstockError) -> None:
-        """Take one log out of use: it was found damaged while it was read.
+        """Take one log out of use: a read found it damaged.
 
-        How far it was flushed is written down, or the next start would take what has rotted for a torn tail.
+        Its recovery point is checkpointed, or the next start would take the rot for a torn tail.
         """
         if self.table.logs.get(log.topic_partition, log.topic_id) is not log:
             return
@@ -237,7 +237,7 @@ class LogManager:
         if not self._is_loaded:
             self._unlisted_log_dirs.append(log_dir)
         affected = self.table.logs_in(log_dir)
-        for log in affected:  # a disk that is dying fails one call and hangs in another
+        for log in affected:  # a dying disk fails one call and hangs in the next
             self.table.take_offline(log, OfflineLog(log.directory, failure, topic_id=log.topic_id), wait=False)
         directory = self._directories.pop(log_dir, None)
         if directory is not None:
@@ -266,15 +266,15 @@ class LogManager:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Flush and close everything, then write the markers. Not clean: let go of everything as it is."""
+        """Flush and close everything, then write the markers. If not `clean`, close everything as it is."""
         for log_dir in tuple(self._directories):
             self._close_log_dir(log_dir, clean, broker_epoch)
         self.table.logs.clear()
         self._directories.clear()
 
     async def close_within(self, wait: StopWait, clean: bool, broker_epoch: int) -> None:
-        """Like `close`, every log dir in a thread of its own. A dir that is given up, before or now, gets no marker and
-        keeps its lock: somebody may still write into it."""
+        """Like `close`, with a thread for each log dir. A dir that is given up, before or now, gets no marker and keeps
+        its lock: a thread may still write into it."""
         self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
         await wait.each(
             tuple(self._directories),

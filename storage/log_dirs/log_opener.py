@@ -1,8 +1,8 @@
-"""Opens the logs that stand in a log dir, and creates new ones, as one node's configuration wants them.
+"""Opens the logs in a log dir, and creates new ones, with the settings of one node's configuration.
 
-A creation that fails, on a full disk say, leaves nothing; what it could not take back is a log without records, which
-the next creation (or the next start) takes as it is. Used by the loader's threads too: nothing here changes after it
-was made. Not here: which logs there are, and what an error means for the others (`log_loading.py`, `log_manager.py`).
+A failed creation, for example on a full disk, removes what it made. If it cannot, a log without records remains, which
+the next creation or start uses as it is. The loader's threads use this object too, so it never changes.
+`log_loading.py` and `log_manager.py` know the set of logs, and what an error means for the other logs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LogOpener:
         self._fs, self._config, self._open_files, self._threads = fs, config, open_files, threads
 
     def open(self, directory: LogDirectory, topic_partition: TopicPartition, config: LogConfig | None = None) -> Log:
-        """The log that is in the dir; CorruptFileError or OSError when it cannot be used."""
+        """Open the log in the dir; CorruptFileError or OSError when it cannot be used."""
         if config is None:
             config_for = self._config.config_for
             config = config_for(topic_partition) if config_for is not None else self._config.log_config
@@ -51,8 +51,8 @@ class LogOpener:
         return f"{directory.path}/{partition_directory(topic_partition)}"
 
     def topic_id_if_known(self, directory: LogDirectory, topic_partition: TopicPartition) -> str | None:
-        """Whose the log in the dir is, without opening it: "" of one that was never flushed and holds no records; None
-        where nobody can tell."""
+        """The topic id of the log in the dir, without opening it: "" if it was never flushed and holds no records; None
+        if it cannot be read."""
         path = self.path(directory, topic_partition)
         try:
             topic_id = self._topic_id_in(path)
@@ -70,9 +70,9 @@ class LogOpener:
             return ""
 
     def _topic_id(self, path: str, last_known: LastKnown) -> str:
-        """Empty when a crash came before the first flush of the log: then it holds nothing that was acked.
+        """The topic id; "" if a crash came before the first flush of the log, which then holds no acked record.
 
-        What a killed process wrote may be read without being on the disk: it is synced BEFORE the log is used.
+        A killed process may leave the file only in the page cache: it is synced BEFORE the log is used.
         """
         try:
             topic_id = read_topic_id(self._fs, path) or ""
@@ -96,7 +96,7 @@ class LogOpener:
         )
 
     def create(self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig) -> Log:
-        """A new, empty log in the dir; KafkaStorageError when that cannot be."""
+        """A new, empty log in the dir; KafkaStorageError when it cannot be created."""
         path = self.path(directory, topic_partition)
         try:
             directory.lower_checkpoints(topic_partition, 0)  # of an earlier log with this name
@@ -107,7 +107,7 @@ class LogOpener:
         try:
             return Log.create(self._fs, path, topic_partition, config, self._options(directory, topic_id, LastKnown()))
         except KafkaStorageError as error:
-            if isinstance(error.__cause__, FileExistsError):  # somebody else's: never removed
+            if isinstance(error.__cause__, FileExistsError):  # the directory was there before: never removed
                 raise
             with contextlib.suppress(OSError):
                 remove_tree(self._fs, path)
@@ -116,7 +116,7 @@ class LogOpener:
     def _finish(
         self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: str, config: LogConfig
     ) -> Log:
-        """A creation that failed has left this, with nothing of it durable."""
+        """Use the directory that a failed creation left; nothing in it is durable."""
         log = self.open(directory, topic_partition, config)
         self.ensure_topic_id(log, topic_id)
         write_topic_id(self._fs, log.directory, topic_id)
@@ -125,12 +125,12 @@ class LogOpener:
         return log
 
     def ensure_topic_id(self, log: Log, topic_id: str) -> None:
-        """The log is that of the topic; one that never got so far as to have an id gets it."""
+        """Raises unless the log is the topic's; a log without a topic id gets it."""
         if log.topic_id == topic_id:
             return
         if log.topic_id or log.size_bytes:
             raise InconsistentTopicIdError(
-                f"{log.directory} holds topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
+                f"{log.directory} belongs to topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
             )
         try:
             write_topic_id(self._fs, log.directory, topic_id)

@@ -61,7 +61,7 @@ class LogRemoval:
             if suffix == DELETE_DIRECTORY_SUFFIX:
                 self.deleted.add(path, self._clock.now_ms())
             else:
-                _log.warning("%s stands aside since an earlier run; nobody deletes it", path)
+                _log.warning("%s was set aside by an earlier run; look at it and delete it", path)
                 (self.strays if suffix == STRAY_DIRECTORY_SUFFIX else self.rotten).append(path)
 
     def delete(self, topic_partition: TopicPartition, topic_id: str) -> None:
@@ -110,7 +110,7 @@ class LogRemoval:
         if isinstance(outcome, str):
             self.deleted.add(outcome, self._clock.now_ms() + log.config.file_delete_delay_ms)
             return
-        _log.error("%s was deleted, but not from its disk: %s", log.topic_partition, outcome)
+        _log.error("%s was deleted, but its files are still on the disk: %s", log.topic_partition, outcome)
         stays = self._table.offline if self._in_use(log.directory) else self._table.left_behind
         stays.put(log.topic_partition, log.topic_id, OfflineLog(log.directory, outcome, topic_id=log.topic_id))
 

@@ -4,7 +4,7 @@
     cluster.id=ZHvSRhLiTqGYt7CWsTqnaA
     node.id=1
     directory.id=7PC9ms0-Q_u3kKqQvVvr8A       its own, random: a copied dir is recognised (KIP-858)
-    crc32c 0a1b2c3d                           checksum of the lines before (sealed_text.py); who edits by hand drops it
+    crc32c 0a1b2c3d                           checksum of the lines before (sealed_text.py); delete it when you edit
 
 Written once, by `penstock node format`; only read afterwards. A dir that is not empty is never formatted. Every refusal
 is a `MetaPropertiesError` that says what is wrong and what to do. Not here: the lock (`log_directory.py`).
@@ -29,14 +29,14 @@ VERSION = 1
 _IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
 """May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
 _DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
-"""Reading the file failed below the file system: the dir is offline, and the node lives on what is left."""
+"""Reading the file failed below the file system: the dir is offline, and the node runs on the others."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose a log dir is."""
+    """The cluster and the node that a log dir belongs to."""
 
     cluster_id: str
     node_id: int
@@ -62,7 +62,7 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, d
 
 
 def require_empty(fs: FileSystem, path: str) -> None:
-    """MetaPropertiesError when the directory, if there is one, holds anything: then it is not ours to format."""
+    """MetaPropertiesError if the directory exists and is not empty: then it must not be formatted."""
     if not fs.exists(path):
         return
     if not fs.is_directory(path):
@@ -70,7 +70,7 @@ def require_empty(fs: FileSystem, path: str) -> None:
     inside = sorted(set(fs.listdir(path)) - _IGNORED)
     if inside:
         raise MetaPropertiesError(
-            f"{path} is not empty (it holds {inside[0]}) and is not a log dir; it was left alone: give an empty "
+            f"{path} is not empty (it holds {inside[0]}) and is not a log dir; nothing was changed: give an empty "
             "directory"
         )
 
@@ -119,20 +119,20 @@ def _parse(file: str, text: str) -> MetaProperties:
     if missing:
         raise _damaged(file, f"{missing[0]} is missing")
     if not text.endswith("\n") or not _is_number(version) or not _is_number(pairs["node.id"]):
-        raise _damaged(file, "it is cut short or a number is not one")
+        raise _damaged(file, "a line is incomplete, or a version or node id is not a number")
     ids = pairs["cluster.id"], pairs["directory.id"]
     if not all(map(_ID.fullmatch, ids)):
-        raise _damaged(file, "an id has characters that no id has")
+        raise _damaged(file, "an id has characters that are not allowed in ids")
     if is_sealed(text):
         try:
             unseal(file, text)
         except CorruptFileError as error:
-            raise _damaged(file, f"its checksum is wrong (who edits it by hand drops the line {SEAL})") from error
+            raise _damaged(file, f"its checksum is wrong (if you edited the file, delete the line {SEAL})") from error
     return MetaProperties(ids[0], int(pairs["node.id"]), ids[1])
 
 
 def _is_number(text: str) -> bool:
-    """Of decimal digits, and not more than any number that is written has (Python refuses to read 4,301)."""
+    """Whether the text is a number of decimal digits, and no longer than a number that is ever written."""
     return len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()
 
 
@@ -145,7 +145,7 @@ def _damaged(file: str, what: str) -> MetaPropertiesError:
 def verify_log_dirs(
     fs: FileSystem, paths: Sequence[str], cluster_id: str | None, node_id: int
 ) -> tuple[dict[str, MetaProperties], dict[str, OSError]]:
-    """What each dir says, when all of them are this node's and belong together; and the dirs whose disk failed."""
+    """The properties of each dir, after checking that all are this node's and belong together; and the failed dirs."""
     found: dict[str, MetaProperties] = {}
     failed: dict[str, OSError] = {}
     seen: dict[str, str] = {}
@@ -159,9 +159,9 @@ def verify_log_dirs(
             continue
         if properties is None:
             raise MetaPropertiesError(
-                f"{path} is not formatted; format it with: penstock node format --config FILE. If it held data, do not:"
-                " it needs its disk mounted, or its meta.properties back; if that disk is lost, see `A log dir that is"
-                " replaced, moved or gone` in docs/data-directory.md"
+                f"{path} is not formatted; format it with: penstock node format --config FILE. If it held data, do not"
+                " format it: mount its disk, or restore its meta.properties. If the disk is lost, see `A log dir that"
+                " is replaced, moved or gone` in docs/data-directory.md"
             )
         cluster_id = cluster_id or properties.cluster_id
         if properties.cluster_id != cluster_id:

@@ -115,7 +115,7 @@ class SetAside:
         try:
             self._fs.fsync_dir(log_dir)
         except OSError as error:
-            _log.error("%s: logs that were set aside may be back after a crash: %s", log_dir, error)
+            _log.error("%s: a crash may bring back logs that were set aside: %s", log_dir, error)
         return outcomes
 
     def begun(self, paths: Sequence[str]) -> str | None:

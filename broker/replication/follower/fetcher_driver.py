@@ -216,7 +216,7 @@ class Fetcher:
                 elif isinstance(effect, SayRefused):
                     told = f"{effect.error.kafka_name}: {effect.error}"
                     _log.warning(
-                        "fetcher %s: %s: its leader refuses it for long: %s", self.name, effect.partition, told
+                        "fetcher %s: %s: its leader keeps refusing the fetch: %s", self.name, effect.partition, told
                     )
                 else:
                     self._do(effect, now_ms, grown)

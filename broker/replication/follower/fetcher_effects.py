@@ -32,7 +32,7 @@ def perform(effect: Effect, partition: Partition) -> bool:
             _log.info("%s: truncating to %d by the leader's epoch %s", partition, offset, answer)
             partition.truncate_to(offset)  # below its own start, the log starts over there
         case StartOver(log_start_offset=start):
-            _log.warning("%s: starting over at the leader's log start %d", partition, start)
+            _log.warning("%s: beginning with an empty log at the leader's log start %d", partition, start)
             partition.truncate_fully_and_start_at(start)
         case AdvanceHighWatermark(leader_high_watermark=high_watermark):
             partition.follower_high_watermark(high_watermark)

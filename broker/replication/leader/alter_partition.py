@@ -131,4 +131,4 @@ class AlterPartitionManager:
         else:
             # Another state is committed, perhaps by an earlier try of this very proposal. The proposal keeps counting
             # towards the maximal ISR until the metadata log brings that state (I12).
-            _log.info("%s: ISR %s not taken: %s", partition, sorted(proposed.ids), result.error)
+            _log.info("%s: ISR %s was not accepted: %s", partition, sorted(proposed.ids), result.error)

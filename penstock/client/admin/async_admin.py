@@ -87,7 +87,9 @@ class AsyncAdmin:
             if seen and all(_has_leaders(topic, topic_id) for topic in seen):
                 return _description(seen[0])
             if self._clock.now_ms() >= deadline_ms:
-                raise TimedOutError(f"topic {name!r} was created, but not every partition has a leader yet")
+                raise TimedOutError(
+                    f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
+                )
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
@@ -118,7 +120,9 @@ class AsyncAdmin:
         self._cluster.untrack(name)
         while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
             if self._clock.now_ms() >= deadline_ms:
-                raise TimedOutError(f"topic {name!r} was deleted, but a broker still knows it")
+                raise TimedOutError(
+                    f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
+                )
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
@@ -127,7 +131,7 @@ class AsyncAdmin:
         topic = next((topic for topic in snapshot.topics if topic.name == name), None)
         if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
             raise UnknownTopicOrPartitionError(
-                f"topic {name!r} does not exist; `penstock topics list` names those that do"
+                f"topic {name!r} does not exist; `penstock topics list` shows the topics"
             )
         if topic.error is not None:
             raise topic.error
@@ -148,7 +152,7 @@ class AsyncAdmin:
             return True
 
         if not await self._cluster.ask_any(delete, deadline_ms):
-            raise UnknownTopicIdError(f"topic {name!r} with id {topic_id} was deleted by somebody else")
+            raise UnknownTopicIdError(f"topic {name!r} with id {topic_id} was deleted by another client")
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""

@@ -57,7 +57,7 @@ async def describe_broker(cluster: ClusterClient, node_id: int, deadline_ms: int
         connection = cluster.connection(node_id)
     if connection is None:
         raise BrokerIdNotRegisteredError(
-            f"broker {node_id} is not in service; `penstock cluster describe` shows those that are"
+            f"broker {node_id} is not in service; `penstock cluster describe` shows the brokers in service"
         )
     left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
     timeout_ms = min(left_ms, cluster.config.request_timeout_ms)
@@ -102,5 +102,5 @@ async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms:
         if all(await asyncio.gather(*map(has_heard, endpoints))):
             return
         if cluster.clock.now_ms() >= deadline_ms:
-            raise TimedOutError("the change was made, but not every broker has heard of it yet")
+            raise TimedOutError("the change was made, but some brokers do not have it yet; look again later")
         await asyncio.sleep(VISIBLE_POLL_MS / 1000)

@@ -76,13 +76,13 @@ class ProducerConfig(_Common):
     max_request_size: int = limited(MIB, 1, 64 * MIB, doc="the largest record that is accepted, in bytes")
     max_in_flight_requests_per_connection: int = limited(5, 1, 1_000, doc="unanswered requests per broker")
     delivery_timeout_ms: int = limited(
-        120_000, 1, doc="how long after send a record is acked or failed, retries included"
+        120_000, 1, doc="a record is acked or has failed this long after send, retries included"
     )
     retries: int = limited(2**31 - 1, 0, doc="how often a batch is retried; delivery_timeout_ms bounds it as well")
     partitioner: PartitionerFunction | None = field(
         default=None,
         metadata={
-            "doc": "a function (topic, key, value, partitions) to a partition; None: murmur2 of the key, or sticky"
+            "doc": "a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky"
         },
     )
 
@@ -99,7 +99,7 @@ class ConsumerConfig(_Common):
     auto_offset_reset: str = one_of(
         "latest",
         ("earliest", "latest", "none"),
-        doc="where to go when there is no position, it is out of range, or its topic was deleted and made anew",
+        doc="the new position if there is none, it is out of range, or its topic was deleted and made anew",
     )
     fetch_min_bytes: int = limited(1, 0, doc="the broker waits for this many bytes, at most fetch_max_wait_ms")
     fetch_max_wait_ms: int = limited(500, 0, doc="how long the broker waits for fetch_min_bytes")

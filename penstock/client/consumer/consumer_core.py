@@ -177,7 +177,7 @@ class ConsumerCore:
             found = await list_offsets(self.cluster, {state.topic_partition: state.reset_timestamp}, timeout_ms)
             self.positions.complete_reset(state.topic_partition, state.generation, found[state.topic_partition].offset)
             if self.clock.now_ms() >= deadline_ms and state.position == NO_OFFSET:
-                raise TimedOutError(f"{tp}: no position within {timeout_ms} ms")
+                raise TimedOutError(f"{tp}: its position was not found within {timeout_ms} ms; try again, or seek")
         self.fetcher.touch()
         return state.position
 

@@ -117,7 +117,7 @@ class Fetcher:
         for tp, error in errors:
             state = self._positions.states.get(tp)
             if state is not None and state.failures == TOLD_AT_FAILURES:
-                _log.warning("%s cannot be read: %s: %s; it is asked for again and again", tp, error.kafka_name, error)
+                _log.warning("%s cannot be read: %s: %s; the consumer keeps trying", tp, error.kafka_name, error)
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1

@@ -180,18 +180,18 @@ def test_a_bad_value_gets_its_key_its_value_and_the_remedy(key: str, value: obje
     [
         ({"process_roles": ""}, "process.roles is empty"),
         ({"process_roles": "brokr"}, "did you mean broker?"),
-        ({"process_roles": "broker,broker"}, "broker stands there twice"),
+        ({"process_roles": "broker,broker"}, "broker is given twice"),
         ({"listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}"}, "add CONTROLLER://host:port"),
         ({"listeners": "BROKER://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193"}, "add INTERNAL://host:port"),
         ({"inter_broker_listener_name": "NODES"}, "must be one of BROKER://host:port, NODES://host:port"),
         ({"inter_broker_listener_name": "BROKER"}, "must be a name in capitals other than BROKER and CONTROLLER"),
         ({"inter_broker_listener_name": "nodes"}, "must be a name in capitals"),
         ({"listeners": "CONTROLLER://127.0.0.1:9193"}, "add BROKER://host:port"),
-        ({"process_roles": "controller"}, "process.roles is without broker"),
+        ({"process_roles": "controller"}, "process.roles does not have broker"),
         ({"listeners": "PLAINTEXT://127.0.0.1:9192"}, "must be one of BROKER://host:port, INTERNAL://host:port"),
         ({"listeners": "BROKER://127.0.0.1:0,CONTROLLER://127.0.0.1:9193"}, "port 0 is out of range"),
         ({"listeners": f"BROKER://127.0.0.1:1,{INTERNAL},CONTROLLER://127.0.0.1:1"}, "127.0.0.1:1 is used twice"),
-        ({"listeners": "BROKER://a:1,BROKER://a:2"}, "BROKER stands there twice"),
+        ({"listeners": "BROKER://a:1,BROKER://a:2"}, "BROKER is given twice"),
         (
             {"listeners": f"BROKER://0.0.0.0:9192,{INTERNAL},CONTROLLER://127.0.0.1:9193"},
             'set advertised.listeners = "BROKER://',
@@ -211,14 +211,14 @@ def test_roles_and_listeners_must_agree(changes: dict[str, object], says: str) -
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"controller_quorum_voters": "2@127.0.0.1:9195"}, "is without this controller; add 1@host:port"),
-        ({"controller_quorum_voters": "1@a:1,1@a:2"}, "node id 1 stands there twice"),
-        ({"controller_quorum_voters": "1@a:1,2@a:1"}, "a:1 stands there twice"),
+        ({"controller_quorum_voters": "2@127.0.0.1:9195"}, "this controller is missing; add 1@host:port"),
+        ({"controller_quorum_voters": "1@a:1,1@a:2"}, "node id 1 is given twice"),
+        ({"controller_quorum_voters": "1@a:1,2@a:1"}, "a:1 is given twice"),
         ({"controller_quorum_voters": "1@0.0.0.0:9193"}, "name the host"),
         ({"controller_quorum_voters": "127.0.0.1:9193"}, "must be id@host:port"),
         (
             {"process_roles": "broker", "listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}"},
-            "has node 1, whose process.roles is without controller",
+            "node 1 is a voter, but its process.roles does not have controller",
         ),
     ],
 )
@@ -267,7 +267,7 @@ def test_log_dirs_twice_are_refused(tmp_path: Path) -> None:
 
 
 def test_nested_log_dirs_are_refused(tmp_path: Path) -> None:
-    assert f"{tmp_path}/a/b lies inside {tmp_path}/a" in refusal(log_dirs=f"{tmp_path}/a/b,{tmp_path}/a")
+    assert f"{tmp_path}/a/b is inside {tmp_path}/a" in refusal(log_dirs=f"{tmp_path}/a/b,{tmp_path}/a")
 
 
 def test_log_dirs_that_are_one_through_a_symlink_are_refused(tmp_path: Path) -> None:

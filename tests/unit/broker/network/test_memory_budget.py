@@ -225,7 +225,7 @@ def test_a_large_request_counts_until_its_answer_and_not_for_ever_a_small_one_un
 def test_a_large_call_that_finds_no_room_is_refused_and_a_small_one_never() -> None:
     memory = RequestMemory(8 * 1024 * 1024)
     first = memory.admit("a", 3 * 1024 * 1024)
-    with pytest.raises(ResourceExhaustedError, match="finds no room"):
+    with pytest.raises(ResourceExhaustedError, match="no memory for a request"):
         memory.admit("a", 3 * 1024 * 1024)
     small = [memory.admit("a", SMALL_BYTES) for _ in range(100)]
     other = memory.admit("b", 3 * 1024 * 1024)

@@ -96,7 +96,7 @@ def test_rejoining_is_refused_to_the_only_voter_and_to_one_that_has_its_log(tmp_
     with pytest.raises(ConfigError, match="one of several voters"):
         format_node(config_for(tmp_path, "a"), "", FS, IDS, rejoin=True)
     (tmp_path / "a" / "__cluster_metadata-0").mkdir(parents=True)
-    with pytest.raises(MetaPropertiesError, match="is there: --rejoin is for a voter that has lost it"):
+    with pytest.raises(MetaPropertiesError, match="exists: --rejoin is for a voter that has lost it"):
         format_node(config_for(tmp_path, "a", voters=(1, 2, 3)), "", FS, IDS, rejoin=True)
 
 

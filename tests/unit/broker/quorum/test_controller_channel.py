@@ -28,7 +28,7 @@ def test_a_controller_in_this_process_that_does_not_answer_in_time_is_a_typed_er
 
     async def scenario() -> None:
         channel = ControllerChannel(HERE, SimpleNamespace(leader_id=HERE), SystemClock(), elsewhere, never)
-        with pytest.raises(RequestTimedOutError, match="no answer"):
+        with pytest.raises(RequestTimedOutError, match="did not answer"):
             await channel.call("a heartbeat", timeout_ms=10)
 
     asyncio.run(scenario())

@@ -115,7 +115,7 @@ def test_a_dir_whose_disk_fails_is_offline_and_the_node_lives_on_the_others(fs: 
     assert "the disk failed" in str(manager.offline_log_dirs["/a"])
     assert [log.topic_partition for log in manager.logs()] == [TWO_P]
     assert not manager.was_clean_shutdown and manager.previous_broker_epoch == -1
-    with pytest.raises(KafkaStorageError, match="may be in one that failed: /a"):
+    with pytest.raises(KafkaStorageError, match="may be in a failed one: /a"):
         manager.get_or_create(ONE, TOPIC_ID, SMALL)
     with pytest.raises(KafkaStorageError, match="/a is offline"):
         manager.get_or_create(TopicPartition("u", 0), TOPIC_ID, SMALL, is_new=True, log_dir="/a")
@@ -135,7 +135,7 @@ def test_a_disk_that_is_not_mounted_refuses_the_start(fs: LosingFileSystem) -> N
     fs.mkdir("/empty")
 
     for path in ("/empty", "/missing"):
-        with pytest.raises(MetaPropertiesError, match=f"{path} is not formatted.*needs its disk mounted"):
+        with pytest.raises(MetaPropertiesError, match=f"{path} is not formatted.*mount its disk"):
             as_it_is(fs, "/a", path)
     assert len(as_it_is(fs, *TWO).logs()) == 2, "nothing was touched"
 

@@ -199,7 +199,7 @@ def test_a_failed_log_dir_is_no_end_while_there_is_another() -> None:
     assert list(manager.offline_log_dirs) == ["/a"]
     assert "read-only" in str(manager.offline_log_dirs["/a"])
     assert len(manager.logs()) == LOGS // 2
-    with pytest.raises(KafkaStorageError, match="may be in one that failed: /a"):
+    with pytest.raises(KafkaStorageError, match="may be in a failed one: /a"):
         manager.get_or_create(TopicPartition("t", 0), TOPIC_ID, SMALL)
     with pytest.raises(KafkaStorageError, match="read-only"):
         open_manager(NoLock(fs.root), ("/a",))

@@ -89,7 +89,7 @@ def test_dirs_that_are_not_this_nodes_are_refused_with_the_reason(fs: LosingFile
         opened(fs, "/a", node_id=2)
     with pytest.raises(MetaPropertiesError, match="/gone is not formatted"):
         opened(fs, "/gone")
-    with pytest.raises(ConfigError, match="none twice"):
+    with pytest.raises(ConfigError, match="each only once"):
         opened(fs, "/a", "/a/")
     assert fs.listdir("/empty") == []
 
@@ -109,8 +109,8 @@ def test_a_copied_dir_is_recognised(fs: LosingFileSystem) -> None:
     [
         (b"version=2\ncluster.id=x\nnode.id=1\ndirectory.id=y\n", "has version 2, this release knows 1"),
         (b"version=1\ncluster.id=x\nnode.id=1\n", "directory.id is missing"),
-        (b"version=1\ncluster.id=x\nnode.id=1\ndirectory.id=y", "cut short"),
-        (b"version=1\ncluster.id=x\nnode.id=one\ndirectory.id=y\n", "a number is not one"),
+        (b"version=1\ncluster.id=x\nnode.id=1\ndirectory.id=y", "a line is incomplete"),
+        (b"version=1\ncluster.id=x\nnode.id=one\ndirectory.id=y\n", "a version or node id is not a number"),
         (b"", "version is missing"),
         (b"\xff\xfe", "not UTF-8"),
     ],
@@ -126,7 +126,9 @@ def test_damaged_meta_properties_are_refused(fs: LosingFileSystem, content: byte
 
 def test_a_dir_that_another_process_holds_is_refused(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
-    with pytest.raises(MetaPropertiesError, match=r"/d is in use by another process .*\.lock\); stop that first"):
+    with pytest.raises(
+        MetaPropertiesError, match=r"/d is in use by another process .*\.lock\); stop that process first"
+    ):
         open_manager(fs)
     manager.close()
     open_manager(fs).close()
@@ -279,7 +281,7 @@ def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> Non
     manager = open_manager(fs)
     some_log(manager)
 
-    with pytest.raises(InconsistentTopicIdError, match=f"holds topic id {TOPIC_ID}, not {OTHER_ID}"):
+    with pytest.raises(InconsistentTopicIdError, match=f"belongs to topic id {TOPIC_ID}, not {OTHER_ID}"):
         manager.get_or_create(TP, OTHER_ID, SMALL)
     path = manager.removal.stray(TP, TOPIC_ID)
     assert path is not None and path.endswith("-stray")
@@ -362,7 +364,7 @@ def test_a_partition_in_two_dirs_is_offline(fs: LosingFileSystem) -> None:
     fs.pwritev(fs.open("/b/orders-0/partition.metadata", create=True), [topic_id], 0)
 
     (offline,) = open_manager(fs, TWO).table.offline.values()
-    assert "/a/orders-0: the same partition stands in /b/orders-0" in str(offline.error)
+    assert "/a/orders-0: the same partition is in /b/orders-0 too" in str(offline.error)
 
 
 def test_a_log_that_never_got_its_topic_id_is_no_second_log_of_the_topic(fs: LosingFileSystem) -> None:

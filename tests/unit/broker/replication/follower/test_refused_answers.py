@@ -117,5 +117,5 @@ def test_a_partition_that_its_leader_refuses_for_long_says_why_once(
 
     follow(tmp_path, REFUSED, scenario)
     assert [line.getMessage() for line in caplog.records] == [
-        "fetcher 1-0: t-0: its leader refuses it for long: KAFKA_STORAGE_ERROR: the disk failed"
+        "fetcher 1-0: t-0: its leader keeps refusing the fetch: KAFKA_STORAGE_ERROR: the disk failed"
     ]
