@@ -163,7 +163,7 @@ class DescribeQuorumRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class NodeAddress:
     node_id: int
     host: str
     port: int
@@ -197,7 +197,7 @@ class MetadataResponse:
 
     cluster_id: str
     controller_id: int
-    brokers: tuple[NodeView, ...]
+    brokers: tuple[NodeAddress, ...]
     topics: tuple[TopicView, ...]
     metadata_offset: int
 
@@ -206,7 +206,7 @@ class MetadataResponse:
 class ClusterView:
     cluster_id: str
     controller_id: int
-    brokers: tuple[NodeView, ...]
+    brokers: tuple[NodeAddress, ...]
     metadata_offset: int
 
 

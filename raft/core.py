@@ -18,7 +18,7 @@ from penstock.errors import InvariantViolation, NotControllerError, NotLeaderOrF
 from penstock.types import NO_LEADER, LeaderHint
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog, LogView
-from raft.election import Election, Outcome, log_is_up_to_date, may_grant
+from raft.election import Election, ElectionOutcome, log_is_up_to_date, may_grant
 from raft.following import Following
 from raft.leadership import Leadership
 from raft.messages import (
@@ -37,7 +37,7 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.outbox import Outbox, Question
+from raft.outbox import OpenRequest, Outbox
 from raft.quorum_state import EPOCH_MAX, ElectionState, Forgotten, QuorumState, State
 from raft.ready import Ready
 from raft.rejoining import Rejoining
@@ -256,7 +256,7 @@ class RaftCore:
 
     # -- answers of others ---------------------------------------------------------------------------------------------
 
-    def _on_answer(self, question: Question, response: object, now_ms: int) -> None:
+    def _on_answer(self, question: OpenRequest, response: object, now_ms: int) -> None:
         match question.request, response:
             case VoteRequest() as asked, VoteResponse() as answer:
                 # A vote that was given counts before any news of a leader, which may be older than the vote.
@@ -299,7 +299,7 @@ class RaftCore:
             self._quorum.remembers(Forgotten.RECORDS)
             self._following.search(now_ms)
 
-    def _on_failure(self, question: Question, now_ms: int) -> None:
+    def _on_failure(self, question: OpenRequest, now_ms: int) -> None:
         match question.request:
             case VoteRequest() if self.forgotten is Forgotten.VOTES:
                 self._rejoining.on_failure(question.to, now_ms)
@@ -369,8 +369,8 @@ class RaftCore:
         self._left_old_state()
         self._leadership = Leadership(self._shared, now_ms)
 
-    def _on_outcome(self, outcome: Outcome, now_ms: int) -> None:
-        if outcome is not Outcome.WON:
+    def _on_outcome(self, outcome: ElectionOutcome, now_ms: int) -> None:
+        if outcome is not ElectionOutcome.WON:
             return  # lost or open: the round's deadline brings the next one
         if self.state is State.PROSPECTIVE:
             self._become_candidate(now_ms)

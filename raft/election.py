@@ -15,7 +15,7 @@ from raft.quorum_state import NO_VOTE, QuorumState, State
 from raft.shared import Shared
 
 
-class Outcome(Enum):
+class ElectionOutcome(Enum):
     OPEN = "open"
     WON = "won"
     LOST = "lost"
@@ -62,7 +62,7 @@ class Election:
     def arm_after(self, delay_ms: int, now_ms: int) -> None:
         self.deadline_ms = now_ms + delay_ms
 
-    def start_round(self, pre_vote: bool, now_ms: int) -> Outcome:
+    def start_round(self, pre_vote: bool, now_ms: int) -> ElectionOutcome:
         """Ask every other voter; alone, the round is won at once."""
         self._pre_vote = pre_vote
         self._granted = {self._shared.config.node_id}
@@ -74,14 +74,14 @@ class Election:
             self._ask(voter)
         return self._outcome()
 
-    def on_response(self, voter: int, request: VoteRequest, response: VoteResponse, now_ms: int) -> Outcome:
+    def on_response(self, voter: int, request: VoteRequest, response: VoteResponse, now_ms: int) -> ElectionOutcome:
         """Count one answer of this round. An error counts as a refusal: the round's end brings another."""
         if request.pre_vote != self._pre_vote:
-            return Outcome.OPEN
+            return ElectionOutcome.OPEN
         granted = response.vote_granted and not response.error_code
         (self._granted if granted else self._rejected).add(voter)
         outcome = self._outcome()
-        if outcome is Outcome.LOST:
+        if outcome is ElectionOutcome.LOST:
             # Asking again at once would find the same voters of the same mind; a random pause also parts rivals.
             timeout_ms = self._shared.config.election_timeout_ms
             self.deadline_ms = now_ms + self._shared.random.randint(max(1, timeout_ms // 10), timeout_ms)
@@ -111,10 +111,10 @@ class Election:
         )
         self._shared.outbox.ask(voter, request)
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> ElectionOutcome:
         config = self._shared.config
         if len(self._granted) >= config.majority:
-            return Outcome.WON
+            return ElectionOutcome.WON
         if len(self._rejected) > len(config.voters) - config.majority:
-            return Outcome.LOST
-        return Outcome.OPEN
+            return ElectionOutcome.LOST
+        return ElectionOutcome.OPEN

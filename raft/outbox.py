@@ -16,7 +16,7 @@ from raft.ready import FetchReply, FollowerAppend, LeaderAppend, ReadRange, Read
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OpenRequest:
     """A request that was sent and is not answered yet."""
 
     to: int
@@ -28,7 +28,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._next_correlation_id = 1
-        self._open: dict[int, Question] = {}
+        self._open: dict[int, OpenRequest] = {}
         self._truncate_to: int | None = None
         self._append: list[LeaderAppend | FollowerAppend] = []
         self._fetch_replies: list[FetchReply] = []
@@ -41,7 +41,7 @@ class Outbox:
     def ask(self, to: int, request: Request) -> None:
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        self._open[correlation_id] = Question(to, request)
+        self._open[correlation_id] = OpenRequest(to, request)
         self._messages.append(Outbound(to, correlation_id, request))
 
     def tell(self, to: int, request: Request) -> None:
@@ -49,7 +49,7 @@ class Outbox:
         self._messages.append(Outbound(to, self._next_correlation_id, request))
         self._next_correlation_id += 1
 
-    def take_question(self, correlation_id: int) -> Question | None:
+    def take_question(self, correlation_id: int) -> OpenRequest | None:
         """The open question of this number, which is closed by that; None when nobody asks it any more."""
         return self._open.pop(correlation_id, None)
 

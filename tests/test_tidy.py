@@ -36,6 +36,24 @@ IMPURE = {
 }
 PYTHONS_OWN = {"json/decoder.py"}
 HEADER_COLUMNS = 120
+NAMED_TWICE = {
+    "ConfigChange": "either end of one request",
+    "ConfigOperation": "either end of one request",
+    "ConfigResource": "either end of one request",
+    "DeleteRecordsResult": "either end of one request",
+    "Dispatcher": "of the requests of a broker, and of the batches of a producer",
+    "FetchRequest": "Kafka's name of the request, which the quorum's log and the partitions both have",
+    "FetchResponse": "likewise",
+    "ListOffsetsResult": "either end of one request",
+    "NewTopic": "either end of one request",
+    "Transport": "the port of outgoing calls: of a client, of raft's driver, of a node",
+    "config_text": "either end writes a value alike, and neither imports the other",
+    "main": "where a process begins",
+    "reference": "one page of the generated documentation each; called through its module",
+}
+"""Why a name stands in more than one module."""
+NAMESPACES = ("penstock/cli/", "broker/grpc/codec/")
+"""Whose functions are called through their modules: commands are named for what users type, codecs for what they do."""
 OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 
@@ -195,3 +213,19 @@ def test_every_repr_is_the_name_of_the_class_with_facts_in_brackets() -> None:
                     if not (shown.startswith(starts) and shown.endswith(")")):
                         wrong.append(f"{name(path)}:{node.lineno}: {shown}")
     assert not wrong
+
+
+def test_a_name_means_one_thing() -> None:
+    """Public classes and functions of modules; what a name means may not depend on where it was imported from."""
+    holders: dict[str, list[str]] = {}
+    for path in modules(*SOURCES):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if not is_function and not isinstance(node, ast.ClassDef):
+                continue
+            if node.name.startswith("_") or (is_function and name(path).startswith(NAMESPACES)):
+                continue
+            holders.setdefault(node.name, []).append(name(path))
+    twice = {known: paths for known, paths in holders.items() if len(paths) > 1}
+    assert {known: paths for known, paths in twice.items() if known not in NAMED_TWICE} == {}
+    assert set(NAMED_TWICE) - set(twice) == set()

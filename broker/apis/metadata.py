@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.network.request_channel import Request
-from broker.requests import MetadataRequest, MetadataResponse, NodeView, PartitionView, TopicView
+from broker.requests import MetadataRequest, MetadataResponse, NodeAddress, PartitionView, TopicView
 from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
 from metadata.registrations import BrokerRegistration, PartitionRegistration
@@ -87,5 +87,5 @@ class MetadataApi:
         return LeaderNotAvailableError(f"offline on its leader, broker {partition.leader_id}: {lost}") if lost else None
 
 
-def node_view(broker: BrokerRegistration) -> NodeView:
-    return NodeView(broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced)
+def node_view(broker: BrokerRegistration) -> NodeAddress:
+    return NodeAddress(broker.broker_id, broker.host, broker.port, broker.rack, broker.fenced)

@@ -26,9 +26,9 @@ from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
-from storage.log.retention import LogBounds, Reason, SegmentFacts, expired
+from storage.log.retention import DeletionReason, LogBounds, SegmentFacts, expired
 from storage.log_dirs.log_manager import LogManager
-from storage.segment.segment_time import SegmentFile, largest_time_ms
+from storage.segment.segment_time import SegmentSnapshot, largest_time_ms
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 class LogUpkeepStatistics:
     """Since the start."""
 
-    segments_deleted: dict[Reason, int]
+    segments_deleted: dict[DeletionReason, int]
     bytes_deleted: int
     clock_jumps: int
     clock_is_believed: bool
@@ -65,7 +65,7 @@ class LogUpkeep:
         self._clock = clock
         self._fs = fs
         self._calendar = calendar
-        self._segments_deleted: Counter[Reason] = Counter()
+        self._segments_deleted: Counter[DeletionReason] = Counter()
         self._bytes_deleted = 0
         self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
 
@@ -93,22 +93,26 @@ class LogUpkeep:
                 await self.run_file_changes(partition)
         self._times_ms[log_dir] = looked_at
 
-    def _files_of(self, partition: Partition) -> list[SegmentFile]:
+    def _files_of(self, partition: Partition) -> list[SegmentSnapshot]:
         """Empty when the disk does not even say what there is; the other partitions have their turn all the same."""
         try:
-            return [SegmentFile.of(segment) for segment in partition.log.segments]
+            return [SegmentSnapshot.of(segment) for segment in partition.log.segments]
         except (OSError, CorruptFileError) as error:
             self._failures.disk_error(partition, error)
             return []
 
     async def _expired(
-        self, partition: Partition, files: list[SegmentFile], wall_ms: int | None, looked_at: dict[str, tuple[int, int]]
-    ) -> tuple[Reason, ...]:
+        self,
+        partition: Partition,
+        files: list[SegmentSnapshot],
+        wall_ms: int | None,
+        looked_at: dict[str, tuple[int, int]],
+    ) -> tuple[DeletionReason, ...]:
         """The decision, in a thread, for an age may have to be read; nothing when the log has changed meanwhile."""
 
         known = self._times_ms.get(partition.log.log_dir, {})
 
-        def time_ms(file: SegmentFile) -> int:
+        def time_ms(file: SegmentSnapshot) -> int:
             size_bytes, found_ms = known.get(file.path, (-1, 0))
             if size_bytes != file.size_bytes:
                 found_ms = largest_time_ms(self._fs, file)
@@ -122,7 +126,7 @@ class LogUpkeep:
         partition_log = partition.log
         bounds = LogBounds(partition_log.log_start_offset, partition.high_watermark)
         damage: CorruptFileError | OSError | None = None
-        reasons: tuple[Reason, ...] = ()
+        reasons: tuple[DeletionReason, ...] = ()
         try:
             reasons = await self._scheduler.in_thread(
                 partition_log.log_dir, expired, facts, partition_log.config, bounds, wall_ms
@@ -135,7 +139,9 @@ class LogUpkeep:
             self._failures.disk_error(partition, damage)
         return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
 
-    def _delete(self, partition: Partition, files: Sequence[SegmentFile], reasons: Sequence[Reason]) -> None:
+    def _delete(
+        self, partition: Partition, files: Sequence[SegmentSnapshot], reasons: Sequence[DeletionReason]
+    ) -> None:
         partition_log = partition.log
         full = len(files) - 1
         try:
@@ -193,7 +199,7 @@ class LogUpkeep:
         return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._calendar!r})"
 
 
-def _are_the_oldest(files: Sequence[SegmentFile], partition_log: Log) -> bool:
+def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> bool:
     """Whether the log still begins with these segments, but for what was appended."""
     full, now = files[:-1], partition_log.segments
     return [file.segment for file in full] == list(now[: len(full)]) and all(file.is_unchanged() for file in full)

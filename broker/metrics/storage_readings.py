@@ -14,11 +14,15 @@ from heapq import nlargest
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView, NodeView
 from penstock.types import TopicPartition
-from storage.log.retention import Reason
+from storage.log.retention import DeletionReason
 
 PARTITIONS_SHOWN_MAX = 1_000
 """Partitions with a size of their own; the sum over all of them is always there."""
-_REASONS = {Reason.TIME: "retention.ms", Reason.SIZE: "retention.bytes", Reason.LOG_START: "log.start.offset"}
+_REASONS = {
+    DeletionReason.TIME: "retention.ms",
+    DeletionReason.SIZE: "retention.bytes",
+    DeletionReason.LOG_START: "log.start.offset",
+}
 
 
 def storage_readings(node: NodeView) -> Iterator[Reading]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from broker.replication.follower.fetcher_ports import FetchStream
+from broker.replication.follower.fetcher_ports import ReplicaFetchStream
 from penstock.types import Endpoint
 from raft.messages import Request, Response
 
@@ -25,7 +25,7 @@ class Transport(Protocol):
         """One call of the controller on `node_id`; its answer, or its typed error."""
         ...
 
-    def open_fetch_stream(self, broker_id: int) -> FetchStream:
+    def open_fetch_stream(self, broker_id: int) -> ReplicaFetchStream:
         """A fetch stream to another broker; NetworkError when its address is not known."""
         ...
 

@@ -19,7 +19,7 @@ RETRY_MS = 50
 CALL_TIMEOUT_MS = 10_000
 
 
-class QuorumView(Protocol):
+class KnownLeader(Protocol):
     """What the channel needs of the raft driver."""
 
     @property
@@ -32,7 +32,7 @@ class ControllerChannel:
     def __init__(
         self,
         node_id: int,
-        quorum: QuorumView,
+        quorum: KnownLeader,
         clock: Clock,
         remote: Callable[[int, Any, int], Awaitable[Any]],
         local: Callable[[Any], Awaitable[Any]] | None,

@@ -32,7 +32,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class ElectedLeader:
     """The outcome. `unclean` says that the leader was chosen from outside the ISR."""
 
     isr: tuple[int, ...]
@@ -40,7 +40,7 @@ class Election:
     unclean: bool = False
 
 
-def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Election:
+def elect(partition: PartitionRegistration, circumstances: Circumstances) -> ElectedLeader:
     """The ISR and leader that the partition should have now."""
     isr = _remaining_isr(partition.isr, circumstances.leaving)
 
@@ -49,19 +49,19 @@ def elect(partition: PartitionRegistration, circumstances: Circumstances) -> Ele
 
     incumbent = partition.leader_id
     if incumbent in isr and incumbent not in circumstances.leaving and circumstances.is_unfenced(incumbent):
-        return Election(isr, incumbent)
+        return ElectedLeader(isr, incumbent)
     if not partition.log_lost:
         for replica in partition.replicas:
             if replica in isr and may_lead(replica):
-                return Election(isr, replica)
+                return ElectedLeader(isr, replica)
     if circumstances.unclean_allowed:
         for replica in sorted(partition.replicas, key=lambda replica: replica in isr):
             if may_lead(replica):
-                return Election((replica,), replica, unclean=True)
-    return Election(isr, NO_LEADER)
+                return ElectedLeader((replica,), replica, unclean=True)
+    return ElectedLeader(isr, NO_LEADER)
 
 
-def change_record(partition: PartitionRegistration, outcome: Election) -> PartitionChangeRecord | None:
+def change_record(partition: PartitionRegistration, outcome: ElectedLeader) -> PartitionChangeRecord | None:
     """The record that brings the partition to the outcome; None when it is there already."""
     isr = None if outcome.isr == partition.isr else outcome.isr
     leader_id = None if outcome.leader_id == partition.leader_id else outcome.leader_id

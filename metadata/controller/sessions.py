@@ -13,7 +13,7 @@ from typing import NamedTuple
 from penstock.types import NO_OFFSET
 
 
-class Session(NamedTuple):
+class BrokerSession(NamedTuple):
     """When a broker was last heard of, and how far its published metadata reached then."""
 
     last_contact_ms: int
@@ -25,10 +25,10 @@ class BrokerSessions:
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, BrokerSession] = {}
 
     def touch(self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET) -> None:
-        self._sessions[broker_id] = Session(now_ms, metadata_offset)
+        self._sessions[broker_id] = BrokerSession(now_ms, metadata_offset)
 
     def drop(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)

@@ -4,6 +4,9 @@ Records of one size are cut out at C speed (equal_run.py); whatever else goes re
 inline. After each failed guess that records have one size, the loop goes on for four times as many, so that guessing
 costs little where it is no use.
 
+The loop begins like that of row_scan.py, which steps over values and headers. They stay two, because a function for
+the beginning that both would call makes decoding 5 % slower at 100 bytes a record, and the scan 13 %.
+
 Nothing in the bytes is trusted: each record must end where its length says, the last one where the body ends, and
 offsets must ascend within the batch's own range. What does not is `CorruptMessageError`.
 """

@@ -29,7 +29,7 @@ from penstock.errors import (
 from penstock.record.arrow import ArrowColumns, to_arrow_columns
 from penstock.record.batch import iter_headers
 from penstock.spark.log_client import LogClient
-from penstock.spark.planning import OffsetRange, report_loss
+from penstock.spark.planning import PlannedRange, report_loss
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class ReadSettings:
         return "headers" in self.schema.fieldNames()
 
 
-def read_range(client: LogClient, span: OffsetRange, settings: ReadSettings) -> Iterator[Any]:
+def read_range(client: LogClient, span: PlannedRange, settings: ReadSettings) -> Iterator[Any]:
     """Every record of the range once, in order, as pyarrow.RecordBatch."""
     shape = BatchShape(span, to_arrow_schema(settings.schema, timezone="UTC"))
     for buffer in gather(_fetch(client, span, settings)):
@@ -63,7 +63,7 @@ def read_range(client: LogClient, span: OffsetRange, settings: ReadSettings) -> 
             yield from shape.record_batches(columns)
 
 
-def _decode(buffer: RawBuffer, span: OffsetRange, settings: ReadSettings) -> Iterator[ArrowColumns]:
+def _decode(buffer: RawBuffer, span: PlannedRange, settings: ReadSettings) -> Iterator[ArrowColumns]:
     """All records of the buffer; a batch that cannot be decoded comes after what is good before it, as an error."""
 
     def decoder(records: bytes, from_offset: int) -> ArrowColumns:
@@ -84,7 +84,7 @@ def _decode(buffer: RawBuffer, span: OffsetRange, settings: ReadSettings) -> Ite
         buffer = RawBuffer(buffer.records[size_bytes:], next_offset, buffer.next_offset)
 
 
-def _pass_over(span: OffsetRange, settings: ReadSettings, bounds: tuple[int, int], why: str) -> None:
+def _pass_over(span: PlannedRange, settings: ReadSettings, bounds: tuple[int, int], why: str) -> None:
     """Logs a bad batch that the user has named; any other is an error."""
     tp, (offset, next_offset) = span.topic_partition, bounds
     if offset not in settings.skipped:
@@ -93,7 +93,7 @@ def _pass_over(span: OffsetRange, settings: ReadSettings, bounds: tuple[int, int
     _log.warning("%s: offsets [%d, %d) are skipped (skipUndecodable): %s", tp, offset, next_offset, why)
 
 
-def _fetch(client: LogClient, span: OffsetRange, settings: ReadSettings) -> Iterator[RawBuffer]:
+def _fetch(client: LogClient, span: PlannedRange, settings: ReadSettings) -> Iterator[RawBuffer]:
     """The range's raw batches; what is gone meanwhile is left out where the user allows it."""
     while span.size:
         try:
@@ -150,7 +150,7 @@ def _joined(pieces: list[RawBuffer]) -> RawBuffer:
 class BatchShape:
     """Puts decoded columns into Spark's schema; keeps the columns that are the same for all rows."""
 
-    span: OffsetRange
+    span: PlannedRange
     schema: Any
     _constants: dict[str, Any] = field(default_factory=dict)
 

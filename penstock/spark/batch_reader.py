@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from penstock.spark.log_client import LogClient, log_client
 from penstock.spark.options import SourceOptions
-from penstock.spark.planning import OffsetRange, clamp_to_log, split
+from penstock.spark.planning import PlannedRange, clamp_to_log, split
 from penstock.spark.pushdown import Pushed, PushFilters
 from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
 
@@ -46,7 +46,7 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         log_starts, log_ends = earliest(client, wanted), latest(client, wanted)
         spans = []
         for tp in wanted:
-            span = OffsetRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
+            span = PlannedRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
             span = clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss)
             spans.append(self.pushed.narrow(span))
         pieces = split(spans, options.min_partitions, options.max_records_per_partition)
@@ -67,7 +67,7 @@ def client_for(options: SourceOptions, clients: Callable[[SourceOptions], LogCli
     return clients(options) if clients is not None else log_client(options.bootstrap, options.client)
 
 
-def read_partition(client: LogClient, span: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[Any]:
+def read_partition(client: LogClient, span: PlannedRange, options: SourceOptions, schema: StructType) -> Iterator[Any]:
     """The rows of one range. Imports numpy and pyarrow, and so belongs to executors."""
     from penstock.spark.arrow_read import ReadSettings, read_range
 

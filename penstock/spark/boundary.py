@@ -23,7 +23,7 @@ AskOffsets = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, in
 """Partition to time (or sentinel), answered with partition to offset; -1 when no record is that late."""
 
 
-class Kind(Enum):
+class BoundaryKind(Enum):
     """How a boundary is given."""
 
     EARLIEST = "earliest"
@@ -37,7 +37,7 @@ class Kind(Enum):
 class Boundary:
     """One end of a read, and the option that said so; `or_latest`: a time without a record means the end."""
 
-    kind: Kind
+    kind: BoundaryKind
     option: str
     values: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamp_ms: int = -1
@@ -48,14 +48,14 @@ def parse_offsets(option: str, text: str) -> Boundary:
     """`earliest`, `latest`, or Kafka's JSON of offsets."""
     word = text.strip().lower()
     if word in ("earliest", "latest"):
-        return Boundary(Kind(word), option)
+        return Boundary(BoundaryKind(word), option)
     values = _parse_json(option, text, '\'earliest\', \'latest\' or JSON like {"topic": {"0": 23, "1": -2}}')
     for tp, offset in values.items():
         if offset < EARLIEST_OFFSET:
             raise ConfigError(
                 f"option {option}: offset {offset} of {tp} must be 0 or more, -1 (latest) or -2 (earliest)"
             )
-    return Boundary(Kind.OFFSETS, option, values)
+    return Boundary(BoundaryKind.OFFSETS, option, values)
 
 
 def parse_timestamp(option: str, text: str, or_latest: bool) -> Boundary:
@@ -66,7 +66,7 @@ def parse_timestamp(option: str, text: str, or_latest: bool) -> Boundary:
         timestamp_ms = -1
     if timestamp_ms < 0:
         raise ConfigError(f"option {option}={text!r} must be a time in ms since 1970")
-    return Boundary(Kind.TIMESTAMP, option, timestamp_ms=timestamp_ms, or_latest=or_latest)
+    return Boundary(BoundaryKind.TIMESTAMP, option, timestamp_ms=timestamp_ms, or_latest=or_latest)
 
 
 def parse_timestamps(option: str, text: str, or_latest: bool) -> Boundary:
@@ -75,7 +75,7 @@ def parse_timestamps(option: str, text: str, or_latest: bool) -> Boundary:
     for tp, timestamp_ms in values.items():
         if timestamp_ms < 0:
             raise ConfigError(f"option {option}: time {timestamp_ms} of {tp} must be in ms since 1970")
-    return Boundary(Kind.TIMESTAMPS, option, values, or_latest=or_latest)
+    return Boundary(BoundaryKind.TIMESTAMPS, option, values, or_latest=or_latest)
 
 
 def _parse_json(option: str, text: str, wanted: str) -> dict[TopicPartition, int]:
@@ -112,7 +112,7 @@ def resolve(boundary: Boundary, partitions: Iterable[TopicPartition], ask: AskOf
 
 def _check_complete(boundary: Boundary, wanted: list[TopicPartition]) -> None:
     """Kafka's rule: JSON speaks of exactly the partitions that are read, so that none is forgotten unseen."""
-    if boundary.kind not in (Kind.OFFSETS, Kind.TIMESTAMPS):
+    if boundary.kind not in (BoundaryKind.OFFSETS, BoundaryKind.TIMESTAMPS):
         return
     missing = [str(tp) for tp in wanted if tp not in boundary.values]
     read = set(wanted)
@@ -127,13 +127,13 @@ def _check_complete(boundary: Boundary, wanted: list[TopicPartition]) -> None:
 
 def _question(boundary: Boundary, tp: TopicPartition) -> int | None:
     match boundary.kind:
-        case Kind.EARLIEST:
+        case BoundaryKind.EARLIEST:
             return EARLIEST_TIMESTAMP
-        case Kind.LATEST:
+        case BoundaryKind.LATEST:
             return LATEST_TIMESTAMP
-        case Kind.TIMESTAMP:
+        case BoundaryKind.TIMESTAMP:
             return boundary.timestamp_ms
-        case Kind.TIMESTAMPS:
+        case BoundaryKind.TIMESTAMPS:
             return boundary.values[tp]
     offset = boundary.values[tp]
     return {EARLIEST_OFFSET: EARLIEST_TIMESTAMP, LATEST_OFFSET: LATEST_TIMESTAMP}.get(offset)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import UnknownTopicOrPartitionError
-from penstock.spark.planning import OffsetRange
+from penstock.spark.planning import PlannedRange
 from penstock.types import NO_EPOCH, TopicPartition
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class OffsetAt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicView:
+class PlannedTopic:
     """A topic as planning sees it."""
 
     name: str
@@ -52,7 +52,7 @@ class LogClient(Protocol):
 
     def list_topics(self) -> list[str]: ...
 
-    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+    def describe(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
         """The topics that exist."""
         ...
 
@@ -60,7 +60,7 @@ class LogClient(Protocol):
         """The offset at each time or sentinel of penstock.types."""
         ...
 
-    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+    def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         """Whole batches that cover the range; each may begin below its own start offset and end above its range."""
         ...
 
@@ -77,21 +77,21 @@ class PenstockLogClient:
     def list_topics(self) -> list[str]:
         return self._get_admin().list_topics()
 
-    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+    def describe(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
         found = {}
         for name in topics:
             try:
                 topic = self._get_admin().describe_topic(name)
             except UnknownTopicOrPartitionError:
                 continue
-            found[name] = TopicView(name, topic.topic_id, topic.partition_count)
+            found[name] = PlannedTopic(name, topic.topic_id, topic.partition_count)
         return found
 
     def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
         answers = self._get_admin().list_offsets(at_ms)
         return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
 
-    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+    def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         return self._get_consumer().fetch_raw(span.topic, span.partition, span.lo, span.hi, span.topic_id)
 
     def _get_admin(self) -> Admin:

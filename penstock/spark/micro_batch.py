@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from penstock.spark.log_client import LogClient
 from penstock.spark.options import Subscription
-from penstock.spark.planning import OffsetRange, clamp_to_log, report_loss, share
-from penstock.spark.positions import Position, Positions, positions_of
+from penstock.spark.planning import PlannedRange, clamp_to_log, report_loss, share
+from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.spark.topics import earliest, latest
 from penstock.types import TopicPartition
 
@@ -26,7 +26,7 @@ class Limits(NamedTuple):
     fail_on_data_loss: bool
 
 
-def advance(client: LogClient, start: Positions, target: Positions, limits: Limits) -> Positions:
+def advance(client: LogClient, start: SourcePositions, target: SourcePositions, limits: Limits) -> SourcePositions:
     """The end of the next micro-batch: `target`, or less of it when more than `max_rows` (0: no limit) are waiting."""
     _, max_rows, fail_on_data_loss = limits
     _report_gone(start, target, limits)
@@ -51,7 +51,7 @@ def advance(client: LogClient, start: Positions, target: Positions, limits: Limi
     return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
 
 
-def _report_gone(start: Positions, target: Positions, limits: Limits) -> None:
+def _report_gone(start: SourcePositions, target: SourcePositions, limits: Limits) -> None:
     for name, topic in start.topics.items():
         now = target.topic_id(name)
         dropped = [tp for p in topic.partitions if not limits.subscription.names(tp := TopicPartition(name, p))]
@@ -71,7 +71,7 @@ def _report_gone(start: Positions, target: Positions, limits: Limits) -> None:
             )
 
 
-def _begins(client: LogClient, start: Positions, target: Positions) -> dict[TopicPartition, int]:
+def _begins(client: LogClient, start: SourcePositions, target: SourcePositions) -> dict[TopicPartition, int]:
     """Where the micro-batch begins: where the last one ended, or at the log start for a partition that is new."""
     begins = {}
     new = []
@@ -84,22 +84,24 @@ def _begins(client: LogClient, start: Positions, target: Positions) -> dict[Topi
     return begins | {tp: at.offset for tp, at in earliest(client, new).items()}
 
 
-def _same_topic(start: Positions, end: Positions, tp: TopicPartition) -> bool:
+def _same_topic(start: SourcePositions, end: SourcePositions, tp: TopicPartition) -> bool:
     return start.same_topic(end, tp.topic)
 
 
-def _went_back(start: Positions, end: Positions, tp: TopicPartition) -> bool:
+def _went_back(start: SourcePositions, end: SourcePositions, tp: TopicPartition) -> bool:
     before, after = start.get(tp), end.get(tp)
     return before is not None and after is not None and 0 <= after.leader_epoch < before.leader_epoch
 
 
-def planned_ranges(client: LogClient, start: Positions, end: Positions, fail_on_data_loss: bool) -> list[OffsetRange]:
+def planned_ranges(
+    client: LogClient, start: SourcePositions, end: SourcePositions, fail_on_data_loss: bool
+) -> list[PlannedRange]:
     """What lies between two offsets and is still in the log."""
     spans = []
     for tp, position in end.items():
         known = start.get(tp) if _same_topic(start, end, tp) else None
         lo = known.offset if known is not None else max(position.begin, 0)
-        spans.append(OffsetRange(tp.topic, end.topic_id(tp.topic), tp.partition, lo, max(position.offset, lo)))
+        spans.append(PlannedRange(tp.topic, end.topic_id(tp.topic), tp.partition, lo, max(position.offset, lo)))
     spans = _existing(client, [span for span in spans if span.size], fail_on_data_loss)
     tps = [span.topic_partition for span in spans]
     starts, ends = earliest(client, tps), latest(client, tps)
@@ -109,7 +111,7 @@ def planned_ranges(client: LogClient, start: Positions, end: Positions, fail_on_
     ]
 
 
-def _existing(client: LogClient, spans: list[OffsetRange], fail_on_data_loss: bool) -> list[OffsetRange]:
+def _existing(client: LogClient, spans: list[PlannedRange], fail_on_data_loss: bool) -> list[PlannedRange]:
     """The ranges whose topic is still the one that was planned for."""
     views = client.describe(sorted({span.topic for span in spans}))
     found = []

@@ -17,7 +17,7 @@ from typing import Any
 from penstock.client.cluster.config import ConsumerConfig, ProducerConfig
 from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
-from penstock.spark.boundary import Boundary, Kind, parse_offsets, parse_timestamp, parse_timestamps
+from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
 from penstock.types import TopicPartition
 
 BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", "kafka.bootstrap.servers")
@@ -225,7 +225,7 @@ def _starting(given: Mapping[str, str], default: str) -> Boundary:
     if text := given.get("startingoffsetsbytimestamp"):
         return parse_timestamps("startingOffsetsByTimestamp", text, strategy == "latest")
     boundary = parse_offsets("startingOffsets", given.get("startingoffsets", default))
-    if boundary.kind is Kind.LATEST and default == "earliest":
+    if boundary.kind is BoundaryKind.LATEST and default == "earliest":
         raise ConfigError("option startingOffsets=latest: a batch read from the end would read nothing")
     return boundary
 
@@ -236,7 +236,7 @@ def _ending(given: Mapping[str, str]) -> Boundary:
     if text := given.get("endingoffsetsbytimestamp"):
         return parse_timestamps("endingOffsetsByTimestamp", text, True)
     boundary = parse_offsets("endingOffsets", given.get("endingoffsets", "latest"))
-    if boundary.kind is Kind.EARLIEST or any(offset == -2 for offset in boundary.values.values()):
+    if boundary.kind is BoundaryKind.EARLIEST or any(offset == -2 for offset in boundary.values.values()):
         raise ConfigError("option endingOffsets: 'earliest' (-2) cannot be where a read ends")
     return boundary
 

@@ -23,7 +23,7 @@ class DataLossError(PenstockError):
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRange:
+class PlannedRange:
     """What one Spark task reads: offsets from `lo` up to, not including, `hi`."""
 
     topic: str
@@ -54,7 +54,9 @@ def report_loss(what: str, fail_on_data_loss: bool) -> None:
     _log.warning("%s; going on, because failOnDataLoss=false", what)
 
 
-def clamp_to_log(span: OffsetRange, log_start_offset: int, log_end_offset: int, fail_on_data_loss: bool) -> OffsetRange:
+def clamp_to_log(
+    span: PlannedRange, log_start_offset: int, log_end_offset: int, fail_on_data_loss: bool
+) -> PlannedRange:
     """The part of a range that is still in the log; what is missing is reported."""
     if span.lo < log_start_offset and span.lo < span.hi:
         gone = f"[{span.lo}, {min(log_start_offset, span.hi)})"
@@ -73,7 +75,7 @@ def clamp_to_log(span: OffsetRange, log_start_offset: int, log_end_offset: int, 
     return span
 
 
-def split(ranges: Iterable[OffsetRange], min_partitions: int = 0, max_records: int = 0) -> list[OffsetRange]:
+def split(ranges: Iterable[PlannedRange], min_partitions: int = 0, max_records: int = 0) -> list[PlannedRange]:
     """Cuts ranges so that there are about `min_partitions` tasks and none reads more than `max_records` offsets.
 
     Larger ranges get more of the tasks (SPARK-18475, SPARK-36576). Empty ranges vanish.
@@ -91,7 +93,7 @@ def split(ranges: Iterable[OffsetRange], min_partitions: int = 0, max_records: i
     return pieces
 
 
-def _cut(span: OffsetRange, count: int) -> list[OffsetRange]:
+def _cut(span: PlannedRange, count: int) -> list[PlannedRange]:
     bounds = [span.lo + span.size * index // count for index in range(count + 1)]
     return [replace(span, lo=lo, hi=hi) for lo, hi in pairwise(bounds)]
 

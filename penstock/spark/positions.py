@@ -38,7 +38,7 @@ class TopicPositions:
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
+class SourcePositions:
     """One stream offset."""
 
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Positions:
         found = self.topics.get(topic)
         return found.topic_id if found is not None else ""
 
-    def same_topic(self, other: Positions, topic: str) -> bool:
+    def same_topic(self, other: SourcePositions, topic: str) -> bool:
         """Whether both speak of the same topic of that name. An id that was not written counts as the same."""
         mine, theirs = self.topic_id(topic), other.topic_id(topic)
         return not mine or not theirs or mine == theirs
@@ -62,7 +62,7 @@ class Positions:
             for partition, position in topic.partitions.items():
                 yield TopicPartition(name, partition), position
 
-    def same_places(self, other: Positions) -> bool:
+    def same_places(self, other: SourcePositions) -> bool:
         """Whether nothing has moved, whatever became of leader epochs."""
         return {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()} and all(
             self.same_topic(other, topic) for topic in self.topics
@@ -78,7 +78,7 @@ class Positions:
         return {"version": VERSION, "topics": topics}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Positions:
+    def from_json(data: Mapping[str, Any]) -> SourcePositions:
         """ConfigError when it is not ours, or from a version that this one does not know."""
         version = data.get("version") if isinstance(data, Mapping) else None
         if version != VERSION:
@@ -87,17 +87,17 @@ class Positions:
                 f"(version {VERSION}); it belongs to another source or a newer version: use another checkpointLocation"
             )
         try:
-            return Positions({name: _topic_positions(topic) for name, topic in data["topics"].items()})
+            return SourcePositions({name: _topic_positions(topic) for name, topic in data["topics"].items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"the checkpoint holds the damaged offset {data!r}: {error!r}") from None
 
 
-def positions_of(found: Mapping[TopicPartition, Position], topic_ids: Mapping[str, str]) -> Positions:
+def positions_of(found: Mapping[TopicPartition, Position], topic_ids: Mapping[str, str]) -> SourcePositions:
     """Puts positions together by topic."""
     topics: dict[str, dict[int, Position]] = {}
     for tp, position in sorted(found.items()):
         topics.setdefault(tp.topic, {})[tp.partition] = position
-    return Positions({name: TopicPositions(topic_ids[name], partitions) for name, partitions in topics.items()})
+    return SourcePositions({name: TopicPositions(topic_ids[name], partitions) for name, partitions in topics.items()})
 
 
 def _position_json(position: Position) -> list[int]:

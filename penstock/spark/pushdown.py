@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from penstock.spark.planning import OffsetRange
+from penstock.spark.planning import PlannedRange
 from penstock.types import TopicPartition
 
 NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
@@ -50,7 +50,7 @@ class Pushed:
             self.partitions is None or tp.partition in self.partitions
         )
 
-    def narrow(self, span: OffsetRange) -> OffsetRange:
+    def narrow(self, span: PlannedRange) -> PlannedRange:
         """The part of a range that can pass."""
         lo = min(max(span.lo, self.lo), span.hi)
         return replace(span, lo=lo, hi=max(min(span.hi, self.hi), lo))

@@ -27,12 +27,12 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
 from penstock.spark.batch_reader import client_for, read_partition
-from penstock.spark.boundary import Kind
+from penstock.spark.boundary import BoundaryKind
 from penstock.spark.log_client import LogClient
 from penstock.spark.micro_batch import Limits, advance, planned_ranges
 from penstock.spark.options import SourceOptions
 from penstock.spark.planning import split
-from penstock.spark.positions import Position, Positions, positions_of
+from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
 
 _log = logging.getLogger(__name__)
@@ -50,9 +50,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._clients = clients
-        self._initial: Positions | None = None
-        self._target: Positions | None = None
-        self._seen: Positions | None = None
+        self._initial: SourcePositions | None = None
+        self._target: SourcePositions | None = None
+        self._seen: SourcePositions | None = None
 
     # -- on the driver -------------------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far this micro-batch goes; `start` itself when there is nothing new."""
-        begin = Positions.from_json(start)
+        begin = SourcePositions.from_json(start)
         latest = self._target or self._latest()
         self._seen = latest
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
@@ -88,7 +88,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of one micro-batch, from the two offsets alone: after a restart Spark asks this first."""
         options = self._options
-        begin, until = Positions.from_json(start), Positions.from_json(end)
+        begin, until = SourcePositions.from_json(start), SourcePositions.from_json(end)
         spans = planned_ranges(self._client(), begin, until, options.fail_on_data_loss)
         pieces = split(spans, options.min_partitions, options.max_records_per_partition)
         return [InputPartition(span) for span in pieces]
@@ -112,11 +112,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _client(self) -> LogClient:
         return client_for(self._options, self._clients)
 
-    def _latest(self) -> Positions:
+    def _latest(self) -> SourcePositions:
         client = self._client()
         return latest_positions(client, subscribed(client, self._options.subscription, must_exist=False))
 
-    def _pinned_initial(self) -> Positions:
+    def _pinned_initial(self) -> SourcePositions:
         path = self._options.starting_offsets_file
         if path and os.path.exists(path):
             return _read_pin(Path(path))
@@ -128,7 +128,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         if path:
             _write_pin(Path(path), positions)
-        elif self._options.starting.kind is Kind.LATEST:
+        elif self._options.starting.kind is BoundaryKind.LATEST:
             _log.warning(
                 "startingOffsets=latest: if this query crashes in its very first micro-batch, its restart begins at "
                 "the end of that time and misses the records in between; set startingOffsetsFile to keep the place, "
@@ -140,14 +140,14 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return f"PenstockStreamReader({self._options.subscription}, target={self._target})"
 
 
-def _read_pin(path: Path) -> Positions:
+def _read_pin(path: Path) -> SourcePositions:
     try:
-        return Positions.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return SourcePositions.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise ConfigError(f"option startingOffsetsFile={str(path)!r} cannot be read: {error}") from error
 
 
-def _write_pin(path: Path, positions: Positions) -> None:
+def _write_pin(path: Path, positions: SourcePositions) -> None:
     """On disk before Spark hears of it, because Spark may crash at once."""
     waiting = path.with_name(path.name + ".tmp")
     try:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.boundary import Boundary, resolve
-from penstock.spark.log_client import LogClient, OffsetAt, TopicView
+from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
 from penstock.spark.options import Subscription
-from penstock.spark.positions import Position, Positions, positions_of
+from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 
@@ -20,7 +20,7 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 class Subscribed:
     """The topics that exist now, and the partitions of them that are wanted."""
 
-    topics: Mapping[str, TopicView]
+    topics: Mapping[str, PlannedTopic]
     partitions: tuple[TopicPartition, ...]
 
     @property
@@ -46,7 +46,7 @@ def subscribed(client: LogClient, subscription: Subscription, *, must_exist: boo
     return Subscribed(views, there)
 
 
-def _check_exist(subscription: Subscription, views: Mapping[str, TopicView]) -> None:
+def _check_exist(subscription: Subscription, views: Mapping[str, PlannedTopic]) -> None:
     for name in subscription.topics or [tp.topic for tp in subscription.partitions]:
         if name not in views:
             raise UnknownTopicOrPartitionError(
@@ -68,7 +68,7 @@ def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[Topi
     return _ask(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
 
-def latest_positions(client: LogClient, found: Subscribed) -> Positions:
+def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:
     """The end of every partition, as a stream offset."""
     ends = latest(client, found.partitions)
     return positions_of({tp: Position(at.offset, at.leader_epoch) for tp, at in ends.items()}, found.topic_ids)

@@ -22,7 +22,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
-class Subscription:
+class Subscriber:
     listener: RaftListener
     next_offset: int
     told: tuple[int, int] | None = None
@@ -39,7 +39,7 @@ class Applier:
 
     def __init__(self, log: RaftLog) -> None:
         self._log = log
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[Subscriber] = []
         self._proposals: deque[Proposal] = deque()
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class Applier:
         return min((sub.next_offset for sub in self._subscriptions), default=committed_offset)
 
     def subscribe(self, listener: RaftListener) -> None:
-        self._subscriptions.append(Subscription(listener, self._log.log_start_offset))
+        self._subscriptions.append(Subscriber(listener, self._log.log_start_offset))
 
     def expect(self, last_offset: int, future: asyncio.Future[int]) -> None:
         """Resolve `future` when everything up to `last_offset` was delivered."""
@@ -98,7 +98,7 @@ class Applier:
                 proposal.future.set_exception(NotControllerError(why, leader=hint))
         self._proposals = kept
 
-    def _deliver(self, subscription: Subscription, committed_offset: int) -> None:
+    def _deliver(self, subscription: Subscriber, committed_offset: int) -> None:
         records = self._log.read(subscription.next_offset, CHUNK_BYTES, committed_offset)
         base_offset = next_offset = subscription.next_offset
         for _, header in iter_headers(records):

@@ -37,7 +37,7 @@ from raft.driver.describe import describe
 from raft.driver.notices import Notices
 from raft.driver.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Timed, Transport
 from raft.driver.room import Room
-from raft.driver.sender import Sender
+from raft.driver.sender import QuorumSender
 from raft.messages import (
     Inbound,
     Request,
@@ -98,7 +98,7 @@ class RaftDriver:
         self._notices = Notices(config.node_id, clock)
         self._room = Room(config.node_id, lambda: self._stopping)
         self._committed_offset = log.log_start_offset  # of the last performed Ready: what may be delivered
-        self._sender = Sender(config, transport, self._on_answer)
+        self._sender = QuorumSender(config, transport, self._on_answer)
         self._flushes = 0
         self._saves = 0
 

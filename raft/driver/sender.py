@@ -14,7 +14,7 @@ from raft.driver.protocols import Transport
 from raft.messages import AnswerReceived, EndQuorumEpochRequest, FetchRequest, Inbound, Outbound, RequestFailed
 
 
-class Sender:
+class QuorumSender:
     """The questions that are under way."""
 
     def __init__(self, config: RaftConfig, transport: Transport, on_inbound: Callable[[Inbound], None]) -> None:
@@ -27,7 +27,7 @@ class Sender:
         self.failures = 0
 
     def __repr__(self) -> str:
-        return f"Sender({len(self._tasks)} under way, {self.failures} failed)"
+        return f"QuorumSender({len(self._tasks)} under way, {self.failures} failed)"
 
     @property
     def in_flight(self) -> int:

@@ -34,7 +34,7 @@ INDEX_BYTES_PER_INTERVAL = 12
 """The size of a time index entry, the larger of the two kinds of entry."""
 
 
-class SegmentFacts(NamedTuple):
+class CleanableSegment(NamedTuple):
     """A full segment. The times are functions, because they may have to be read from disk; they are called only where
     a compaction lag is configured."""
 
@@ -55,7 +55,7 @@ class KnownHorizon(NamedTuple):
 class LogFacts(NamedTuple):
     """The state of one compacted log."""
 
-    segments: Sequence[SegmentFacts]
+    segments: Sequence[CleanableSegment]
     """The segments that can be cleaned (full, flushed, below the high watermark), oldest first."""
     begin_offset: int
     """The base offset of the log's first segment."""
@@ -116,7 +116,7 @@ def first_dirty_offset(facts: LogFacts) -> tuple[int, str | None]:
     return checkpoint, None
 
 
-def _old_enough(segments: Sequence[SegmentFacts], config: LogConfig, now_ms: int) -> Sequence[SegmentFacts]:
+def _old_enough(segments: Sequence[CleanableSegment], config: LogConfig, now_ms: int) -> Sequence[CleanableSegment]:
     """The segments before the first that holds a record younger than min.compaction.lag.ms."""
     if config.min_compaction_lag_ms <= 0:
         return segments
@@ -126,7 +126,7 @@ def _old_enough(segments: Sequence[SegmentFacts], config: LogConfig, now_ms: int
     return segments
 
 
-def _reason(assessment: Assessment, dirty: Sequence[SegmentFacts], facts: LogFacts, now_ms: int) -> Reason | None:
+def _reason(assessment: Assessment, dirty: Sequence[CleanableSegment], facts: LogFacts, now_ms: int) -> Reason | None:
     config = facts.config
     if assessment.dirty_bytes and assessment.dirty_ratio > config.min_cleanable_dirty_ratio:
         return Reason.DIRTY
@@ -140,7 +140,7 @@ def _reason(assessment: Assessment, dirty: Sequence[SegmentFacts], facts: LogFac
     return Reason.TOMBSTONES if now_ms > facts.horizon.horizon_ms else None
 
 
-def _is_overdue(segment: SegmentFacts, config: LogConfig, now_ms: int) -> bool:
+def _is_overdue(segment: CleanableSegment, config: LogConfig, now_ms: int) -> bool:
     if config.max_compaction_lag_ms >= NO_LIMIT:
         return False
     first_ms = segment.first_timestamp_ms()

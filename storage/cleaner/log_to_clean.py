@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
-from storage.cleaner.cleaner_plan import Assessment, KnownHorizon, LogFacts, SegmentFacts
+from storage.cleaner.cleaner_plan import Assessment, CleanableSegment, KnownHorizon, LogFacts
 from storage.cleaner.cleaner_types import CleaningPlan, Reason, SegmentFile
 from storage.log.log import Log
 from storage.segment.segment import Segment
@@ -36,8 +36,8 @@ class Candidate(NamedTuple):
         )
 
 
-def _facts(segment: Segment) -> SegmentFacts:
-    return SegmentFacts(
+def _facts(segment: Segment) -> CleanableSegment:
+    return CleanableSegment(
         segment.base_offset,
         segment.next_offset,
         segment.size_bytes,

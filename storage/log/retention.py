@@ -22,7 +22,7 @@ from typing import NamedTuple
 from storage.log_config import LogConfig
 
 
-class Reason(Enum):
+class DeletionReason(Enum):
     """Why a segment goes."""
 
     LOG_START = "the log starts above it"
@@ -47,12 +47,12 @@ class LogBounds(NamedTuple):
 
 def expired(
     segments: Sequence[SegmentFacts], config: LogConfig, bounds: LogBounds, now_ms: int | None
-) -> tuple[Reason, ...]:
+) -> tuple[DeletionReason, ...]:
     """A reason for each of the oldest segments that goes, in order; `segments` has the active one last.
 
     If there are as many reasons as segments, the active one goes too, and a new one must be begun first.
     """
-    reasons: list[Reason] = []
+    reasons: list[DeletionReason] = []
     excess = sum(segment.size_bytes for segment in segments) - config.retention_bytes
     for at, segment in enumerate(segments):
         is_active = at == len(segments) - 1
@@ -60,7 +60,7 @@ def expired(
             break
         reason = _reason(segment, config, excess, now_ms)
         if not is_active and segment.next_offset <= bounds.log_start_offset:
-            reason = Reason.LOG_START
+            reason = DeletionReason.LOG_START
         if reason is None:
             break
         reasons.append(reason)
@@ -68,12 +68,12 @@ def expired(
     return tuple(reasons)
 
 
-def _reason(segment: SegmentFacts, config: LogConfig, excess: int, now_ms: int | None) -> Reason | None:
+def _reason(segment: SegmentFacts, config: LogConfig, excess: int, now_ms: int | None) -> DeletionReason | None:
     """The reason by the topic's configuration alone; `excess` is the log's size above `retention.bytes`."""
     if "delete" not in config.cleanup_policy:
         return None
     if config.retention_bytes >= 0 and excess >= segment.size_bytes:
-        return Reason.SIZE
+        return DeletionReason.SIZE
     if config.retention_ms >= 0 and now_ms is not None and now_ms - segment.time_ms() > config.retention_ms:
-        return Reason.TIME
+        return DeletionReason.TIME
     return None

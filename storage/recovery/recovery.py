@@ -44,7 +44,7 @@ from storage.log_config import LogConfig
 from storage.recovery.epoch_witness import EpochWitness
 from storage.recovery.torn_append import is_torn_append
 from storage.segment import segment_faults
-from storage.segment.batch_scan import scan_headers, verify
+from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Place, Segment
 from storage.segment.segment_files import find_segments, tidy
@@ -205,7 +205,7 @@ class _Recovery:
         its next start must not trust the cache either.
         """
         file = segment.file()
-        for position, header in verify(file, 0):
+        for position, header in scan_verified(file, 0):
             if header.next_offset > self._bound:
                 break
             yield position, header
@@ -213,7 +213,7 @@ class _Recovery:
             return
         self._fs.fdatasync(file.fd)
         self._fs.drop_cache(file.fd, position)
-        yield from verify(file, position)
+        yield from scan_verified(file, position)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place` in segment `at`; raises if that would drop flushed records."""

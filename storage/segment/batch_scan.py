@@ -1,9 +1,9 @@
 """Walks the batches of a .log file by their headers, reading as little as it can.
 
 A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: of a large batch it reads 61
-bytes. `verify` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that are no
-whole batch, or a batch that does not continue the one before, raise `CorruptFileError` with the position. So a walk
-that ends without an error has seen every batch. `recovery.py` decides whether damage is a torn tail or rot.
+bytes. `scan_verified` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that
+are no whole batch, or a batch that does not continue the one before, raise `CorruptFileError` with the position. So a
+walk that ends without an error has seen every batch. `recovery.py` decides whether damage is a torn tail or rot.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeade
     return _walk(file, position, SCAN_CHUNK_BYTES, verifies=False)
 
 
-def verify(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
+def scan_verified(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Like `scan_headers`, after checking each batch's checksum."""
     return _walk(file, position, VERIFY_CHUNK_BYTES, verifies=True)
 

@@ -24,7 +24,7 @@ from storage.disk.file_names import (
     parse_segment_file,
 )
 from storage.disk.file_system import FileSystem
-from storage.segment.batch_scan import MAX_OFFSETS, LogFile, verify
+from storage.segment.batch_scan import MAX_OFFSETS, LogFile, scan_verified
 from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
     fd = fs.open(path)
     try:
         next_offset = base_offset
-        for _, header in verify(LogFile(fs, fd, path, fs.size(path), base_offset, base_offset + MAX_OFFSETS), 0):
+        for _, header in scan_verified(LogFile(fs, fd, path, fs.size(path), base_offset, base_offset + MAX_OFFSETS), 0):
             next_offset = header.next_offset
         return next_offset
     finally:

@@ -26,7 +26,7 @@ from storage.segment.batch_scan import (
     NotCachedError,
     read_header_at,
     scan_headers,
-    verify,
+    scan_verified,
 )
 from storage.segment.offset_index import IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeEntry, TimeIndex
@@ -115,7 +115,7 @@ class SegmentIndexes:
         """Bring the counters up to date from the batches behind the last entry."""
         last = self._offsets.last()
         self._bytes_since_entry, next_offset = 0, self.base_offset
-        for _, header in verify(file, last.position if last else 0):
+        for _, header in scan_verified(file, last.position if last else 0):
             next_offset = header.next_offset
             if header.max_timestamp_ms > self._max_timestamp_ms:
                 self._max_timestamp_ms, self._offset_of_max_timestamp = header.max_timestamp_ms, header.last_offset
@@ -178,7 +178,7 @@ class SegmentIndexes:
         best_ms, best = _OLDER_THAN_ALL, -1
         if known is not None:
             best_ms, best = known.timestamp_ms, self.base_offset + known.relative_offset
-        for _, header in verify(file, position):
+        for _, header in scan_verified(file, position):
             if header.last_offset >= offset:
                 break
             if header.max_timestamp_ms > best_ms:
@@ -285,7 +285,7 @@ class SegmentIndexes:
         if near is not None and not self._is_true(near, file):
             return False
         offset = self.base_offset + entry.relative_offset
-        for _, header in verify(file, near.position if near is not None else 0):
+        for _, header in scan_verified(file, near.position if near is not None else 0):
             if header.last_offset >= offset:
                 return header.last_offset == offset and header.max_timestamp_ms == entry.timestamp_ms
         return False
@@ -299,7 +299,7 @@ class SegmentIndexes:
         self._clear(OffsetIndex(), TimeIndex())
         self.loaded = False  # until the rebuild is complete, or half an index would be used
         next_offset = self.base_offset
-        for position, header in verify(file, 0):
+        for position, header in scan_verified(file, 0):
             self.note(position, header)
             next_offset = header.next_offset
         file.must_end(next_offset)

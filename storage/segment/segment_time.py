@@ -1,8 +1,8 @@
 """The time of a segment, for retention: its largest timestamp, or the time of its last write if no record has one.
 
 It is read through descriptors of its own, so in any thread while the log goes on. The loop takes a snapshot of the
-segment first (`SegmentFile.of`) and must check afterwards that the segment is unchanged: one that was cut or replaced
-meanwhile may have looked damaged. `retention.py` decides.
+segment first (`SegmentSnapshot.of`) and must check afterwards that the segment is unchanged: one that was cut or
+replaced meanwhile may have looked damaged. `retention.py` decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from storage.segment.segment import Segment
 from storage.segment.segment_indexes import SegmentIndexes
 
 
-class SegmentFile(NamedTuple):
+class SegmentSnapshot(NamedTuple):
     """A snapshot of a segment, taken on the loop."""
 
     segment: Segment
@@ -26,7 +26,7 @@ class SegmentFile(NamedTuple):
     """The largest timestamp, if it is in memory and not yet in the index files."""
 
     @classmethod
-    def of(cls, segment: Segment) -> SegmentFile:
+    def of(cls, segment: Segment) -> SegmentSnapshot:
         in_memory = segment.indexes.dirty and segment.size_bytes > 0
         known_ms = segment.indexes.max_timestamp(segment.file())[0] if in_memory else None
         return cls(segment, segment.base_offset, segment.next_offset, segment.size_bytes, known_ms)
@@ -39,7 +39,7 @@ class SegmentFile(NamedTuple):
         return (self.segment.next_offset, self.segment.size_bytes) == (self.next_offset, self.size_bytes)
 
 
-def largest_time_ms(fs: FileSystem, file: SegmentFile) -> int:
+def largest_time_ms(fs: FileSystem, file: SegmentSnapshot) -> int:
     """Blocks. CorruptFileError when both the index and the log are damaged."""
     timestamp_ms = file.known_ms
     if timestamp_ms is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from penstock.record.batch import BatchHeader
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import TimestampAndOffset
-from storage.segment.batch_scan import LogFile, verify
+from storage.segment.batch_scan import LogFile, scan_verified
 from storage.segment.segment import Segment
 from storage.segment.undecodable import DECODING_ERRORS
 
@@ -49,7 +49,7 @@ def _first_at_or_after(
         if segment.indexes.max_timestamp(file)[0] < timestamp_ms:
             continue
         near = max(segment.indexes.offset_at_or_before_time(timestamp_ms, file), log_start_offset)
-        for position, header in verify(file, segment.place_of(near, nowait=nowait).position):
+        for position, header in scan_verified(file, segment.place_of(near, nowait=nowait).position):
             if header.max_timestamp_ms >= timestamp_ms:
                 columns = _columns(file, position, header, log_start_offset)
                 found = _first_in(columns, header, timestamp_ms) if columns is not None else None
@@ -80,11 +80,11 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: boo
     file = segment.file(nowait=nowait)
     _, offset = segment.indexes.max_timestamp_below(below, file)
     if offset >= log_start_offset:
-        position, header = next(verify(file, segment.place_of(offset, nowait=nowait).position))
+        position, header = next(scan_verified(file, segment.place_of(offset, nowait=nowait).position))
         if header.base_offset >= log_start_offset:
             return _largest_in_batch(file, position, header, log_start_offset)
     best: TimestampAndOffset | None = None
-    for position, header in verify(file, segment.place_of(log_start_offset, nowait=nowait).position):
+    for position, header in scan_verified(file, segment.place_of(log_start_offset, nowait=nowait).position):
         if header.last_offset >= below:
             break
         if header.record_count and (best is None or header.max_timestamp_ms > best.timestamp_ms):

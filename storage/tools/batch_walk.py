@@ -1,8 +1,8 @@
 """Reads one .log file whole and tells of every batch whether it is good; after a bad one it goes on where it can.
 
-Recovery stops at the first bad byte (`batch_scan.verify`), for it cuts or refuses there. Whoever looks for damage wants
-to know how far it goes: a batch whose checksum is wrong still says how long it is, and if another batch begins behind
-it, the walk goes on. Where no header can be read, it ends: what follows cannot be told from record bytes.
+Recovery stops at the first bad byte (`batch_scan.scan_verified`), for it cuts or refuses there. Whoever looks for
+damage wants to know how far it goes: a batch whose checksum is wrong still says how long it is, and if another batch
+begins behind it, the walk goes on. Where no header can be read, it ends: what follows cannot be told from record bytes.
 
 Memory is one chunk: the checksum of a larger batch is computed in pieces, so a damaged length allocates nothing. Not
 here: whether offsets and epochs follow on (`verify_log.py`), whether damage is a tear or rot (`damage.py`).

@@ -43,7 +43,7 @@ PROGRESS_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ToolRequest:
     """What the command line asks for; of each action only its own fields."""
 
     path: str
@@ -64,7 +64,7 @@ def main(action: str, request_json: str) -> int:
     """Runs one action; its exit code."""
     logging.getLogger().addHandler(logging.NullHandler())  # what recovery tells a node's log is told here as lines
     try:
-        request = Request(**json.loads(request_json))
+        request = ToolRequest(**json.loads(request_json))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{action}: --request: {error}; use the command `penstock log`") from error
     try:
@@ -110,7 +110,7 @@ class _Lines:
         }
 
 
-def _dump(request: Request, lines: _Lines) -> int:
+def _dump(request: ToolRequest, lines: _Lines) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever has seen enough ends it
     options = DumpOptions(request.what, request.from_offset, request.max_bytes)
     problems = 0
@@ -121,7 +121,7 @@ def _dump(request: Request, lines: _Lines) -> int:
     return EXIT_DAMAGE if problems else EXIT_DONE
 
 
-def _verify(request: Request, lines: _Lines) -> int:
+def _verify(request: ToolRequest, lines: _Lines) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     fs = OverlayFileSystem()
     target = find_target(fs, request.path)
@@ -141,7 +141,7 @@ def _verify(request: Request, lines: _Lines) -> int:
     return EXIT_WARNINGS if totals["warning"] else EXIT_DONE
 
 
-def _recover(request: Request, lines: _Lines) -> int:
+def _recover(request: ToolRequest, lines: _Lines) -> int:
     fs: FileSystem = OverlayFileSystem() if request.dry_run or request.plan_truncation else OsFileSystem()
     target = find_target(fs, request.path)
     if request.plan_truncation:
@@ -192,7 +192,7 @@ _TYPES: dict[type, str] = {
     Truncation: "truncation",
     Restart: "restart",
 }
-_ACTIONS: dict[str, Callable[[Request, _Lines], int]] = {
+_ACTIONS: dict[str, Callable[[ToolRequest, _Lines], int]] = {
     "log-dump": _dump,
     "log-verify": _verify,
     "log-recover": _recover,

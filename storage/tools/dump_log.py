@@ -127,15 +127,15 @@ def _records(file: LogFile, position: int, header: BatchHeader, options: DumpOpt
 
 def _record(columns: RecordColumns, at: int, max_bytes: int | None) -> Row:
     row: Row = {"timestamp_ms": columns.timestamps_ms[at]}
-    row |= bytes_fields("key", columns.keys[at] if columns.keys is not None else None, max_bytes)
-    row |= bytes_fields("value", columns.values[at], max_bytes)
+    row |= cut_bytes_fields("key", columns.keys[at] if columns.keys is not None else None, max_bytes)
+    row |= cut_bytes_fields("value", columns.values[at], max_bytes)
     headers = columns.headers[at] if columns.headers is not None else ()
     if headers:
-        row["headers"] = [{"name": name, **bytes_fields("value", value, max_bytes)} for name, value in headers]
+        row["headers"] = [{"name": name, **cut_bytes_fields("value", value, max_bytes)} for name, value in headers]
     return row
 
 
-def bytes_fields(name: str, data: bytes | None, max_bytes: int | None) -> Row:
+def cut_bytes_fields(name: str, data: bytes | None, max_bytes: int | None) -> Row:
     """Bytes as JSON can hold them."""
     if data is None:
         return {name: None}

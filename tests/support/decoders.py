@@ -44,7 +44,7 @@ from storage.log import partition_metadata
 from storage.log_config import LogConfig
 from storage.log_dirs import clean_shutdown, meta_properties
 from storage.log_dirs.meta_properties import MetaProperties
-from storage.segment.batch_scan import LogFile, verify
+from storage.segment.batch_scan import LogFile, scan_verified
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
 
@@ -139,7 +139,7 @@ def _scan(data: bytes) -> object:
 
 
 def _segment(data: bytes) -> object:
-    return list(verify(LogFile(_disk(data), 0, "segment", len(data), 0, 1 << 31), 0))
+    return list(scan_verified(LogFile(_disk(data), 0, "segment", len(data), 0, 1 << 31), 0))
 
 
 def _converted(data: bytes) -> object:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
-from penstock.spark.log_client import OffsetAt, TopicView
-from penstock.spark.planning import OffsetRange
+from penstock.spark.log_client import OffsetAt, PlannedTopic
+from penstock.spark.planning import PlannedRange
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
 
@@ -88,12 +88,12 @@ class FakeLogClient:
     def list_topics(self) -> list[str]:
         return sorted(self.ids)
 
-    def describe(self, topics: Iterable[str]) -> dict[str, TopicView]:
+    def describe(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
         found = {}
         for name in topics:
             if name in self.ids:
                 count = sum(1 for tp in self.logs if tp.topic == name)
-                found[name] = TopicView(name, self.ids[name], count)
+                found[name] = PlannedTopic(name, self.ids[name], count)
         return found
 
     def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
@@ -111,7 +111,7 @@ class FakeLogClient:
         late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
         return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
 
-    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+    def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         tp, from_offset, to_offset = span.topic_partition, span.lo, span.hi
         if span.topic_id != self.ids[span.topic]:
             raise TopicRecreatedError(*tp, expected_id=span.topic_id, found_id=self.ids[span.topic])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.grpc.codec.error import error_to_pb
-from broker.requests import ClusterView, MetadataResponse, NodeView, TopicView
+from broker.requests import ClusterView, MetadataResponse, NodeAddress, TopicView
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2
 
@@ -27,7 +27,7 @@ def cluster_to_pb(view: ClusterView) -> pb.DescribeClusterResponse:
     )
 
 
-def _node_to_pb(node: NodeView) -> common_pb2.Node:
+def _node_to_pb(node: NodeAddress) -> common_pb2.Node:
     return common_pb2.Node(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack, fenced=node.fenced)
 
 

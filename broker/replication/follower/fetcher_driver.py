@@ -28,7 +28,7 @@ from broker.replication.follower.fetcher_core import (
     Truncate,
 )
 from broker.replication.follower.fetcher_effects import perform
-from broker.replication.follower.fetcher_ports import FetcherNode, FetchStream, Timed
+from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
@@ -62,7 +62,7 @@ class FetcherConfig:
     slow_flush_ms: int = SLOW_FLUSH_MS
 
 
-class Fetcher:
+class ReplicaFetcher:
     """Follows the partitions given to it from one source broker, until stopped."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Fetcher:
         name: str,
         config: FetcherConfig,
         clock: Clock,
-        open_stream: Callable[[], FetchStream],
+        open_stream: Callable[[], ReplicaFetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
         timed: Timed = lambda work: work,
@@ -87,7 +87,7 @@ class Fetcher:
         self._clock = clock
         self._open_stream = open_stream
         self._node = node
-        self._stream: FetchStream | None = None
+        self._stream: ReplicaFetchStream | None = None
         self._outstanding = 0
         self._backoff_ms = 0
         self._flush_done = asyncio.Event()
@@ -180,7 +180,7 @@ class Fetcher:
             self._stream = None
             stream.cancel()
 
-    async def _answer(self, stream: FetchStream) -> FetchResponse:
+    async def _answer(self, stream: ReplicaFetchStream) -> FetchResponse:
         timeout_ms = self._config.wait_ms_max + ANSWER_MS_MAX
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -188,7 +188,7 @@ class Fetcher:
         except TimeoutError as error:
             raise NetworkError(f"no answer within {timeout_ms} ms") from error
 
-    def _ask(self, stream: FetchStream) -> None:
+    def _ask(self, stream: ReplicaFetchStream) -> None:
         now_ms = self._clock.now_ms()
         turn = self.core.next_turn(now_ms)
         self._outstanding += 1

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.replication.follower.fetcher_core import FetcherStatistics
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
-from broker.replication.follower.fetcher_ports import FetcherNode, FetchStream, Timed
+from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
+from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
 from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.types import TopicPartition
@@ -37,7 +37,7 @@ class FetcherManager:
         config: FetcherConfig,
         fetchers_per_broker: int,
         clock: Clock,
-        open_stream: Callable[[int], FetchStream],
+        open_stream: Callable[[int], ReplicaFetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
         timed: Timed = lambda work: work,
@@ -49,7 +49,7 @@ class FetcherManager:
         self._node = node
         self._on_fatal = on_fatal
         self._timed = timed
-        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._followed: dict[TopicPartition, _Followed] = {}
         self._kick_scheduled = False
         self._stopped = False
@@ -62,7 +62,7 @@ class FetcherManager:
         key = (leader_id, zlib.crc32(str(name).encode()) % self._fetchers_per_broker)
         fetcher = self._fetchers.get(key)
         if fetcher is None:
-            fetcher = self._fetchers[key] = Fetcher(
+            fetcher = self._fetchers[key] = ReplicaFetcher(
                 f"{leader_id}-{key[1]}",
                 self._config,
                 self._clock,
@@ -111,7 +111,7 @@ class FetcherManager:
         return sum(fetcher.bytes_in for fetcher in tuple(self._fetchers.values()))
 
     def answers_refused(self) -> int:
-        """Answers of leaders whose records were not taken, see `Fetcher`; of the fetchers since the start."""
+        """Answers of leaders whose records were not taken, see `ReplicaFetcher`; of the fetchers since the start."""
         return sum(fetcher.answers_refused for fetcher in tuple(self._fetchers.values()))
 
     def statistics(self) -> dict[str, FetcherStatistics]:

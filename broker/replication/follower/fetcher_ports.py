@@ -14,7 +14,7 @@ Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 """Counts what a coroutine occupies of the event loop."""
 
 
-class FetchStream(Protocol):
+class ReplicaFetchStream(Protocol):
     """One bidirectional fetch stream to a source broker; see grpc/peers.py."""
 
     def send(self, request: FetchRequest) -> None:

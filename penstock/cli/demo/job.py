@@ -21,7 +21,7 @@ from pathlib import Path
 from penstock import Admin
 from penstock.cli.demo.faults import FaultRun, Faults
 from penstock.cli.demo.ledger import Ledger
-from penstock.cli.demo.report import Report, TableRun, print_report
+from penstock.cli.demo.report import RunReport, TableRun, print_report
 from penstock.cli.demo.source import SourceFile, plan_source
 from penstock.cli.demo.spark import require_spark, run_pipeline
 from penstock.cli.demo.stream import Streamed, plan_lanes, stream
@@ -67,7 +67,7 @@ def run_demo(options: DemoOptions) -> int:
             read = read_back(cluster.bootstrap, TOPIC, bar)
         note(f"read back {read.records:,} records in {read.seconds:.1f} s")
         table = _to_parquet(cluster, Path(work), read.duplicates) if options.spark else None
-        report = Report(plan, options.nodes, start_seconds, streamed, faults, read, table)
+        report = RunReport(plan, options.nodes, start_seconds, streamed, faults, read, table)
         print_report(report, options.as_json)
         if sys.stdout.isatty() and not options.as_json:
             _leave_running(cluster, Path(work), options)

@@ -29,7 +29,7 @@ class TableRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunReport:
     """One whole run; `table` is None without Spark."""
 
     plan: SourcePlan
@@ -108,7 +108,7 @@ class Report:
         }
 
 
-def print_report(report: Report, as_json: bool) -> None:
+def print_report(report: RunReport, as_json: bool) -> None:
     """Prints the table or the object on stdout, and the failed checks on stderr."""
     told = report.as_json()
     if as_json:
@@ -128,7 +128,7 @@ def checksum(sums: Sums) -> str:
     return whole.hexdigest()
 
 
-def _print_tables(report: Report, told: dict[str, Any]) -> None:
+def _print_tables(report: RunReport, told: dict[str, Any]) -> None:
     def row(title: str, name: str, unit: str = "") -> list[str]:
         values = (told[name].get(column) for column in ("in", "out", "parquet"))
         return [title, *(NONE if value is None else f"{value:,}{unit}" for value in values)]

@@ -16,7 +16,7 @@ from penstock.record.row_scan import scan_rows
 from penstock.types import EpochEntry
 from storage.append.batch_validation import check_fetched
 from storage.segment.batch_check import BatchCheck, Span
-from storage.segment.batch_scan import LogFile, scan_headers, verify
+from storage.segment.batch_scan import LogFile, scan_headers, scan_verified
 from storage.segment.segment import Place
 from storage.segment.verified_chunks import ChunkReader
 from storage.tools.batch_walk import walk
@@ -50,7 +50,7 @@ def by_tool(raw: bytes) -> None:
 
 FINDERS: dict[str, Callable[[bytes], object]] = {
     "a look-up": lambda raw: list(scan_headers(log_file(raw), 0)),
-    "recovery": lambda raw: list(verify(log_file(raw), 0)),
+    "recovery": lambda raw: list(scan_verified(log_file(raw), 0)),
     "the cleaner": lambda raw: list(ChunkReader(log_file(raw), EPOCHS).chunks()),
     "a read": lambda raw: BatchCheck(EPOCHS).check(PATH, raw, Span(Place(0, 0), Place(len(raw), 4), 0)),
     "log verify": by_tool,

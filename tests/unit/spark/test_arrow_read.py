@@ -14,7 +14,7 @@ from penstock.record.batch import iter_headers
 from penstock.spark.arrow_read import ReadSettings, read_range
 from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import source_options
-from penstock.spark.planning import DataLossError, OffsetRange
+from penstock.spark.planning import DataLossError, PlannedRange
 from penstock.spark.schema import source_schema
 from tests.support.bad_batches import BAD
 from tests.support.compaction import CompactedLog
@@ -83,7 +83,7 @@ class CleanedWhileRead:
             self.log.append((b"k", b"%d" % n))
         self.log.seal()
 
-    def fetch(self, span: OffsetRange) -> Iterator[RawBuffer]:
+    def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         at = span.lo
         while at < span.hi:
             records = self.log.log.read(at, 100).records
@@ -98,7 +98,7 @@ def test_a_cleaner_that_stretches_a_batch_between_two_fetches_gives_no_row_twice
     client: Any = CleanedWhileRead()
     end = client.log.log.log_end_offset
     settings = ReadSettings(source_schema(False))
-    batches = read_range(client, OffsetRange("t", "id", 0, 0, end), settings)
+    batches = read_range(client, PlannedRange("t", "id", 0, 0, end), settings)
     found = [offset for batch in batches for offset in batch["offset"].to_pylist()]
     assert found == sorted(set(found))
     assert set(range(4)) <= set(found) and found[-1] == end - 1
@@ -106,7 +106,7 @@ def test_a_cleaner_that_stretches_a_batch_between_two_fetches_gives_no_row_twice
 
 @pytest.mark.parametrize("what", ["recreated", "deleted"])
 def test_a_topic_that_goes_away_under_a_task_is_lost_data(client: FakeLogClient, what: str) -> None:
-    def lose(_: OffsetRange) -> Iterator[RawBuffer]:
+    def lose(_: PlannedRange) -> Iterator[RawBuffer]:
         raise UnknownTopicOrPartitionError("t-0 does not exist any more")
 
     client.append("t", 0, 5)

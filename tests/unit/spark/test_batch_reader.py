@@ -19,7 +19,7 @@ from penstock.spark import arrow_read
 from penstock.spark.arrow_read import ReadSettings, read_range
 from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import source_options
-from penstock.spark.planning import DataLossError, OffsetRange
+from penstock.spark.planning import DataLossError, PlannedRange
 from penstock.spark.schema import check_source_schema, source_schema
 from penstock.types import TopicPartition
 from tests.support.fake_log_client import FakeLogClient
@@ -176,7 +176,7 @@ def test_readers_and_partitions_survive_pickling(client: FakeLogClient) -> None:
 
 def test_long_buffers_become_batches_of_bounded_size(client: FakeLogClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_read, "ROWS_MAX", 40)
-    span = OffsetRange("orders", "id-of-orders", 0, 0, 100)
+    span = PlannedRange("orders", "id-of-orders", 0, 0, 100)
     batches = list(read_range(client, span, ReadSettings(source_schema(False))))
     assert [batch.num_rows for batch in batches] == [40, 40, 20]
     assert pa.Table.from_batches(batches)["offset"].to_pylist() == list(range(100))

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.spark.boundary import Kind
+from penstock.spark.boundary import BoundaryKind
 from penstock.spark.options import SourceOptions, sink_options, source_options
 from penstock.types import TopicPartition
 
@@ -29,8 +29,8 @@ def test_names_are_compared_without_case_as_spark_hands_them_over() -> None:
 
 
 def test_a_batch_reads_from_earliest_and_a_stream_from_latest_by_default() -> None:
-    assert batch().starting.kind is Kind.EARLIEST
-    assert source_options(BASE, streaming=True).starting.kind is Kind.LATEST
+    assert batch().starting.kind is BoundaryKind.EARLIEST
+    assert source_options(BASE, streaming=True).starting.kind is BoundaryKind.LATEST
 
 
 def test_kafkas_json_of_offsets_is_understood() -> None:
@@ -41,7 +41,7 @@ def test_kafkas_json_of_offsets_is_understood() -> None:
 def test_a_time_goes_before_times_by_partition_and_these_before_offsets() -> None:
     times = '{"orders": {"0": 7}}'
     both = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": times}
-    assert batch(**both).starting.kind is Kind.TIMESTAMPS
+    assert batch(**both).starting.kind is BoundaryKind.TIMESTAMPS
     assert batch(**both, startingTimestamp="9").starting.timestamp_ms == 9
 
 

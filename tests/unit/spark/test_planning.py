@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.spark.planning import DataLossError, OffsetRange, clamp_to_log, share, split
+from penstock.spark.planning import DataLossError, PlannedRange, clamp_to_log, share, split
 from penstock.types import TopicPartition
 
 
-def span(lo: int, hi: int, partition: int = 0) -> OffsetRange:
-    return OffsetRange("t", "id", partition, lo, hi)
+def span(lo: int, hi: int, partition: int = 0) -> PlannedRange:
+    return PlannedRange("t", "id", partition, lo, hi)
 
 
 def test_ranges_stay_whole_unless_more_tasks_are_wanted() -> None:

@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.spark import log_client as log_client_module
-from penstock.spark.log_client import PenstockLogClient, TopicView, log_client
-from penstock.spark.planning import OffsetRange
+from penstock.spark.log_client import PenstockLogClient, PlannedTopic, log_client
+from penstock.spark.planning import PlannedRange
 from penstock.spark.source import PenstockDataSource
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -83,10 +83,10 @@ def test_the_client_asks_a_cluster_what_planning_needs() -> None:
         with Producer(cluster.bootstrap) as producer:
             producer.send_many("orders", [b"%d" % i for i in range(50)], partition=1).result()
         assert client.list_topics() == ["orders"]
-        assert client.describe(["orders", "nope"]) == {"orders": TopicView("orders", "id-1-of-orders", 2)}
+        assert client.describe(["orders", "nope"]) == {"orders": PlannedTopic("orders", "id-1-of-orders", 2)}
         assert client.list_offsets({tp: LATEST_TIMESTAMP})[tp].offset == 50
         assert client.list_offsets({tp: EARLIEST_TIMESTAMP})[tp].offset == 0
-        pieces = client.fetch(OffsetRange("orders", "id-1-of-orders", 1, 7, 20))
+        pieces = client.fetch(PlannedRange("orders", "id-1-of-orders", 1, 7, 20))
         columns = [to_arrow_columns(p.records, from_offset=p.from_offset, to_offset=20) for p in pieces]
         assert [offset for part in columns for offset in part.offsets] == list(range(7, 20))
         assert "PenstockLogClient(127.0.0.1" in repr(client)

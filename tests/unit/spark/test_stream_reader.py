@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 from penstock.spark.options import source_options
 from penstock.spark.planning import DataLossError
-from penstock.spark.positions import Position, Positions, TopicPositions
+from penstock.spark.positions import Position, SourcePositions, TopicPositions
 from penstock.spark.schema import source_schema
 from penstock.spark.stream_reader import PenstockStreamReader
 from penstock.types import TopicPartition
@@ -259,17 +259,17 @@ def test_the_reader_survives_pickling() -> None:
 
 
 def test_positions_go_through_json_unchanged() -> None:
-    positions = Positions({"b": TopicPositions("id", {10: Position(5, 1), 2: Position(7, 0, 3)})})
-    assert Positions.from_json(through_spark(positions.to_json())) == positions
+    positions = SourcePositions({"b": TopicPositions("id", {10: Position(5, 1), 2: Position(7, 0, 3)})})
+    assert SourcePositions.from_json(through_spark(positions.to_json())) == positions
     assert list(positions.to_json()["topics"]["b"]["partitions"]) == ["2", "10"]
 
 
 @pytest.mark.parametrize("data", [{}, {"orders": {"0": 5}}, {"version": 2, "topics": {}}, []])
 def test_an_offset_of_another_source_is_refused(data: Any) -> None:
     with pytest.raises(ConfigError, match="another source or a newer version"):
-        Positions.from_json(data)
+        SourcePositions.from_json(data)
 
 
 def test_a_damaged_offset_is_refused() -> None:
     with pytest.raises(ConfigError, match="damaged offset"):
-        Positions.from_json({"version": 1, "topics": {"t": {"id": "x"}}})
+        SourcePositions.from_json({"version": 1, "topics": {"t": {"id": "x"}}})

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_system import OsFileSystem
-from storage.log.retention import Reason
+from storage.log.retention import DeletionReason
 from storage.log_config import LogConfig
 from tests.support.upkeep_stage import stage
 
@@ -31,7 +31,7 @@ def test_old_segments_leave_the_log_and_their_files_go_after_the_delay(tmp_path:
             assert made.partition.log.log_start_offset == 4
             assert (made.files(""), made.files(".deleted")) == ([4, 6], [0, 2])
             found = made.upkeep.statistics()
-            assert found.segments_deleted == {Reason.TIME: 2} and found.bytes_deleted > 1_500
+            assert found.segments_deleted == {DeletionReason.TIME: 2} and found.bytes_deleted > 1_500
             await made.upkeep.delete_files(made.log_dir)
             assert made.files(".deleted") == [0, 2]
             made.clock.advance(60_000)
@@ -97,7 +97,7 @@ def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_pa
             made.configure(LogConfig(segment_bytes=1_000, retention_ms=DAY_MS, retention_bytes=1_800))
             await made.upkeep.delete_expired_segments(made.log_dir)
             assert made.partition.log.log_start_offset == 2
-            assert made.upkeep.statistics().segments_deleted == {Reason.SIZE: 1}
+            assert made.upkeep.statistics().segments_deleted == {DeletionReason.SIZE: 1}
 
     asyncio.run(scenario())
 

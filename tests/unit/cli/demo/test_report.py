@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.cli.demo.faults import Fault, Faults
-from penstock.cli.demo.report import Report, checksum
+from penstock.cli.demo.report import RunReport, checksum
 from penstock.cli.demo.source import SourcePlan
 from penstock.cli.demo.stream import LINE_HEADER, FileSum, Streamed
 from penstock.cli.demo.verify import BackReader
@@ -17,7 +17,7 @@ KEY = b"a.txt"
 TEXT = [b"one\n", b"one\n", b"two\n"]
 
 
-def report(numbers: Sequence[int]) -> Report:
+def report(numbers: Sequence[int]) -> RunReport:
     """Of TEXT streamed, and read back as these lines."""
     content = b"".join(TEXT)
     sums = {KEY: FileSum(len(TEXT), len(content), hashlib.sha256(content).digest())}
@@ -27,7 +27,7 @@ def report(numbers: Sequence[int]) -> Report:
         reader.add(ConsumerRecord("demo", 0, offset, 0, 0, KEY, TEXT[number], headers))
     fault = Fault(0, 1, 10, 10)
     streamed = Streamed(sums, acked=len(TEXT), failed=0, retried=0, seconds=1.0)
-    return Report(SourcePlan(Path("."), (), 0), 3, 1.0, streamed, Faults(fault, fault), reader.finish(), None)
+    return RunReport(SourcePlan(Path("."), (), 0), 3, 1.0, streamed, Faults(fault, fault), reader.finish(), None)
 
 
 def test_a_log_as_it_was_sent_is_right_though_lines_repeat() -> None:

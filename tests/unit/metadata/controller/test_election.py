@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.controller.election import Circumstances, Election, change_record, elect
+from metadata.controller.election import Circumstances, ElectedLeader, change_record, elect
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 
@@ -15,7 +15,7 @@ def partition(isr: Ids, leader_id: int) -> PartitionRegistration:
     return PartitionRegistration("id", 0, (1, 2, 3), isr, leader_id, 5, 9)
 
 
-def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean: bool = False) -> Election:
+def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean: bool = False) -> ElectedLeader:
     circumstances = Circumstances(active.__contains__, active.__contains__, leaving, unclean)
     return elect(partition(isr, leader_id), circumstances)
 
@@ -23,34 +23,34 @@ def outcome(isr: Ids, leader_id: int, active: Ids, *, leaving: Ids = (), unclean
 @pytest.mark.parametrize(
     ("isr", "leader_id", "active", "leaving", "unclean", "expected"),
     [
-        ((1, 2, 3), 1, (1, 2, 3), (), False, Election((1, 2, 3), 1)),
-        ((1, 2, 3), 3, (1, 2, 3), (), False, Election((1, 2, 3), 3)),  # no preferred leader by itself
-        ((1, 2, 3), 1, (1, 2, 3), (1,), False, Election((2, 3), 2)),
-        ((3, 2, 1), 1, (1, 2, 3), (1,), False, Election((3, 2), 2)),  # replica order, not ISR order
-        ((1, 2, 3), 1, (1, 3), (1, 2), False, Election((3,), 3)),
-        ((1, 2), 2, (1, 2, 3), (1,), False, Election((2,), 2)),
-        ((1,), 1, (1, 2, 3), (1,), False, Election((1,), -1)),
-        ((1,), 1, (1, 2, 3), (1,), True, Election((2,), 2, unclean=True)),
-        ((1,), 1, (), (1,), True, Election((1,), -1)),
-        ((1, 2, 3), 1, (), (2, 3, 1), False, Election((1,), -1)),
-        ((1, 2, 3), 1, (), (1, 3, 2), False, Election((2,), -1)),
-        ((2,), -1, (2, 3), (), True, Election((2,), 2)),  # an ISR member lives: never unclean
-        ((2,), -1, (1, 3), (), False, Election((2,), -1)),
-        ((2,), -1, (1, 3), (), True, Election((1,), 1, unclean=True)),
+        ((1, 2, 3), 1, (1, 2, 3), (), False, ElectedLeader((1, 2, 3), 1)),
+        ((1, 2, 3), 3, (1, 2, 3), (), False, ElectedLeader((1, 2, 3), 3)),  # no preferred leader by itself
+        ((1, 2, 3), 1, (1, 2, 3), (1,), False, ElectedLeader((2, 3), 2)),
+        ((3, 2, 1), 1, (1, 2, 3), (1,), False, ElectedLeader((3, 2), 2)),  # replica order, not ISR order
+        ((1, 2, 3), 1, (1, 3), (1, 2), False, ElectedLeader((3,), 3)),
+        ((1, 2), 2, (1, 2, 3), (1,), False, ElectedLeader((2,), 2)),
+        ((1,), 1, (1, 2, 3), (1,), False, ElectedLeader((1,), -1)),
+        ((1,), 1, (1, 2, 3), (1,), True, ElectedLeader((2,), 2, unclean=True)),
+        ((1,), 1, (), (1,), True, ElectedLeader((1,), -1)),
+        ((1, 2, 3), 1, (), (2, 3, 1), False, ElectedLeader((1,), -1)),
+        ((1, 2, 3), 1, (), (1, 3, 2), False, ElectedLeader((2,), -1)),
+        ((2,), -1, (2, 3), (), True, ElectedLeader((2,), 2)),  # an ISR member lives: never unclean
+        ((2,), -1, (1, 3), (), False, ElectedLeader((2,), -1)),
+        ((2,), -1, (1, 3), (), True, ElectedLeader((1,), 1, unclean=True)),
     ],
 )
-def test_rules(isr: Ids, leader_id: int, active: Ids, leaving: Ids, unclean: bool, expected: Election) -> None:
+def test_rules(isr: Ids, leader_id: int, active: Ids, leaving: Ids, unclean: bool, expected: ElectedLeader) -> None:
     assert outcome(isr, leader_id, active, leaving=leaving, unclean=unclean) == expected
 
 
 def test_leader_that_shuts_down_goes_on_leading_when_a_follower_fails() -> None:
     circumstances = Circumstances(is_active=lambda broker: False, is_unfenced=lambda broker: broker == 1, leaving=(2,))
-    assert elect(partition((1, 2), 1), circumstances) == Election((1,), 1)
+    assert elect(partition((1, 2), 1), circumstances) == ElectedLeader((1,), 1)
 
 
 def test_record_names_only_what_changes() -> None:
     before = partition((1, 2), 1)
-    assert change_record(before, Election((1, 2), 1)) is None
-    assert change_record(before, Election((1,), 1)) == PartitionChangeRecord("id", 0, isr=(1,))
-    assert change_record(before, Election((1, 2), 2)) == PartitionChangeRecord("id", 0, leader_id=2)
-    assert change_record(before, Election((1,), -1)) == PartitionChangeRecord("id", 0, isr=(1,), leader_id=-1)
+    assert change_record(before, ElectedLeader((1, 2), 1)) is None
+    assert change_record(before, ElectedLeader((1,), 1)) == PartitionChangeRecord("id", 0, isr=(1,))
+    assert change_record(before, ElectedLeader((1, 2), 2)) == PartitionChangeRecord("id", 0, leader_id=2)
+    assert change_record(before, ElectedLeader((1,), -1)) == PartitionChangeRecord("id", 0, isr=(1,), leader_id=-1)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from storage.cleaner.cleaner_plan import (
+    CleanableSegment,
     KnownHorizon,
     LogFacts,
-    SegmentFacts,
     assess,
     first_dirty_offset,
     group_segments,
@@ -26,17 +26,17 @@ def must_not_be_asked() -> int:
     raise AssertionError("a time was asked for in vain")
 
 
-def segments(*sizes: int, ages_ms: Sequence[int] | None = None) -> list[SegmentFacts]:
+def segments(*sizes: int, ages_ms: Sequence[int] | None = None) -> list[CleanableSegment]:
     """Ten offsets each."""
     found = []
     for at, size_bytes in enumerate(sizes):
         time = must_not_be_asked if ages_ms is None else lambda age_ms=ages_ms[at]: NOW_MS - age_ms
-        found.append(SegmentFacts(10 * at, 10 * at + 10, size_bytes, time, time))
+        found.append(CleanableSegment(10 * at, 10 * at + 10, size_bytes, time, time))
     return found
 
 
 def facts(
-    found: list[SegmentFacts], checkpoint: int | None = None, config: LogConfig = HALF, **more: object
+    found: list[CleanableSegment], checkpoint: int | None = None, config: LogConfig = HALF, **more: object
 ) -> LogFacts:
     known = {"begin_offset": 0, "log_end_offset": 1000, "horizon": None, **more}
     return LogFacts(found, checkpoint=checkpoint, config=config, **known)  # type: ignore[arg-type]

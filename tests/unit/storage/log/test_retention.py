@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.log.retention import LogBounds, Reason, SegmentFacts, expired
+from storage.log.retention import DeletionReason, LogBounds, SegmentFacts, expired
 from storage.log_config import LogConfig
 
 NOW_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 ALL_COMMITTED = LogBounds(0, 10**9)
-TIME, SIZE, LOG_START = Reason.TIME, Reason.SIZE, Reason.LOG_START
+TIME, SIZE, LOG_START = DeletionReason.TIME, DeletionReason.SIZE, DeletionReason.LOG_START
 
 
 def segments(*ages_ms: int, size_bytes: int = 100) -> list[SegmentFacts]:
@@ -39,7 +39,7 @@ def by_size(retention_bytes: int) -> LogConfig:
         ([0], []),
     ],
 )
-def test_segments_go_by_time_from_the_oldest_on(ages_ms: list[int], goes: list[Reason]) -> None:
+def test_segments_go_by_time_from_the_oldest_on(ages_ms: list[int], goes: list[DeletionReason]) -> None:
     assert list(expired(segments(*ages_ms), by_time(), ALL_COMMITTED, NOW_MS)) == goes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.segment.segment_time import SegmentFile, largest_time_ms
+from storage.segment.segment_time import SegmentSnapshot, largest_time_ms
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, batch, new_log
 
@@ -21,7 +21,7 @@ def test_the_age_is_that_of_the_largest_timestamp_wherever_it_is_known(flushed: 
     if flushed:
         log.flush()
     assert len(log.segments) >= 2
-    files = [SegmentFile.of(segment) for segment in log.segments]
+    files = [SegmentSnapshot.of(segment) for segment in log.segments]
     for segment in log.segments[:-1]:
         segment.release()
         for suffix in lost if flushed else ():
@@ -37,7 +37,7 @@ def test_without_timestamps_the_age_is_that_of_the_file() -> None:
     fs = LosingFileSystem()
     log = new_log(fs)
     log.append_as_leader(batch(b"v", timestamp_ms=-1), 0, NOW_MS)
-    file = SegmentFile.of(log.segments[0])
+    file = SegmentSnapshot.of(log.segments[0])
     fs._file(file.path).modified_ms = NOW_MS - 77
     assert largest_time_ms(fs, file) == NOW_MS - 77
     log.close()
@@ -47,7 +47,7 @@ def test_a_segment_that_grew_is_not_the_one_that_was_looked_at() -> None:
     fs = LosingFileSystem()
     log = new_log(fs)
     log.append_as_leader(batch(b"v"), 0, NOW_MS)
-    file = SegmentFile.of(log.segments[0])
+    file = SegmentSnapshot.of(log.segments[0])
     assert file.is_unchanged()
     log.append_as_leader(batch(b"v"), 0, NOW_MS)
     assert not file.is_unchanged()

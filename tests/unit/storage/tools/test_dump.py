@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from storage.tools.dump_files import dump
-from storage.tools.dump_log import DumpOptions, Row, bytes_fields
+from storage.tools.dump_log import DumpOptions, Row, cut_bytes_fields
 from storage.tools.overlay import OverlayFileSystem
 from tests.support.log_dirs import BATCH_BYTES, FIRST, SECOND, THIRD, flip, make_log_dir
 from tests.support.storage import CLUSTER_ID, NOW_MS, TOPIC_ID
@@ -92,7 +92,7 @@ def test_records_with_keys_headers_and_nulls(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_as_json_can_hold_them(data: bytes | None, max_bytes: int | None, expected: Row) -> None:
-    assert bytes_fields("v", data, max_bytes) == expected
+    assert cut_bytes_fields("v", data, max_bytes) == expected
 
 
 def test_damage_is_a_row_and_what_follows_is_shown(data: Path) -> None:

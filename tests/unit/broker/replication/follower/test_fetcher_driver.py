@@ -18,7 +18,7 @@ from broker.replication.follower.fetcher_core import (
     StartOver,
     Truncate,
 )
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
@@ -72,7 +72,7 @@ def test_records_that_came_spoilt_are_asked_for_again(tmp_path: Path) -> None:
         partition.become_follower(state(), NOBODY)
         stream = OneAnswerStream(PartitionFetchResult(PARTITION, TOPIC_ID, 0, high_watermark=1, records=b"\xff" * 70))
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
-        fetcher = Fetcher(
+        fetcher = ReplicaFetcher(
             "1-0",
             FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
             ManualClock(),
@@ -138,7 +138,7 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
             find=lambda key: partition,
             make_log_start_durable=lambda partition, done: waiting.append(done),
         )
-        fetcher = Fetcher(
+        fetcher = ReplicaFetcher(
             "1-0",
             FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
             ManualClock(),
@@ -178,7 +178,7 @@ def test_the_log_start_of_a_deleted_topic_is_not_reported_of_the_one_that_was_ma
             make_log_start_durable=lambda partition, done: waiting.append(done),
         )
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetcher = Fetcher("1-0", config, ManualClock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher("1-0", config, ManualClock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
         fetcher.add(partition, 5)
         async with asyncio.timeout(10):
             await stream.asked_again.wait()
@@ -222,7 +222,9 @@ def test_a_source_that_hangs_is_left_when_nothing_is_followed_from_it_and_asked_
         unopened = iter(streams)
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetcher = Fetcher("1-0", config, ManualClock(), lambda: next(unopened), cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher(
+            "1-0", config, ManualClock(), lambda: next(unopened), cast(FetcherNode, node), pytest.fail
+        )
         fetcher.add(partition, 5)
         async with asyncio.timeout(10):
             await streams[0].asked.wait()
@@ -261,7 +263,7 @@ def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Pa
         stream = LeaderStream(leaders)
         node = SimpleNamespace(broker_epoch=102, find=followers.get, request_flush=request_flush)
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetcher = Fetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
 
         async def reached(key: TopicPartition, offset: int) -> None:
             await until(lambda: stream.acked.get(key) == offset)
@@ -320,7 +322,7 @@ def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
         )
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
-        fetcher = Fetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
         with fs.failing("create", ".log", errno.ENOSPC) as fault:
             fetcher.add(follower, 5)
             await asyncio.sleep(1.1)

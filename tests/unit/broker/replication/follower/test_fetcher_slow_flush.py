@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
 from penstock.errors import KafkaStorageError
@@ -56,7 +56,7 @@ def test_a_partition_that_is_added_while_the_only_other_ones_flush_hangs_is_fetc
 
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
-        fetcher = Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
         fetcher.add(hung, 5)
         await until(lambda: asked_to_flush == [hung])
         await asyncio.sleep(1)
@@ -75,7 +75,7 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
     """The append of the second partition finds the disk broken, and takes the first offline, which has appended."""
     fs = FaultyFileSystem()
     stream = leader_of(tmp_path, PARTITION, OTHER, LATER)
-    fetchers: list[Fetcher] = []
+    fetchers: list[ReplicaFetcher] = []
     asked_to_flush: list[Partition] = []
 
     def disk_error(failed: Partition, error: Exception) -> None:
@@ -95,7 +95,9 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
 
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
-        fetchers.append(Fetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail))
+        fetchers.append(
+            ReplicaFetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        )
         (fetcher,) = fetchers
         with fs.failing("write", f"{OTHER}/", errno.EIO) as fault:
             for key in (PARTITION, OTHER):

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from broker.replication.follower.fetcher_core import SAID_AT_REFUSALS
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
@@ -50,13 +50,15 @@ class SameAnswerStream:
         """Nothing is open."""
 
 
-def follow(path: Path, answer: PartitionFetchResult, scenario: Callable[[Fetcher, Partition], Awaitable[None]]) -> None:
+def follow(
+    path: Path, answer: PartitionFetchResult, scenario: Callable[[ReplicaFetcher, Partition], Awaitable[None]]
+) -> None:
     async def main() -> None:
         partition = make_partition(path, broker_id=2)
         partition.become_follower(state(), NOBODY)
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 50, 1 << 20, 1 << 20, BACKOFF_MS)
-        fetcher = Fetcher(
+        fetcher = ReplicaFetcher(
             "1-0", config, virtual_clock(), lambda: SameAnswerStream(answer), cast(FetcherNode, node), pytest.fail
         )
         fetcher.add(partition, 5)
@@ -69,7 +71,7 @@ def follow(path: Path, answer: PartitionFetchResult, scenario: Callable[[Fetcher
 def test_records_that_are_refused_again_and_again_are_counted_and_have_one_line_in_a_while(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(fetcher: Fetcher, _: Partition) -> None:
+    async def scenario(fetcher: ReplicaFetcher, _: Partition) -> None:
         await asyncio.sleep((ROUNDS * SAY_INTERVAL_MS - BACKOFF_MS) / 1000)
         assert fetcher.answers_refused > ROUNDS * SAY_INTERVAL_MS // BACKOFF_MS // 2
         assert fetcher.core.statistics().delayed_partitions == 1, "the next answer may be good"
@@ -83,7 +85,7 @@ def test_records_that_are_refused_again_and_again_are_counted_and_have_one_line_
 def test_a_partition_that_stops_for_an_error_that_is_not_the_disks_says_why_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(fetcher: Fetcher, partition: Partition) -> None:
+    async def scenario(fetcher: ReplicaFetcher, partition: Partition) -> None:
         partition.log.abandon()
         await asyncio.sleep(1)
         assert fetcher.core.statistics().failed_partitions == 1
@@ -96,7 +98,7 @@ def test_a_partition_that_stops_for_an_error_that_is_not_the_disks_says_why_once
 def test_a_partition_that_stops_because_its_epoch_is_over_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(fetcher: Fetcher, _: Partition) -> None:
+    async def scenario(fetcher: ReplicaFetcher, _: Partition) -> None:
         await asyncio.sleep(1)
         assert fetcher.core.statistics().failed_partitions == 1
 
@@ -110,7 +112,7 @@ def test_a_partition_that_stops_because_its_epoch_is_over_says_so_once(
 def test_a_partition_that_its_leader_refuses_for_long_says_why_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(_: Fetcher, __: Partition) -> None:
+    async def scenario(_: ReplicaFetcher, __: Partition) -> None:
         await asyncio.sleep(SAID_AT_REFUSALS * BACKOFF_MS / 2 / 1000)
         assert not caplog.records, "a change of leader takes a while"
         await asyncio.sleep(10 * SAID_AT_REFUSALS * BACKOFF_MS / 1000)

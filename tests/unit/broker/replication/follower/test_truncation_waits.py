@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from broker.replication.follower.fetcher_driver import Fetcher, FetcherConfig
+from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition, PartitionReports
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
@@ -75,7 +75,7 @@ class Stage:
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
             when_disk_answers=lambda partition, then: self.probes.append((partition.topic_partition, then)),
         )
-        self.fetcher = Fetcher(
+        self.fetcher = ReplicaFetcher(
             "1-0", CONFIG, virtual_clock(), lambda: self.stream, cast(FetcherNode, node), pytest.fail
         )
         self.cut = self.followers[PARTITION]
