@@ -1,7 +1,7 @@
 """The client process of benchmarks/idle_gauges.py: WORK ADDRESS TOPIC DUTY SECONDS.
 
 Keeps a node at work for DUTY of each period, with as many requests in flight as it takes, and leaves it alone for the
-rest. WORK is `handlers` (look-ups by time: small messages, much to do in the API) or `network` (fetches of a mebibyte
+rest. WORK is `handlers` (look-ups by time: small messages, much to do in the API) or `network` (fetches
 from the page cache: little to do in the API). Answers are not decoded, so that one processor outruns the node.
 """
 
@@ -20,8 +20,8 @@ from penstock.pb import broker_pb2_grpc
 from penstock.types import MAX_TIMESTAMP
 
 PERIOD_S = 0.5
-IN_FLIGHT = 4
-ANSWER_BYTES = 1 << 20
+IN_FLIGHT = 8
+ANSWER_BYTES = 1 << 18
 LOOK_UPS = 4
 """Of one request."""
 MESSAGE_BYTES_MAX = 64 << 20

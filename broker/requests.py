@@ -35,6 +35,7 @@ class ProduceRequest:
     partitions: list[PartitionRecords]
     refused: dict[int, ApiError] = field(default_factory=dict)
     """By the index in `partitions`: what produce_conversion.py found before the request queued."""
+    client_id: str = ""
 
 
 @dataclass(slots=True)
@@ -78,6 +79,7 @@ class FetchRequest:
     partitions: list[FetchPartition]
     forgotten: list[TopicPartition]
     cluster_id: str = ""
+    client_id: str = ""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -30,6 +30,7 @@ from broker.grpc.codec.error import error_to_pb
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
+from broker.network.client_names import ClientNames
 from broker.network.connection_quotas import ConnectionQuotas, host_of
 from broker.network.doors import Session
 from broker.network.processor import Processor
@@ -135,6 +136,7 @@ class DoorLimits:
     requests: RequestMemory
     node_requests: RequestMemory
     """Those of the inter-broker listener: clients that fill their budget do not hold up followers."""
+    clients: ClientNames = field(default_factory=ClientNames)
 
 
 class BrokerDoor:
@@ -244,6 +246,7 @@ class BrokerDoor:
         decoder = self._limits.decoders.of(kind.rpc, kind.request_type.DESCRIPTOR)
         requests = self._limits.requests if kind.is_clients else self._limits.node_requests
         intake = requests.open(host_of(processor.client_address))
+        client: str | None = None
         try:
             while True:
                 await processor.wait_room()
@@ -256,6 +259,8 @@ class BrokerDoor:
                     began_ns = self._channel.now_ns()
                     body = kind.decode(decoder.decode(raw, kind.parse))
                     del raw
+                    if client is None and kind.is_clients:
+                        client = self._limits.clients.joined(body.client_id)
                     if kind is not _PRODUCE:
                         self._check_asker(kind.rpc, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
@@ -267,6 +272,8 @@ class BrokerDoor:
                     raise
         finally:
             intake.close()
+            if client is not None:
+                self._limits.clients.left(client)
             processor.input_ended()
 
     async def _answer(self, kind: _StreamKind, context: grpc.aio.ServicerContext, processor: Processor) -> None:

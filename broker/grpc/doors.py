@@ -16,6 +16,7 @@ from broker.grpc.door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import GrpcServer, broker_server, controller_server, inter_broker_server, listener_limits
 from broker.metrics.exposition import serve_metrics
+from broker.network.client_names import ClientNames
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
@@ -58,7 +59,8 @@ class _GrpcBroker:
         limits = listener_limits(config, service.client_connections_max)
         node_limits = listener_limits(config, service.node_connections_max)
         quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)
-        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests)
+        self.clients = ClientNames()
+        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.clients)
         name = config.inter_broker_listener_name
         self._door = BrokerDoor(service.channel, service.new_session, held, name, service.convert)
         self._servers = (

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from broker.config.request_limits import API_LIMITS
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
+from broker.network.client_names import OTHERS
 from storage.disk.spare_descriptors import SPARE
 
 
@@ -52,6 +53,9 @@ def _memory(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:
+    help_text = "Open produce and fetch streams by the client_id of their requests; beyond 100 names, together."
+    for name, streams in {OTHERS: 0, **broker.listeners.clients.statistics()}.items():
+        yield Reading("penstock_client_streams", help_text, streams, labels=(("client_id", name),))
     found = broker.listeners.connections.statistics()
     yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
     yield Reading(

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 
 from broker.config.node_config import NodeConfig
+from broker.network.client_names import ClientNames
 from broker.network.connection_guard import ConnectionGuardStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -97,6 +98,9 @@ class BrokerListeners(Listener, Protocol):
 
     @property
     def decoders(self) -> Decoders: ...
+
+    @property
+    def clients(self) -> ClientNames: ...
 
     @property
     def connections(self) -> Connections:

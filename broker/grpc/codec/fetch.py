@@ -39,6 +39,7 @@ def request_from_pb(message: pb.FetchRequest) -> FetchRequest:
         ],
         [TopicPartition(p.topic, p.partition) for p in message.forgotten],
         message.cluster_id,
+        message.client_id,
     )
 
 

@@ -22,6 +22,7 @@ def request_from_pb(parsed: tuple[pb.ProduceRequest, list[bytes]]) -> ProduceReq
             PartitionRecords(TopicPartition(p.topic, p.partition), p.topic_id, records)
             for p, records in zip(message.partitions, all_records, strict=True)
         ],
+        client_id=message.client_id,
     )
 
 

@@ -39,7 +39,7 @@ class ConnectionConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
     client_id: str = described(
-        "penstock", doc="a name that every produce and fetch request carries; brokers do not show it yet"
+        "penstock", doc="a name that every produce and fetch request carries; brokers show how many streams have it"
     )
     request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
     bootstrap_timeout_ms: int = limited(10_000, 1, doc="how long all bootstrap addresses together may take to answer")

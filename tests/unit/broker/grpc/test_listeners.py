@@ -15,6 +15,7 @@ from broker.grpc.door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import ListenerLimits, broker_server, inter_broker_server
 from broker.network.busy_time import BusyTimes
+from broker.network.client_names import ClientNames
 from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -42,8 +43,9 @@ class NoSession:
 class Listeners:
     """Stubs of both, and where accepted requests arrive."""
 
-    def __init__(self, channel: RequestChannel, clients: Any, brokers: Any) -> None:
+    def __init__(self, channel: RequestChannel, names: ClientNames, clients: Any, brokers: Any) -> None:
         self.requests = channel
+        self.names = names
         self.clients = broker_pb2_grpc.BrokerStub(clients)
         self.brokers = replication_pb2_grpc.ReplicationStub(brokers)
         self.client_calls_at_brokers = broker_pb2_grpc.BrokerStub(brokers)
@@ -66,7 +68,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
         for server in servers:
             await server.start()
         async with grpc.aio.insecure_channel(str(here[0])) as clients, grpc.aio.insecure_channel(str(here[1])) as nodes:
-            await story(Listeners(requests, clients, nodes))
+            await story(Listeners(requests, limits.clients, clients, nodes))
         for server in servers:
             await server.stop()
 
@@ -123,5 +125,24 @@ def test_what_a_call_occupies_of_the_loop_counts_as_the_networks() -> None:
         request.fail(InvalidRequestError("no"))
         assert await refusal(call) == "no"
         assert at.requests.busy.network.total_ns > decoded_ns, "its answer was encoded, too"
+
+    with_listeners(story)
+
+
+def test_a_stream_is_counted_under_the_name_of_its_client_and_one_of_a_broker_is_not() -> None:
+    async def story(at: Listeners) -> None:
+        call, of_broker = at.clients.Fetch(), at.brokers.Fetch()
+        await of_broker.write(pb.FetchRequest(replica_id=REPLICA, client_id="not asked for"))
+        for _ in range(2):
+            await call.write(pb.FetchRequest(replica_id=CONSUMER_REPLICA_ID, client_id="billing"))
+        for _ in range(3):
+            await at.requests.receive()
+        assert at.names.statistics() == {"billing": 1}
+        call.cancel()
+        for _ in range(10_000):
+            if at.names.statistics():
+                await asyncio.sleep(0.001)
+        assert at.names.statistics() == {}
+        of_broker.cancel()
 
     with_listeners(story)
