@@ -16,7 +16,7 @@ from broker.replication.leader.leader_state import LeaderState, ProposedIsr, Rep
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
 from broker.replication.leader.record_deletion import DeletableLog, deletion_offset
-from broker.replication.partition_reads import check_range, read_records
+from broker.replication.partition_reads import check_range, read_batches
 from metadata.registrations import PartitionRegistration
 from penstock.epochs import diverging_epoch
 from penstock.errors import (
@@ -233,7 +233,7 @@ class Partition:
         if fetch_offset >= bound:
             return b""
         try:
-            return read_records(self.log, fetch_offset, max_bytes, bound, cold)
+            return read_batches(self.log, fetch_offset, max_bytes, bound, cold)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error

@@ -28,7 +28,7 @@ def check_range(log: Log, offset: int, bound: int) -> None:
         )
 
 
-def read_records(log: Log, fetch_offset: int, max_bytes: int, bound: int, cold: ColdRead | None) -> bytes | ColdRead:
+def read_batches(log: Log, fetch_offset: int, max_bytes: int, bound: int, cold: ColdRead | None) -> bytes | ColdRead:
     """Whole batches from the offset on, below the bound; or what a thread has to do first."""
     found: Records | ColdRead | None = None
     if cold is not None:
