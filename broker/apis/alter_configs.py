@@ -1,7 +1,7 @@
 """AlterConfigs: forwarded to the active controller; answered once this node's own image holds the outcome.
 
-So whoever is answered can ask this node for the configuration and find it changed. Incremental (KIP-339): what is not
-named stays as it is. What is acceptable is the controller's word (metadata/controller/configs.py).
+So a client that has the answer finds the configuration changed on this node. The change is incremental (KIP-339): keys
+that are not named keep their values. The controller decides what is acceptable (metadata/controller/configs.py).
 """
 
 from __future__ import annotations

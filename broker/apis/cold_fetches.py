@@ -1,11 +1,12 @@
 """The reads of one fetch session that wait for a disk: in I/O threads, a few at a time, while the session goes on.
 
-A partition whose records are not in the page cache is left out of the answer that is built now; when its records have
-been read, it is in the next one. So a cold partition holds up no other, and a request waits no longer than it asked
-for. What was read is kept until it is answered, or until nobody wants it: another offset, a partition that left the
-session, the end of the stream. Whether it is still the log's is checked when it is answered (`Partition.read`).
+A partition whose records are not in the page cache is left out of the answer that is built now; it is in the next
+answer after its records were read. So a cold partition holds up no other, and no request waits longer than its
+max_wait_ms. The records are kept until they are sent, or are not wanted any more: the fetcher moved to another offset,
+the partition left the session, or the stream ended. `Partition.read` checks that they are still the log's when they are
+sent.
 
-The bytes of a read are counted in the stream's memory BEFORE it begins. Not here: the threads (`io_threads.py`).
+The bytes of a read are counted in the stream's memory BEFORE it begins. The threads are in `io_threads.py`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from penstock.types import TopicPartition
 from storage.segment.cold_read import ColdRead
 
 READS_MAX = 4
-"""Of one session at a time, read or waiting to be answered: every other session has its turn at the disk, too."""
+"""The most reads of one session, under way or not yet answered, so that other sessions have their turn at the disk."""
 AGAIN_MS = 20
-"""When a read is tried again that found the queue full or no memory, and no other read of the session is under way."""
+"""The pause after a read found the queue full or no memory, if no other read of the session is under way."""
 
 
 class _Reading:
-    """A read in a thread, or what it found."""
+    """A read in a thread, or its result."""
 
     __slots__ = ("cold", "is_done", "lease")
 
@@ -41,7 +42,7 @@ class ColdFetches:
         self._io, self._memory, self._ready = io, memory, ready
         self._readings: dict[TopicPartition, _Reading] = {}
         self._later: dict[TopicPartition, None] = {}
-        """Cold partitions that have no read, first come first served."""
+        """Cold partitions whose read has not begun, in the order in which they came."""
         self._timer: asyncio.TimerHandle | None = None
 
     def is_awaited(self, partition: TopicPartition) -> bool:
@@ -50,12 +51,12 @@ class ColdFetches:
         return partition in self._later if reading is None else not reading.is_done
 
     def found(self, partition: TopicPartition) -> ColdRead | None:
-        """What a thread has read for the partition."""
+        """The finished read of the partition, if there is one."""
         reading = self._readings.get(partition)
         return reading.cold if reading is not None and reading.is_done else None
 
     def begin(self, partition: TopicPartition, log_dir: str, cold: ColdRead, *, is_replica: bool) -> None:
-        """Read it in a thread; followers do not wait for memory, because acks wait for them."""
+        """Read in a thread. A follower's read does not wait for memory, because acks wait for followers."""
         self._remove(partition)
         if len(self._readings) < READS_MAX and (is_replica or self._memory.has_room(cold.bytes_max)):
             reading = _Reading(cold, self._memory.take(cold.bytes_max))
@@ -80,20 +81,20 @@ class ColdFetches:
         self._next()
 
     def _next(self) -> None:
-        """There may be room for another read."""
+        """Begins waiting reads, as far as there is room."""
         if self._later:
             partition = next(iter(self._later))
             del self._later[partition]
             self._ready(partition)
 
     def keep_only(self, partition: TopicPartition, offset: int) -> None:
-        """The fetcher says where it stands: what begins elsewhere is of no use."""
+        """The fetcher is at `offset`: drop a read that begins elsewhere."""
         reading = self._readings.get(partition)
         if reading is not None and reading.cold.wanted.start_offset != offset:
             self.drop(partition)
 
     def drop(self, partition: TopicPartition) -> None:
-        """It was answered, or nobody wants it any more."""
+        """The read was sent, or is not wanted any more."""
         if self._readings or self._later:
             self._remove(partition)
             self._next()

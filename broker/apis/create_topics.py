@@ -1,6 +1,6 @@
 """CreateTopics: forwarded to the active controller; answered once this node's own image holds the outcome.
 
-So whoever is answered can ask this node for the topics that were created and find them so.
+So a client that has the answer finds the new topics on this node.
 """
 
 from __future__ import annotations

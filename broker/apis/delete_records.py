@@ -1,8 +1,8 @@
-"""DeleteRecords: every record below an offset goes, and the answer says that it stays so (KIP-107).
+"""DeleteRecords: deletes every record below an offset, and answers when no crash can bring them back (KIP-107).
 
-The leader's log start moves at once; the followers hear of it with their fetches. A partition is answered AFTER this
-broker's log starts are durable AND every live replica has reported a durable log start that is not below the offset;
-then no crash brings the records back. Segments that lie below are retention's. Waiting is a `DelayedOperation`.
+The leader's log start moves at once; followers learn it with their fetches. A partition is answered AFTER this broker's
+log start is durable AND every live replica has reported a durable log start that is not below the offset. Retention
+removes the segments below. A waiting request is a `DelayedOperation`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from penstock.types import METADATA_TOPIC, TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000
 PARTITIONS_MAX: Final = API_LIMITS["DeleteRecords"].elements["partitions"]
-"""Of one request: what a handler does for each of them, it does before the next request gets its turn."""
+"""The most partitions of one request: a handler does all of them before the next request has its turn."""
 OPEN_PARTITIONS_MAX: Final = 100_000
-"""Of all requests that wait; each holds a few hundred bytes."""
+"""The most partitions of all waiting requests; each holds a few hundred bytes."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class DeleteRecordsApi:
     def __init__(
         self, partitions: PartitionLookup, make_log_start_durable: Callable[[Partition, Waiter], None]
     ) -> None:
-        """`make_log_start_durable` calls its waiter back once the partition's log start survives a crash."""
+        """`make_log_start_durable` calls its waiter once the partition's log start is durable."""
         self._partitions, self._make_log_start_durable = partitions, make_log_start_durable
         self._open_partitions = 0
 
@@ -71,8 +71,8 @@ class DeleteRecordsApi:
             late = deletions[index]
             late.partition.deletions.discard(late.number)
             results[index].error = RequestTimedOutError(
-                f"{results[index].partition}: not deleted on every live replica within {body.timeout_ms} ms; here the"
-                f" records below {late.offset} are gone, and the others follow"
+                f"{results[index].partition}: not deleted on every live replica within {body.timeout_ms} ms; the"
+                f" records below {late.offset} are deleted on the leader, and the other replicas will follow"
             )
 
         delayed = DelayedOperation(complete, expired)
@@ -98,7 +98,7 @@ class DeleteRecordsApi:
     def _delete(
         self, asked: tuple[DeleteRecordsPartition, ...], results: list[DeleteRecordsResult]
     ) -> dict[int, _Deletion]:
-        """Move every log start that may be moved; what must be waited for, by its place in the request."""
+        """Move every log start that may be moved; returns the deletions to wait for, by their place in the request."""
         deletions: dict[int, _Deletion] = {}
         seen: set[TopicPartition] = set()
         for index, (result, wanted) in enumerate(zip(results, asked, strict=True)):
@@ -120,7 +120,7 @@ def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> No
 
 
 def _durable(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation) -> Waiter:
-    """Called when the log start is durable here, or with the error why not: then the other replicas count."""
+    """A waiter for this broker's durable log start; after it, the deletion waits for the other replicas."""
     partition = deletion.partition
 
     def done(error: ApiError | None) -> None:
@@ -132,7 +132,7 @@ def _durable(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedO
 
     def durable(error: ApiError | None) -> None:
         if result.error is not None:
-            return  # its time is up already
+            return  # the request has timed out already
         if error is not None or partition.leading is None:
             done(error or partition.offline or partition.not_leader())
         else:

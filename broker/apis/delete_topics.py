@@ -1,6 +1,6 @@
 """DeleteTopics: forwarded to the active controller; answered once this node's own image holds the outcome.
 
-So whoever is answered can ask this node for the topics that were deleted and find them so.
+So a client that has the answer finds the topics gone on this node.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DeleteTopicsApi:
 
 
 def deleted_by_an_earlier_attempt(response: DeleteTopicsResponse) -> DeleteTopicsResponse:
-    """A repetition finds no topic of that id: the attempt before, whose answer was lost, has deleted it."""
+    """In a retry, an unknown topic id means success: the first attempt deleted the topic, and its answer was lost."""
     topics = tuple(
         TopicResult(topic.name, topic.topic_id) if isinstance(topic.error, UnknownTopicIdError) else topic
         for topic in response.topics

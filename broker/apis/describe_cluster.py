@@ -1,4 +1,4 @@
-"""DescribeCluster: every registered broker, fenced ones too, and who is the active controller."""
+"""DescribeCluster: every registered broker, fenced ones included, and the active controller."""
 
 from __future__ import annotations
 

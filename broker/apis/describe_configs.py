@@ -1,9 +1,9 @@
 """DescribeConfigs: every effective key of a topic, or this node's own configuration, and where each value comes from.
 
-From this node's image and file: a topic's key is its own (DYNAMIC_TOPIC_CONFIG), else what this node's file says for
-all topics (STATIC_BROKER_CONFIG), else the default. Another node may have another file, and so another answer.
+The value of a topic's key is the topic's own (DYNAMIC_TOPIC_CONFIG), else the one in this node's file
+(STATIC_BROKER_CONFIG), else the default. Another node may have another file, and so give another answer.
 
-Not here: changing any of it (alter_configs.py), what a key means (`metadata/topic_config.py`).
+alter_configs.py changes values; `metadata/topic_config.py` says what a key means.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TYPES: Final = {Kind.DOUBLE: "double", Kind.BOOL: "boolean", Kind.STRING: "stri
 
 
 class DescribeConfigsApi:
-    """Handles config descriptions. `topic_defaults` is what the node's file says for its topics, typed."""
+    """Handles config descriptions. `topic_defaults`: the topic settings of the node's file, typed."""
 
     def __init__(
         self, config: NodeConfig, topic_defaults: Mapping[str, ConfigValue], image: Callable[[], MetadataImage]

@@ -1,4 +1,4 @@
-"""DescribeQuorum: forwarded to the leader of the quorum, the only one that knows how far each replica has come."""
+"""DescribeQuorum: forwarded to the leader of the quorum; only the leader knows every replica's log end."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Fetch: for consumers up to the high watermark, for followers up to the log end.
 
-Checks who asks, then leaves the work to the stream's session (fetch_session.py), which answers now or parks
-the request. A follower must be a registered broker of this cluster, under the broker epoch that it is registered with,
-because its fetch offset counts as an acknowledgement. That it is a replica of the partition is checked where the fetch
-counts (`Partition.note_follower_fetch`).
+Checks the fetcher, then hands the request to the stream's session (fetch_session.py), which answers now or parks it. A
+follower must be a registered broker of this cluster and send its registered broker epoch, because its fetch offset
+counts as an acknowledgement. `Partition.note_follower_fetch` checks that it is a replica of the partition.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class FetchApi:
     def handle(self, request: Request, body: FetchRequest) -> None:
         session = request.context
         if not isinstance(session, FetchSession):
-            raise InvalidRequestError("a fetch needs a stream")
+            raise InvalidRequestError("a fetch must come on a fetch stream")
         if body.replica_id != CONSUMER_REPLICA_ID:
             self._check_replica(body)
         session.handle(request, body)

@@ -1,4 +1,4 @@
-"""One fetch stream's session on the leader's side: what it wants, what is new for it, and its one waiting request.
+"""One fetch stream's session on the leader's side: its partitions, the news for it, and its one waiting request.
 
 A stream is an incremental fetch session (KIP-227): a request names only the partitions that changed, and the session
 remembers the others. Partitions tell the session when they change, so a turn costs in proportion to what is new, not to
@@ -59,7 +59,7 @@ GetPartition = Callable[[TopicPartition, str], Partition]
 
 @dataclass(slots=True)
 class _Watched:
-    """A partition of the session, and what the fetcher was told of it last."""
+    """A partition of the session, and what the last answer told the fetcher of it."""
 
     wanted: FetchPartition
     diverging: EpochEndOffset | None = None
@@ -120,7 +120,7 @@ class FetchSession:
     def handle(self, request: Request, body: FetchRequest) -> None:
         """Answer now, or wait until enough is new or `max_wait_ms` passed."""
         if self._closed:
-            return  # the stream ended while the request was queued: what it would watch, nobody would ever let go
+            return  # the stream ended while the request was queued: its watches would never be removed
         if self._waiting is not None:
             self._time_up()
         if body.max_wait_ms < 0 or body.max_bytes < 0:
@@ -135,8 +135,8 @@ class FetchSession:
             )
         asker = body.replica_id, body.broker_epoch
         if self._watched and asker != (self._replica_id, self._broker_epoch):
-            # What it said before, it said as another; partitions that it does not name again would keep that epoch, and
-            # a caught-up follower that registered anew could not join their ISRs. On another stream it names them all.
+            # Partitions that the request does not name would keep the earlier epoch, and a caught-up follower that
+            # registered anew could not join their ISRs. On a new stream the follower names all partitions.
             raise StaleBrokerEpochError(f"the session is of replica {self._replica_id}, epoch {self._broker_epoch}")
         self._replica_id, self._broker_epoch = asker
         self.is_replica = body.replica_id >= 0
@@ -158,7 +158,7 @@ class FetchSession:
             watched.source = self._source(watched)
             if self.is_replica:
                 self._maybe_doubt(watched, watched.source)
-                # A follower may have dropped an answer to its position before: what it knows is what it says now.
+                # A follower may have dropped an earlier answer: only its present request says what it has.
                 watched.sent_high_watermark, watched.sent_log_start_offset = NO_OFFSET, wanted.log_start_offset
                 watched.diverging = watched.source.note_follower_fetch(
                     self._replica_id,
@@ -173,8 +173,8 @@ class FetchSession:
         self._new[partition] = None
 
     def _maybe_doubt(self, watched: _Watched, source: Partition) -> None:
-        """A follower that was sent records and asks for them again may have got them spoilt from here. Once for each
-        offset: its disk may be full, too."""
+        """A follower that asks again for records that it was sent may have got damaged ones. Once for each offset,
+        because a full disk on the follower has the same effect."""
         offset = watched.wanted.fetch_offset
         if watched.sent_records_at == offset != watched.doubted_at:
             watched.doubted_at = offset
@@ -202,7 +202,7 @@ class FetchSession:
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
         self._new[partition] = None
         if wake and self._waiting is not None and not self._wake_scheduled:
-            # One answer for everything that this turn of the loop brings.
+            # One answer for all news of this turn of the loop.
             self._wake_scheduled = True
             asyncio.get_running_loop().call_soon(self._woken)
 
@@ -216,7 +216,7 @@ class FetchSession:
             self._answer_late(self._waiting, is_due=True)
 
     def _answer_late(self, request: Request, *, is_due: bool) -> None:
-        """`_answer` outside of the handler: nobody else would answer the request after an exception."""
+        """`_answer` outside of the handler: an exception must be answered here."""
         try:
             self._answer(request, is_due=is_due)
         except Exception as error:
@@ -230,7 +230,7 @@ class FetchSession:
     # -- the answer ----------------------------------------------------------------------------------------------------
 
     def _answer(self, request: Request, *, is_due: bool) -> None:
-        """Answer if that `is_due` or enough is new, and there is room for it; otherwise wait for that."""
+        """Answer if the request `is_due` or enough is new, and there is room for the answer; otherwise wait."""
         if self._paused:
             self._pause(request, is_due)
         elif self.is_replica:
@@ -243,7 +243,7 @@ class FetchSession:
                 self._build(request, is_due, lease, self._room())
 
     def _room(self) -> int:
-        """How large an answer may be, with what was acquired for it."""
+        """How large an answer may be, by its memory lease."""
         return ANSWER_BYTES_MIN + self._memory.answers.room() // ANSWER_COPIES
 
     def _pause(self, request: Request, is_due: bool) -> None:
@@ -268,7 +268,7 @@ class FetchSession:
         try:
             results, size, urgent = self._collect(body, room)
         except BaseException:
-            lease.release()  # nobody else has it, and the end of the stream releases none
+            lease.release()  # only this frame has it; the end of the stream would not release it
             raise
         if is_due or urgent or size >= max(1, body.min_bytes):
             self._wait_no_more()
@@ -349,7 +349,7 @@ class FetchSession:
         )
 
     def _is_late(self, watched: _Watched, result: PartitionFetchResult) -> bool:
-        """A follower still has what was deleted, and was not told: a deletion waits for it."""
+        """Whether the follower has not been told of the new log start: a deletion waits for it."""
         known = watched.sent_log_start_offset
         return self.is_replica and NO_OFFSET < known < result.log_start_offset
 

@@ -1,4 +1,4 @@
-"""How an API hands a request to the active controller without holding a handler: one bounded set of tasks.
+"""Forwards requests to the active controller without holding a handler: one bounded set of tasks.
 
 The handler starts a task and goes on; the task answers the request. More than `FORWARDED_MAX` at a time are refused.
 """
@@ -25,13 +25,13 @@ from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedErr
 _log = logging.getLogger(__name__)
 
 FORWARDED_MAX = 1_000
-"""Administrative requests that wait for the controller at a time; each holds a task and its request."""
+"""The most administrative requests that wait for the controller; each holds a task and its request."""
 TIMEOUT_MS_DEFAULT = 10_000
 TIMEOUT_MS_MAX = 600_000
 
 
 def bounded_timeout_ms(asked_ms: int) -> int:
-    """What the client asked for; 0 means the default."""
+    """The client's time-out, bounded; 0 means the default."""
     return min(asked_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
 
 
@@ -76,7 +76,7 @@ def _outcomes(response: object) -> tuple[TopicResult, ...] | tuple[AlterConfigsR
 
 
 def as_answered(response: Any) -> Any:
-    """What a repetition is answered means what it says."""
+    """The default for `decided_and_applied`: the answer to a retry is used as it is."""
     return response
 
 
@@ -87,7 +87,7 @@ async def decided_and_applied(
     timeout_ms: int,
     of_repetition: Callable[[Any], Any] = as_answered,
 ) -> Any:
-    """The controller's answer, once this node's own image holds the outcome: who is answered finds it here."""
+    """The controller's answer, once this node's own image holds the outcome."""
     response = await channel.call(asked, timeout_ms, of_repetition)
     try:
         async with asyncio.timeout(timeout_ms / 1000):

@@ -1,7 +1,7 @@
 """ListOffsets: the earliest and latest readable offset, the largest timestamp, or the first record at or after a time.
 
-'Latest' is the high watermark: what a consumer can read. A leader that has not committed in its own epoch yet does not
-know it for sure, and says so (KIP-207).
+'Latest' is the high watermark, the end of what a consumer can read. A leader that has committed no record of its own
+epoch yet does not know it for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Answering:
 
 
 class ListOffsetsApi:
-    """Handles list-offsets requests. A look-up by time that has to ask the disk goes on in an I/O thread; those of one
-    request come one after another."""
+    """Handles list-offsets requests. A look-up by time that needs the disk runs in an I/O thread; the look-ups of one
+    request run one after another."""
 
     def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest) -> None:
         self._partitions, self._io, self._fail = partitions, io, fail
@@ -94,7 +94,7 @@ Found = TimestampAndOffset | None | ColdLookUp
 
 
 def _look_up(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | None) -> Found:
-    """A look-up by time reads the log: what is wrong with the disk there is the partition's trouble, as in a read."""
+    """A look-up by time reads the log, so a disk error is the partition's, as in a read."""
     try:
         return _find(partition, asked, cold)
     except (OSError, CorruptFileError, KafkaStorageError) as error:

@@ -1,10 +1,10 @@
 """Metadata: brokers, topics, partitions and their leaders, from this node's own image.
 
-The answer may be older than the controller's by a moment; its `metadata_offset` says how old. A topic that is asked for
-by name and unknown gets its own error; the others are answered.
+The answer may be a moment older than the controller's state; its `metadata_offset` says how old. An unknown topic name
+gets an error of its own; the other topics are answered.
 
-Of a partition whose log is lost on the broker that leads it, the image does not know that: no other replica may lead.
-So its leader says it, when it is asked itself.
+If the log of a partition is lost on the broker that leads it, the image does not say so, because no other replica may
+lead. Only that leader reports it in its own answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in this leader's log (KIP-101, KIP-320).
 
-Consumers use it to learn that the log was truncated under them. The answer is bounded by the log end for a replica and
-by the high watermark for a consumer, which must never learn of records that may still be lost.
+Consumers use it to notice that records which they have read were truncated. The answer is bounded by the log end for a
+replica, and by the high watermark for a consumer, because records above it may still be lost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _end_of_epoch(partition: Partition, asked: EpochPartition, is_replica: bool)
     found, high_watermark = partition.log.end_offset_for_epoch(asked.leader_epoch), partition.high_watermark
     if is_replica or found.end_offset <= high_watermark:
         return found
-    if high_watermark < leading.epoch_start_offset:  # cut off there, it would look like a truncation (KIP-207)
+    if high_watermark < leading.epoch_start_offset:  # an answer bounded by it would look like a truncation (KIP-207)
         raise OffsetNotAvailableError(
             f"{partition.topic_partition}: the new leader does not know the high watermark yet: it has "
             f"{high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"

@@ -2,12 +2,12 @@
 
 acks=0 is answered at once; acks=1 AFTER this broker's flush; acks=all AFTER the high watermark passed the last record,
 which is after the flush on every in-sync replica. With flush.policy=os a write counts as flushed at once. A partition
-that fails does not stop the others of the request. Waiting is a `DelayedOperation` in the purgatory of the partitions;
-the handler goes on.
+that fails does not stop the others of the request. A waiting request is a `DelayedOperation` in the purgatory of its
+partitions; the handler goes on.
 
-A request that its client has given up is not appended: the client may have sent the records again, and what came later
-would stand first. It is given up when its stream is gone, or when its time-out passed while it was queued. That leaves
-a window, because bytes may have waited in the connection before they were read.
+A request that its client has given up is not appended: the client may have sent the records again, and later records
+would come first in the log. A request counts as given up when its stream is gone, or when its time-out passed while it
+was queued. Time that its bytes waited in the connection before they were read is not counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ACKS_ALL = -1
 
 
 class Flushes(Protocol):
-    """Has what was appended made durable; see durability.py."""
+    """Makes appended records durable; see durability.py."""
 
     def request_flush(self, partition: Partition) -> None: ...
 
@@ -45,7 +45,7 @@ class ProduceApi:
     """Handles produce requests."""
 
     def __init__(self, partitions: PartitionLookup, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
-        """`traffic` counts what is appended."""
+        """`traffic` counts appended records and bytes."""
         self._partitions, self._flushes, self._traffic, self._clock = partitions, flushes, traffic, clock
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
@@ -61,7 +61,7 @@ class ProduceApi:
         def complete() -> None:
             if timer is not None:
                 timer.cancel()
-            request.complete(response, results)  # acks=0 has no results in its answer, but errors they are
+            request.complete(response, results)  # acks=0 is answered without results, but its errors are counted
 
         def expired(index: int) -> None:
             results[index].error = RequestTimedOutError(
@@ -112,7 +112,7 @@ class ProduceApi:
 
 
 def _check_is_wanted(request: Request, body: ProduceRequest) -> float:
-    """How much of its time-out is left. With acks=0 nobody waits: its client goes as soon as it has sent."""
+    """The rest of the request's time-out. With acks=0 it is not checked: the client does not wait."""
     waited_ms = max(request.dequeued_ns - request.received_ns, 0) / 1e6
     if body.acks and request.is_abandoned:
         raise NetworkError("the client's stream ended while the request was queued; it was not appended")

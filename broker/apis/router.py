@@ -1,4 +1,4 @@
-"""Which API a request belongs to. The whole list of what a broker can be asked stands in broker_parts.py."""
+"""Gives each request to its API. The list of all APIs of a broker is in broker_parts.py."""
 
 from __future__ import annotations
 

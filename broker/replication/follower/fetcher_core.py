@@ -1,17 +1,17 @@
-"""Decides what one fetcher asks its source broker for, and what to do with the answers.
+"""Decides the requests of one fetcher to its source broker, and what to do with the answers.
 
 Pure: it keeps a state per partition (fetching, truncating, delayed; KIP-595's fetch with `last_fetched_epoch`), builds
 the next request of the stream's session, and turns answers into effects. Appending, truncating, flushing and sending
 belong to fetcher_driver.py.
 
 Safety, in the order in which it is obeyed:
-- the fetch offset is BEFORE everything that is not durable here: the driver calls `appended` only AFTER the flush, so
-  the next fetch at N acknowledges N;
-- a partition whose records are still being flushed is left out of the session: it is not asked for, nor sent, again
-  before that; the others of the fetcher do not wait for its disk;
-- the log start that a fetch reports is durable here: what the leader tells was deleted stays so after a crash;
-- an answer to a question that is no longer asked (other offset, other epoch, other topic id, forgotten) is dropped:
-  a turn answers what was asked up to it, so what was asked in a later turn is not answered yet;
+- every record below the fetch offset is durable here: the driver calls `appended` only AFTER the flush, so the next
+  fetch at N acknowledges N;
+- a partition whose records are still being flushed is left out of the session, so the leader does not send them again,
+  and the other partitions of the fetcher do not wait for its disk;
+- the log start that a fetch reports is durable here: deleted records stay deleted after a crash;
+- an outdated answer (other offset, other epoch, other topic id, a forgotten partition) is dropped. A turn answers the
+  requests up to it; a request of a later turn is not answered yet;
 - the log is cut only by the leader's epoch history, never to the high watermark (KIP-101).
 """
 
@@ -30,11 +30,11 @@ from penstock.errors import (
 from penstock.types import EpochEndOffset, TopicPartition
 
 TURN_PARTITIONS_MAX = 2_000
-"""A leader takes so many in one request (request_limits.py); the others come with the next turn."""
+"""A leader takes this many in one request (request_limits.py); the others come with the next turn."""
 
 SAID_AT_REFUSALS = 50
-"""So many errors in a row of the leader for one partition are said, once: after some 10 s, when a change of leader is
-over. Otherwise a follower would stand still and say nothing."""
+"""After this many errors in a row for one partition (some 10 s, longer than a change of leader), the error is logged
+once. Otherwise a follower would stand still without a line in the log."""
 
 
 class ReplicaState(Enum):
@@ -66,7 +66,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class StartOver:
-    """Everything here is older than the leader's log start: drop it and begin there, then call `truncated`."""
+    """All records here are older than the leader's log start: drop them and begin there, then call `truncated`."""
 
     partition: TopicPartition
     log_start_offset: int
@@ -82,7 +82,7 @@ class AdvanceHighWatermark:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceLogStart:
-    """The leader deleted what is below (KIP-107): do the same, and call `log_start_durable` AFTER it is durable."""
+    """The leader deleted the records below (KIP-107): do the same; call `log_start_durable` AFTER it is durable."""
 
     partition: TopicPartition
     leader_log_start_offset: int
@@ -90,7 +90,7 @@ class AdvanceLogStart:
 
 @dataclass(frozen=True, slots=True)
 class SayStopped:
-    """The partition is fetched no more in this leader epoch: say why, once."""
+    """The partition is not fetched any more in this leader epoch: log why, once."""
 
     partition: TopicPartition
     why: str
@@ -98,7 +98,7 @@ class SayStopped:
 
 @dataclass(frozen=True, slots=True)
 class SayRefused:
-    """The leader refuses the partition for long, and it is asked for again and again: say why, once."""
+    """The leader keeps refusing the partition, and the fetcher keeps asking: log why, once."""
 
     partition: TopicPartition
     error: ApiError
@@ -159,7 +159,7 @@ class FetcherCore:
     # -- which partitions ----------------------------------------------------------------------------------------------
 
     def add(self, partition: TopicPartition, state: FetchState) -> None:
-        """Follow `partition` in `state.leader_epoch`; replaces what was known of it."""
+        """Follow `partition` in `state.leader_epoch`; replaces its earlier state."""
         self._states[partition] = state
         self._ask_for(partition)
 
@@ -178,7 +178,7 @@ class FetcherCore:
                 self._forgotten[partition] = None
 
     def failed(self, partition: TopicPartition, why: str) -> None:
-        """Set aside until the next leader epoch: the disk or the data refused."""
+        """Not fetched until the next leader epoch: the disk or the data failed."""
         state = self._states.get(partition)
         if state is not None:
             state.state, state.failure = ReplicaState.FAILED, why
@@ -257,7 +257,7 @@ class FetcherCore:
             return []
         same = (result.topic_id, result.fetch_offset) == (state.topic_id, state.fetch_offset)
         if turn < state.asked_in or not same or partition in self._changed:
-            return []  # an answer to a question that is no longer asked
+            return []  # outdated: that is not asked any more
         if result.error is not None:
             return self._on_error(partition, state, result.error, now_ms)
         state.refusals = 0
@@ -293,7 +293,7 @@ class FetcherCore:
         return [SayRefused(partition, error)] if state.refusals == SAID_AT_REFUSALS else []
 
     def delayed(self, partition: TopicPartition, now_ms: int) -> None:
-        """Ask again for the same after the back-off: the leader, or a full disk here, may be better by then."""
+        """Fetch the same again after the back-off: the leader, or a full disk here, may have recovered by then."""
         state = self._states.get(partition)
         if state is not None:
             state.state = ReplicaState.DELAYED
@@ -318,9 +318,9 @@ class FetcherCore:
             state.log_start_offset = durable_log_start_offset
 
     def log_start_failed(self, partition: TopicPartition, leader_epoch: int, now_ms: int) -> None:
-        """The disk did not take it: a fetch after the back-off reports the old one, and is answered with the new.
+        """The log start could not be made durable: a fetch after the back-off reports the old one and gets the new one.
 
-        A partition that is delayed, truncating or appending asks anew in any case.
+        A partition that is delayed, truncating or appending fetches again in any case.
         """
         state = self._states.get(partition)
         if state is None or state.leader_epoch != leader_epoch:

@@ -4,8 +4,8 @@ One turn: send what the core wants, wait for the answer, append everything in it
 logs that were touched, tell the core. A partition is asked for again AFTER its flush, because a fetch at offset N tells
 the leader that everything below N is on this disk.
 
-A log dir that is slow or hangs holds up its own partitions only: what is not durable after `slow_flush_ms` is left out
-of the next request, and joins a later one when its flush is done.
+A log dir that is slow or hangs holds up its own partitions only: a partition whose flush takes longer than
+`slow_flush_ms` is left out of the next request, and joins a later one when its flush is done.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ _log = logging.getLogger(__name__)
 RECONNECT_BACKOFF_MS_MIN = 50
 RECONNECT_BACKOFF_MS_MAX = 1_000
 SLOW_FLUSH_MS = 50
-"""How long the partitions whose flush is done wait for the others, to be asked for in one request. Longer than a flush
-of a good disk takes."""
+"""Flushed partitions wait this long for the others, to be fetched in one request; a good disk flushes faster."""
 ANSWER_MS_MAX = 30_000
 """How much later than its longest wait a source may answer (Kafka's replica.socket.timeout.ms). Then the stream is
 given up: a request that got lost there would otherwise stop the fetcher for good."""
@@ -51,7 +50,7 @@ given up: a request that got lost there would otherwise stop the fetcher for goo
 
 @dataclass(frozen=True, slots=True)
 class FetcherConfig:
-    """What every fetch of a node has in common."""
+    """The settings of all fetchers of a node."""
 
     broker_id: int
     cluster_id: str
@@ -125,12 +124,12 @@ class ReplicaFetcher:
         asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
 
     def _leave_if_idle(self) -> None:
-        """Ends a stream on which nothing is followed any more: a source that hangs would hold the fetcher up."""
+        """Ends a stream without partitions: its source may hang, and would hold the fetcher up."""
         if self._stream is not None and not len(self.core):
             self._stream.cancel()
 
     def kick(self) -> None:
-        """Something was added: do not let it wait for the long poll under way, nor for a flush that takes long."""
+        """A partition was added: it must not wait for the long poll under way, nor for a slow flush."""
         if self._flush_is_slow:
             self._flush_done.set()
         if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):

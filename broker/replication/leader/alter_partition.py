@@ -1,6 +1,6 @@
-"""Takes proposed ISRs to the controller, and its answers back to the partitions.
+"""Sends proposed ISRs to the controller, and gives its answers to the partitions.
 
-One request is under way at a time and carries the partitions that have a proposal by then, up to a limit (KIP-497).
+One request is under way at a time and carries all partitions that have a proposal, up to a limit (KIP-497).
 While the outcome is unknown the proposal stays with the partition, so that its maximal ISR counts; it is sent again
 until the controller has accepted or refused it, or the partition has moved to another epoch.
 """
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_MS = 200
 PARTITIONS_MAX = 1_000
-"""Of one request. The controller refuses one of more than 10,000 as a whole, and when a broker dies its leaders have
-that many proposals at once."""
+"""The most partitions of one request. The controller refuses a request with more than 10,000, and when a broker dies,
+leaders may have that many proposals at once."""
 
 
 class AlterPartitionManager:
@@ -120,7 +120,7 @@ class AlterPartitionManager:
     def _one_answered(self, partition: Partition, proposed: ProposedIsr, result: AlterPartitionResult) -> None:
         key = partition.topic_partition
         if isinstance(result.error, NotControllerError):
-            return  # that controller knew less than this broker: the proposal stays, and is sent again
+            return  # that controller's metadata was older than this broker's: the proposal stays, and is sent again
         if self._proposals.get(key, (None, None))[1] == proposed:
             del self._proposals[key]
         if result.error is None:
@@ -129,6 +129,6 @@ class AlterPartitionManager:
             _log.info("%s: ISR %s refused: %s", partition, sorted(proposed.ids), result.error)
             partition.isr_rejected(proposed)
         else:
-            # Another state is committed, perhaps by an earlier try of this very proposal. The proposal keeps counting
-            # towards the maximal ISR until the metadata log brings that state (I12).
+            # Another state is committed, perhaps by an earlier try of the same proposal. The proposal counts in the
+            # maximal ISR until the metadata log brings that state (I12).
             _log.info("%s: ISR %s was not accepted: %s", partition, sorted(proposed.ids), result.error)

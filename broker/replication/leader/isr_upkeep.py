@@ -1,7 +1,7 @@
-"""Who leaves and who joins the ISRs that this broker leads: asked on schedule, on a fetch, and when brokers change.
+"""Lets followers join and leave the ISRs that this broker leads: on schedule, on a fetch, and when brokers change.
 
-The decision about one follower is leader_state.py's; here is what it needs of the others: which brokers are registered
-with which epoch, and which are in service. Sending the proposals is alter_partition.py's.
+leader_state.py decides about one follower. This module adds which brokers are registered, with which epoch, and which
+are in service. alter_partition.py sends the proposals.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class IsrProposals(Protocol):
 
 
 def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, broker_epoch: int) -> None:
-    """Only the registered broker's own fetch acknowledges anything: its broker epoch is exactly the registered one.
+    """Refuses a fetch whose broker epoch is not exactly the registered one: only a registered broker's fetch may count.
 
-    A lower epoch is of an earlier process. A higher one is of a registration that this broker has not read yet: the
-    fetch is refused until it has, because until then anybody could have invented that epoch.
+    A lower epoch belongs to an earlier process. A higher one may belong to a registration that this broker has not read
+    yet, or may be invented: the fetch is refused until the registration is read.
     """
     known = registered_epochs.get(replica_id)
     if known is None:
@@ -38,7 +38,7 @@ def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, b
         )
     if broker_epoch > known:
         raise ReplicaNotAvailableError(
-            f"broker {replica_id} fetches with epoch {broker_epoch}; the metadata here knows {known} so far: try again"
+            f"broker {replica_id} fetches with epoch {broker_epoch}; the metadata here has {known} so far: try again"
         )
 
 
@@ -55,13 +55,13 @@ class IsrUpkeep:
     def brokers_changed(
         self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int], partitions: Iterable[Partition]
     ) -> None:
-        """Who is registered, and who of them is in service, as the metadata has it now."""
+        """The registered brokers, and those in service, in the present metadata."""
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
         for partition in partitions:
             self.reconsider(partition)
 
     def check(self, partitions: Iterable[Partition], now_ms: int) -> None:
-        """Drop from the ISR who has lagged for `replica.lag.time.max.ms`, and propose again who was refused."""
+        """Drop followers that lag for `replica.lag.time.max.ms` from the ISR, and repeat refused proposals."""
         for partition in partitions:
             if partition.leading is not None:
                 end = partition.log.log_end_offset
@@ -70,10 +70,10 @@ class IsrUpkeep:
                 self.reconsider(partition)
 
     def reconsider(self, partition: Partition) -> None:
-        """Who caught up while it could not join yet may join now.
+        """Lets a follower join that caught up while it could not join yet.
 
-        Such a follower was fenced, or another proposal was under way. It has everything, so its session says nothing
-        new of this partition (KIP-227), and without records its fetches would never bring the question up again.
+        The follower was fenced, or another proposal was under way. It has every record, so its session does not name
+        the partition again (KIP-227), and no later fetch would lead to a proposal.
         """
         if partition.leading is not None:
             partition.leading.brokers_changed(self.registered_epochs, self.active_brokers)
@@ -82,14 +82,14 @@ class IsrUpkeep:
                 self.maybe_expand(partition, replica_id)
 
     def maybe_expand(self, partition: Partition, replica_id: int) -> None:
-        """The follower joins if it has everything, and is the one that is registered now (KIP-903)."""
+        """Propose that the follower joins, if it has every record and fetches under its registered epoch (KIP-903)."""
         leading = partition.leading
         if leading is None or replica_id in leading.isr:
             return
         follower = leading.followers[replica_id]
         eligible = replica_id in self.active_brokers
         eligible = eligible and self.registered_epochs.get(replica_id) == follower.broker_epoch
-        # As a leader, who has not deleted yet what is deleted here would bring it back (KIP-107).
+        # As a leader, a follower that has not yet deleted the deleted records would bring them back (KIP-107).
         eligible = eligible and follower.log_start_offset >= partition.log.log_start_offset
         self._propose(
             partition,

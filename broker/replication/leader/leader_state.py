@@ -1,7 +1,7 @@
-"""What the leader of one partition knows in one leader epoch: its followers, its ISR, and what that means.
+"""The leader's state of one partition in one leader epoch: its followers, its ISR, and what follows from them.
 
-Pure: it is told of fetches, appends and answers together with `now_ms`, and says how far the high watermark may go and
-which ISR is wanted. It does not touch the log and sends nothing; partition.py and alter_partition.py do.
+Pure: it takes fetches, appends and answers with `now_ms`, and returns how far the high watermark may rise and which ISR
+is wanted. partition.py uses the log, alter_partition.py sends.
 
 Safety, in the order in which it is obeyed:
 - a follower's fetch offset counts, because a follower fetches at N only AFTER everything below N is durable on it
@@ -24,7 +24,7 @@ from penstock.types import NO_EPOCH, NO_OFFSET
 
 
 class ReplicaPosition(NamedTuple):
-    """What a follower's fetch says of its log: its durable end, the epoch before it, and its durable start."""
+    """A follower's log by its fetch: its durable end, the epoch of the record before, and its durable start."""
 
     offset: int
     epoch: int
@@ -83,7 +83,7 @@ class LeaderState:
         isr: Iterable[int],
         now_ms: int,
     ) -> LeaderState:
-        """A new epoch: followers are unknown, and get a full lag time before one may be dropped from the ISR."""
+        """A new epoch: nothing is known of followers, so each has the full lag time before it may leave the ISR."""
         followers = {
             replica: FollowerProgress(replica, last_caught_up_ms=now_ms) for replica in replicas if replica != broker_id
         }
@@ -99,7 +99,7 @@ class LeaderState:
         return self.isr | self.proposed.ids if self.proposed else self.isr
 
     def note_append(self, end_offset_before: int, now_ms: int) -> None:
-        """The log grows now: a follower that had everything until now was caught up until now."""
+        """The log grows now: a follower that had every record before was caught up until now."""
         for follower in self.followers.values():
             if follower.log_end_offset >= end_offset_before:
                 follower.last_caught_up_ms = now_ms
@@ -122,7 +122,7 @@ class LeaderState:
         return follower
 
     def committed_offset(self, own_flushed_offset: int, min_insync_replicas: int) -> int | None:
-        """Up to where every member of the maximal ISR has the log on stable storage; None while that is not known."""
+        """The offset below which every member of the maximal ISR has the log durably; None while it is not known."""
         members = self.maximal_isr
         if len(self.isr) < min_insync_replicas:
             return None
@@ -136,7 +136,7 @@ class LeaderState:
         return offset
 
     def low_watermark(self, own_log_start_offset: int) -> int:
-        """Below it no record is left on any live replica (KIP-107); -1 while that is not known of one of them."""
+        """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known."""
         counted = self.active_brokers | self.maximal_isr
         starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
         return min((own_log_start_offset, *starts))
@@ -179,16 +179,16 @@ class LeaderState:
         return self.proposed
 
     def _epoch_of(self, member: int, own_epoch: int) -> int:
-        """The broker epoch under which a member fetched. Who was in the ISR before this leader, and has not fetched
-        from it yet, has the epoch of its registration: had it restarted since, the controller would have dropped it,
-        and this proposal's partition epoch would be old."""
+        """The broker epoch under which a member fetched. A member that has not fetched from this leader yet has the
+        epoch of its registration: if it had restarted since, the controller would have dropped it from the ISR, and
+        this proposal's partition epoch would be old."""
         if member == self.broker_id:
             return own_epoch
         fetched = self.followers[member].broker_epoch
         return fetched if fetched != NO_EPOCH else self.registered_epochs.get(member, NO_EPOCH)
 
     def commit_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
-        """The controller's word: this is the ISR at `partition_epoch`; an older word is ignored."""
+        """The controller committed this ISR at `partition_epoch`; an older one is ignored."""
         if partition_epoch < self.partition_epoch:
             return
         if partition_epoch > self.partition_epoch or self.proposed is None:

@@ -1,10 +1,10 @@
-"""Makes advanced log starts durable: one checkpoint write at a time for each log dir, for everybody who waits.
+"""Makes advanced log starts durable: one checkpoint write at a time for each log dir, for all waiting requests.
 
-A log start is only in memory until its checkpoint is written, so deleted records could come back after a crash. Who
-promises that they do not (a leader in its answer, a follower in its next fetch) does so AFTER `request` has called
-back. Requests that come during a write are covered by the next one. A write that fails is told and not repeated here:
-the waiters know whether to ask again. A log dir that refuses or hangs holds up only who waits for it. The periodic
-checkpoint writes the same files. Not here: what moves a log start.
+A log start is only in memory until its checkpoint is written, so a crash could bring deleted records back. A leader's
+answer, or a follower's next fetch, promises that they stay deleted; it is sent AFTER `request` has called back.
+Requests that come during a write are covered by the next write. A failed write is reported to its waiters and not
+repeated here: they decide whether to ask again. A log dir that refuses or hangs holds up only its own waiters. The
+periodic checkpoint writes the same files.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class LogStartCommit:
             self._start(log_dir)
         bug = written.exception()
         failure = written.result() if bug is None else None
-        if bug is not None:  # whatever went wrong, nothing was promised
+        if bug is not None:  # nothing was promised
             failure = KafkaStorageError(f"{log_dir}: the log starts were not written: {bug!r}")
         self._failures += failure is not None
         for done in served:
             done(failure)
 
     async def close(self, wait: StopWait) -> None:
-        """Take no more requests, wait until nothing writes but in log dirs that are given up, and end the threads."""
+        """Take no more requests, wait for the writes in all log dirs that are not given up, and end the threads."""
         self._closed = True
         self._waiting.clear()
         await wait.until_idle(self._under_way.keys)

@@ -1,7 +1,6 @@
-"""The port by which a partition tells fetch sessions of news, and a fetcher that it went offline.
+"""The port by which a partition notifies fetch sessions of news, and its fetcher that it went offline.
 
-A `Protocol` only: partition.py calls it, fetch_session.py and fetcher_manager.py are what stands behind it. Not here:
-what the news are worth.
+A `Protocol` only: partition.py calls it; fetch_session.py and fetcher_manager.py implement it.
 """
 
 from __future__ import annotations
@@ -17,5 +16,5 @@ class PartitionWatcher(Protocol):
     is_replica: bool
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
-        """There may be something new to answer; `wake` when it is worth an answer by itself."""
+        """The partition may have news; with `wake`, they are worth an answer at once."""
         ...

@@ -1,9 +1,9 @@
 """Where requests wait without holding a handler: for an offset to be reached, or for a time-out.
 
-`OffsetWaiters` keeps what waits for one partition's high watermark or flushed offset: offsets are given out in order,
-so reaching an offset is popping from the left. `LowWatermarkWaiters` keeps deletions, whose offsets come in any order.
-`DelayedOperation` is one produce or delete-records request waiting for all its partitions. Delayed fetches wait in
-their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an event loop needs.
+`OffsetWaiters` keeps the waiters for one partition's high watermark or flushed offset. Offsets are given out in order,
+so the waiters below a reached offset are at the left. `LowWatermarkWaiters` keeps deletions, whose offsets have no
+order. `DelayedOperation` is one produce or delete-records request waiting for all its partitions. Delayed fetches wait
+in their session (fetch_session.py). Source: Kafka's DelayedOperationPurgatory, reduced to what an event loop needs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class OffsetWaiters:
             waiting.popleft()[1](None)
 
     def fail_all(self, error: ApiError) -> None:
-        """All of them have appended: none is told that nothing was written, because it would not count what its retry
-        writes a second time."""
+        """Every waiter has appended, so none gets an error that says "nothing was written": a producer would not count
+        the duplicates of its retry."""
         if error.nothing_written:
             why = f"the records were appended, but not acked before this: {error}"
             error = NotEnoughReplicasAfterAppendError(why, leader=error.leader)
@@ -46,14 +46,14 @@ class OffsetWaiters:
 
 
 class LowWatermarkWaiters:
-    """Callbacks that wait for the low watermark of one partition; few, so all of them are looked at."""
+    """Callbacks that wait for the low watermark of one partition; there are few, so all are checked each time."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[int, Waiter]] = {}
         self._added = 0
 
     def add(self, offset: int, waiter: Waiter) -> int:
-        """Call `waiter(None)` once `offset` is reached; what `discard` takes to forget it."""
+        """Call `waiter(None)` once `offset` is reached; returns the number for `discard`."""
         self._added += 1
         self._waiting[self._added] = (offset, waiter)
         return self._added
@@ -79,8 +79,8 @@ class LowWatermarkWaiters:
 class DelayedOperation:
     """A request of several partitions: complete when each of them is done, or when its time is up.
 
-    Partitions may be done while others are still to be expected: a disk that fails under one fails its neighbours in
-    the same call. So nothing is complete BEFORE `all_expected`, else what follows would be answered without its ack.
+    A partition may be done before the others are expected: a disk that fails under one partition fails its neighbours
+    in the same call. So nothing is complete BEFORE `all_expected`, or the others would be answered without their ack.
     `on_complete` is called once. `expire` answers the partitions that are still open through `on_expired(index)`.
     """
 
@@ -96,7 +96,7 @@ class DelayedOperation:
         self._open.add(index)
 
     def all_expected(self) -> bool:
-        """No other partition follows; True when some are still open, otherwise the request is complete now."""
+        """No other partition follows. True when some are still open; otherwise the request is complete now."""
         self._all_expected = True
         self._maybe_finish()
         return not self._done
@@ -110,7 +110,7 @@ class DelayedOperation:
             self._finish()
 
     def expire(self) -> None:
-        """The request's time is up: what is still open may or may not become durable later."""
+        """The request's time is up: records of open partitions may or may not become durable later."""
         if not self._done:
             for index in sorted(self._open):
                 self._on_expired(index)

@@ -1,6 +1,6 @@
 """Decides which offset a deletion of records may move a log's start to (KIP-107).
 
-Pure. Not here: moving it, and waiting for the followers (`partition.py`, `broker/apis/delete_records.py`).
+Pure. `partition.py` moves the log start; `broker/apis/delete_records.py` waits for the followers.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from penstock.types import NO_OFFSET, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class DeletableLog:
-    """What the decision needs to know of a leader's log."""
+    """The facts about a leader's log that the decision needs."""
 
     partition: TopicPartition
     cleanup_policy: str
     log_start_offset: int
     high_watermark: int
     epoch_start_offset: int
-    """Where this leader's epoch begins: below it, the leader may know less than its predecessor told."""
+    """The start of this leader's epoch. A high watermark below it may be lower than the one its predecessor told."""
 
 
 def deletion_offset(log: DeletableLog, before_offset: int) -> int:
-    """The offset below which every record goes, or the typed error why none may.
+    """The offset below which every record is deleted; raises the typed error if that is not allowed.
 
     -1 means the high watermark. Records that are not committed cannot be deleted.
     """
