@@ -3,7 +3,7 @@
 gRPC 1.80 gave Python the EventEngine. It hands a message from a poller to a pool of threads and from there to the
 completion queue, where one more thread wakes the event loop. The engine before it, iomgr, polls in the thread that
 waits on the completion queue: two hand-overs of a thread fewer for each message, and six messages make one record
-durable on three nodes. The figures, and what happens when gRPC has no iomgr any more, are in ADR 0012.
+durable on three nodes. The figures, and what happens when gRPC has no iomgr any more, are in ADR 0013.
 
 The choice counts only BEFORE the process imports grpc. An operator who has set GRPC_EXPERIMENTS has the say. Clients
 keep gRPC's own choice, because their process may use gRPC for other purposes.

@@ -50,7 +50,7 @@ def test_an_operator_has_the_say() -> None:
 
 
 def test_the_installed_grpc_was_measured_and_knows_the_names() -> None:
-    """Fails with a gRPC that was not measured: measure it, and add it, or remove the module (ADR 0012)."""
+    """Fails with a gRPC that was not measured: measure it, and add it, or remove the module (ADR 0013)."""
     chosen = _run({})
     assert chosen.stdout.split() == ["True", "False", "UNIMPLEMENTED"]
     assert "Unknown experiment" not in chosen.stderr
