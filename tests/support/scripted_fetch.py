@@ -97,7 +97,7 @@ class ScriptedCluster:
         self.calls: list[tuple[int, FetchCall]] = []
         self.cancelled: list[int] = []
         self.refreshes = 0
-        self.besides: set[Endpoint] = set()  # whom not to ask
+        self.avoid: set[Endpoint] = set()  # whom not to ask
         self.on_refresh: Callable[[], None] = lambda: None
         self.clock, self.backoff, self.cache = LoopClock(), Backoff(1, 1, Random(0)), MetadataCache()
         self.config = SimpleNamespace(request_timeout_ms=5_000)
@@ -153,12 +153,12 @@ class ScriptedCluster:
         made = SimpleNamespace(open_fetch=open_fetch, endpoint=Endpoint(f"host-{node_id}", 1))
         return self._connections.setdefault(node_id, made)
 
-    def require_leader_endpoint(self, node_id: int) -> object:
+    def require_connection(self, node_id: int) -> object:
         return self.connection(node_id)
 
-    def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:
+    def refresh_soon(self, avoid: Collection[Endpoint] = ()) -> None:
         self.refreshes += 1
-        self.besides.update(besides)
+        self.avoid.update(avoid)
         self.on_refresh()
 
 

@@ -2,7 +2,8 @@
 
 A change goes to any broker and, where that one says NotController, to the one that it names. Creating, deleting and
 configuring wait until every broker in service has heard of it, within the time limit, so that the next command does not
-race the first. Not here: configs.py, offsets.py and delete_records.py, which know how their questions are put.
+race the first. Not here: the requests about configurations, offsets and deletions (configs.py, offsets.py,
+delete_records.py).
 """
 
 from __future__ import annotations
@@ -163,14 +164,15 @@ class AsyncAdmin:
     async def describe_topic(self, name: str) -> TopicDescription:
         """A topic as the answering broker has it; never older than what this client has seen of the cluster before.
 
-        A partition whose last in-sync replica is lost has a leader by the metadata. What ails it, only that one knows.
+        The metadata names a leader even for a partition whose last in-sync replica is lost. Only that leader knows what
+        is wrong, so it is asked too.
         """
         await self.start()
         topic = await self._find_topic(name, self._deadline_ms())
-        return _description(replace(topic, partitions=await self._with_word_of_leaders(topic)))
+        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
 
-    async def _with_word_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
-        """The partitions, with the errors that leaders without another in-sync replica tell of their own."""
+    async def _with_errors_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
+        """The partitions, each with the error that its leader has for it, where that is the only in-sync replica."""
         alone = {
             p.leader_id for p in topic.partitions if p.error is None and p.leader_id != NO_LEADER and len(p.isr) < 2
         }

@@ -1,8 +1,8 @@
-"""Describes and changes configurations (KIP-226, KIP-339): what of it is common to every kind of resource.
+"""Describes and changes the configurations of topics and brokers (KIP-226, KIP-339).
 
 A topic's configuration is asked of any broker, a broker's own of that broker. A change goes to any broker, which
-forwards it to the controller, and is over when every broker in service has heard of it: so what is produced after it
-meets the changed log. Not here: which keys there are and what they mean; that is the broker's word.
+forwards it to the controller, and is over when every broker in service has it: a record that is produced after that
+meets the changed log. Not here: which keys there are and what they mean; brokers know that.
 """
 
 from __future__ import annotations

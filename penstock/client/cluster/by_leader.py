@@ -2,8 +2,8 @@
 
 Questions are put together by leader; what fails with a retriable error is asked again after a metadata refresh, within
 the deadline, so only what may be asked twice belongs here. An error that is not retriable is raised at once. A leader
-that is silent is left as soon as there is another one. `ask_leaders_once` is one such round: who cannot do without some
-of the partitions asks with it, and gets the others' answers.
+that is silent is left as soon as there is another one. `ask_leaders_once` is one such round, for a caller that goes on
+with the partitions that were answered and comes back to the others later.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ async def _ask(
 ) -> None:
     """One call to one leader; what comes of it goes to `answers`."""
     try:
-        connection = cluster.require_leader_endpoint(node)
+        connection = cluster.require_connection(node)
         asked = asyncio.ensure_future(call(connection, questions, left_ms))
         told = await _answer_or_another_leader(cluster, node, questions, asked)
         if len(told) != len(questions):
@@ -194,7 +194,7 @@ async def _answer_or_another_leader(
                         f"node {node} was silent, and does not lead {question.partition} now"
                     )
             endpoint = cluster.cache.endpoint(node)
-            cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
+            cluster.refresh_soon(avoid=(endpoint,) if endpoint is not None else ())
     finally:
         asked.cancel()
 

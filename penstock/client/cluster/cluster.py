@@ -65,8 +65,8 @@ class ClusterClient:
         self._refreshing: asyncio.Task[None] | None = None
         self._bootstrapping: asyncio.Task[None] | None = None
         self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
-        self._turn = 0  # whose turn it is to be asked
-        self._misses = 0  # how often nobody, or an error, answered
+        self._turn = 0  # which of the nodes is asked next
+        self._misses = 0  # how many attempts got no answer, or an error
         self._closed = False
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -161,15 +161,15 @@ class ClusterClient:
             listener()
 
     async def refresh(
-        self, topics: Iterable[str] = (), besides: Collection[Endpoint] = (), deadline_ms: int | None = None
+        self, topics: Iterable[str] = (), avoid: Collection[Endpoint] = (), deadline_ms: int | None = None
     ) -> ClusterSnapshot:
-        """Asks any broker for the tracked topics and `topics`; one of `besides` only if there is no other."""
+        """Asks any broker for the tracked topics and `topics`; a broker in `avoid` only if there is no other."""
         await self.wait_ready()
         names = sorted(self._tracked.union(topics))
         if deadline_ms is None:
             deadline_ms = self.clock.now_ms() + self.config.request_timeout_ms
         snapshot = await self.ask_any(
-            lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, besides=besides
+            lambda c, ms: self._metadata(c, names, ms), deadline_ms, read_only=True, avoid=avoid
         )
         self._learn(snapshot)
         self._begin_age()
@@ -191,14 +191,14 @@ class ClusterClient:
         self.refresh_soon()
 
     async def list_topics(self, deadline_ms: int) -> tuple[TopicInfo, ...]:
-        """Every topic, of a node that knows no less than was seen before. They are not kept: nobody refreshes them."""
+        """Every topic, from a node whose metadata is not older than what was seen before. They are not cached."""
         await self.wait_ready()
         snapshot = await self.ask_any(lambda c, ms: self._metadata(c, None, ms), deadline_ms, read_only=True)
         self._learn(replace(snapshot, topics=()))
         return snapshot.topics
 
     async def _metadata(self, connection: Connection, names: list[str] | None, timeout_ms: int) -> ClusterSnapshot:
-        """One node's answer; an error that sends `ask_any` on to the next node if that one lags."""
+        """One node's answer; a retriable error, after which `ask_any` asks the next node, if this one lags."""
         snapshot = await connection.metadata(names, min(timeout_ms, METADATA_ATTEMPT_MS))
         if self.cache.is_stale(snapshot):
             raise ReplicaNotAvailableError(
@@ -207,23 +207,23 @@ class ClusterClient:
             )
         return snapshot
 
-    def refresh_soon(self, besides: Collection[Endpoint] = ()) -> None:
+    def refresh_soon(self, avoid: Collection[Endpoint] = ()) -> None:
         """Starts a refresh in the background unless one runs.
 
-        `besides` are nodes that may hang. The node to ask changes from one refresh to the next: a node that is cut off
+        `avoid` are nodes that may hang. The node to ask changes from one refresh to the next: a node that is cut off
         from the others answers at once, and knows nothing of a new leader.
         """
         if self._closed or (self._refreshing is not None and not self._refreshing.done()):
             return
         self._turn += 1
-        self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(besides))
+        self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(avoid))
 
-    async def _refresh_until_it_works(self, besides: Collection[Endpoint]) -> None:
+    async def _refresh_until_it_works(self, avoid: Collection[Endpoint]) -> None:
         attempt = 0
         while not self._closed:
             attempt += 1
             try:
-                await self.refresh(besides=besides)
+                await self.refresh(avoid=avoid)
                 await self._pause(attempt)  # not more often than the back-off, even when it works
                 return
             except (ApiError, BootstrapError, TimedOutError):
@@ -262,7 +262,7 @@ class ClusterClient:
     async def meet_topic(self, name: str, topic_id: str) -> None:
         """Returns once the topic of that name is known by this id, or UNKNOWN_TOPIC_GRACE_MS later.
 
-        Whoever told the id may have heard of the topic before this client, and before the nodes that it asks.
+        The caller may have learnt the id before this client, or the nodes that it asks, knew the topic.
         """
         deadline_ms = self.clock.now_ms() + UNKNOWN_TOPIC_GRACE_MS
         attempt = 0
@@ -280,31 +280,28 @@ class ClusterClient:
         deadline_ms: int,
         *,
         read_only: bool = False,
-        besides: Collection[Endpoint] = (),
+        avoid: Collection[Endpoint] = (),
     ) -> T:
-        """The answer of whichever node gives one; retriable errors go on to the next node until the deadline.
+        """The answer of any node. After a retriable error the next node is asked, until the deadline.
 
-        What is `read_only` is asked of the next node after SILENCE_MS as well. Anything else may not be done twice.
-        One of `besides` is not asked first, but when that fails: the others may be gone, and these only slow.
+        A `read_only` question is also put to the next node when one is silent for SILENCE_MS; a change may not be made
+        twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
         """
         asked: dict[asyncio.Future[T], Endpoint] = {}
         attempt = 0
         preferred: Endpoint | None = None
         try:
             while True:
-                endpoint = preferred or self._next_node(asked.values(), () if attempt else besides)
+                endpoint = preferred or self._next_node(asked.values(), () if attempt else avoid)
                 if endpoint is not None:
-                    left_ms = max(deadline_ms - self.clock.now_ms(), 1)
-                    timeout_ms = min(left_ms, self.config.request_timeout_ms)
                     attempt += 1
-                    asked[asyncio.ensure_future(ask(self.connection_to(endpoint), timeout_ms))] = endpoint
-                patience_s = SILENCE_MS / 1000 if read_only and endpoint is not None else None
-                done, _ = await asyncio.wait(asked, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                    question = ask(self.connection_to(endpoint), self._left_ms(deadline_ms))
+                    asked[asyncio.ensure_future(question)] = endpoint
                 preferred = None
-                if not done:
+                answered = await _first_done(asked, SILENCE_MS if read_only and endpoint is not None else None)
+                if answered is None:
                     self._missed()
                     continue
-                answered = next(question for question in asked if question in done)  # the others, in the next rounds
                 endpoint = asked.pop(answered)
                 error = answered.exception()
                 if error is None:
@@ -312,9 +309,13 @@ class ClusterClient:
                 preferred = self._next_after(error, endpoint)
                 await self._pause_between(error, attempt, preferred is not None, deadline_ms)
         finally:
-            for question in asked:
-                question.cancel()
+            for unanswered in asked:
+                unanswered.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
+
+    def _left_ms(self, deadline_ms: int) -> int:
+        """How long one attempt may take."""
+        return min(max(deadline_ms - self.clock.now_ms(), 1), self.config.request_timeout_ms)
 
     def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
         """Where a retriable error points to, if anywhere; raises any other error."""
@@ -340,14 +341,14 @@ class ClusterClient:
         self._turn += 1
         self._misses += 1
 
-    def _next_node(self, asked: Collection[Endpoint], besides: Collection[Endpoint]) -> Endpoint | None:
-        """Whose turn it is, of those that are not being asked; None when all are."""
+    def _next_node(self, asked: Collection[Endpoint], avoid: Collection[Endpoint]) -> Endpoint | None:
+        """The node to ask next, of those that are not being asked; None when all are."""
         left = [endpoint for endpoint in self._candidates() if endpoint not in asked]
-        best = [endpoint for endpoint in left if endpoint not in besides] or left
+        best = [endpoint for endpoint in left if endpoint not in avoid] or left
         return best[self._turn % len(best)] if best else None
 
     def _candidates(self) -> tuple[Endpoint, ...]:
-        """The brokers in service, else whoever was given to bootstrap from."""
+        """The brokers in service and, once each of them was missed, the bootstrap addresses too."""
         live = tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
         return (
             live
@@ -355,7 +356,7 @@ class ClusterClient:
             else live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live) or self.bootstrap
         )
 
-    def require_leader_endpoint(self, node_id: int) -> Connection:
+    def require_connection(self, node_id: int) -> Connection:
         """The connection to a node that leads something; LeaderNotAvailableError when nobody knows where it is."""
         connection = self.connection(node_id)
         if connection is None:
@@ -375,3 +376,10 @@ class ClusterClient:
 
     def __repr__(self) -> str:
         return f"ClusterClient(bootstrap={','.join(map(str, self.bootstrap))}, {self.cache!r})"
+
+
+async def _first_done(asked: Collection[asyncio.Future[T]], patience_ms: int | None) -> asyncio.Future[T] | None:
+    """The first question, in the order of asking, that has an answer; None when there is none in time."""
+    patience = None if patience_ms is None else patience_ms / 1000
+    done, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+    return next((question for question in asked if question in done), None)

@@ -1,4 +1,4 @@
-"""What each client can be told, with its defaults and limits: ProducerConfig, ConsumerConfig, AdminConfig.
+"""The options of each client, with their defaults and limits: ProducerConfig, ConsumerConfig, AdminConfig.
 
 Kafka's option names in snake case. Defaults differ from Kafka's where Python does: batches are larger, because here
 few and large messages are what is fast: against three brokers on two cores, 512 KiB took half more records than 128

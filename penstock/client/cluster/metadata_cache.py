@@ -1,10 +1,10 @@
-"""What the client knows about the cluster: who leads each partition and where each node listens.
+"""What the client knows about the cluster: the leader of each partition and the address of each node.
 
-Pure: fed with snapshots and leader hints, asked by producers and consumers. What is known never goes back. A snapshot
-of an older metadata offset than one that was seen is not taken: it may have a topic that was deleted since, under the
-id of which a lagging leader would still take records. A leader epoch never goes back for one topic id (KIP-320). A hint
-from NotLeaderOrFollower counts at once, before the next snapshot, if it is of the same topic id. Not here: asking
-(cluster.py).
+Pure: fed with snapshots and leader hints, asked by producers and consumers. It never goes back to an older state. A
+snapshot of an older metadata offset than one that was seen is not taken: it may have a topic that was deleted since,
+and a leader that lags would still take records under the old topic's id. A leader epoch never goes back for one topic
+id (KIP-320). A hint from NotLeaderOrFollower counts at once, before the next snapshot, if it is of the same topic id.
+Not here: asking (cluster.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.types import NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, TopicPart
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, in which epoch."""
+    """The leader of a partition, and its epoch."""
 
     node_id: int
     epoch: int

@@ -1,7 +1,7 @@
 """Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
 
-A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. Who
-empties it below that mark tells the loop. Not here: what counts of it (reader.py).
+A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. The
+taker that brings it below that mark calls `on_room`. Not here: which items still count (reader.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.threads import Threads
 
 @dataclass(slots=True, eq=False)
 class FetchRefusal:
-    """One broker's no to a whole fetch: the next poll raises it. It stops no partition: the broker is asked again."""
+    """A broker refused a whole fetch: the next poll raises its error. No partition stops: the broker is asked again."""
 
     error: ApiError | None = None  # None when it is over: the broker has answered since, or is asked no more
     queued: bool = False  # it is in the buffer or at the reader; the loop sets this, the user's thread clears it

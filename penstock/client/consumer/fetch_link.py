@@ -1,11 +1,11 @@
 """One fetch stream to one broker, one request at a time: ask, take the answer, ask again while there is room.
 
-An answer moves positions and lies in the buffer before anything else can go wrong; a stream that ends, in order or not,
-is opened again from where the positions are. When the wanted partitions change under a waiting request (a seek, a new
-assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer than it was
-told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a slow disk
-is silent too. A stream that ends with an error that asking again does not mend is opened again too, but the user hears
-of the error. Not here: what to want (positions.py) and what an answer means (fetcher.py).
+An answer has moved positions and is in the buffer before anything else can go wrong. A stream that ends, in order or
+not, is opened again from where the positions are. When the wanted partitions change under a waiting request (a seek,
+another assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer
+than it was told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a
+slow disk is silent too. A stream that ends with an error that asking again does not mend is opened again too, but the
+user gets the error. Not here: what to want (positions.py) and what an answer means (fetcher.py).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LinkOwner(Protocol):
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
 
     def on_refused(self, refusal: FetchRefusal) -> None:
-        """The broker will say no again: the user is to hear of it, behind what was fetched before."""
+        """Asking again does not help: the user gets the error, after what was fetched before."""
         ...
 
     def on_silent(self, node_id: int) -> None:

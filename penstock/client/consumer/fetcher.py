@@ -1,8 +1,8 @@
 """Fetches ahead for a consumer: the driver between positions, brokers and the buffer.
 
 One link per broker that leads something assigned; a link whose broker leads nothing of it any more is ended at once,
-whatever it waits for. Positions decide what an answer means; the effects are done here: bytes go to the buffer, errors
-too, a changed leader is followed, a lost position is looked up. Works on one event loop.
+whatever it waits for. Positions decide what an answer means; the effects are done here: bytes and errors go to the
+buffer, a changed leader is followed, a lost position is looked up. Works on one event loop.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 _log = logging.getLogger(__name__)
 
 TOLD_AT_FAILURES = 10
-"""A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Otherwise
-a consumer would stand still and say nothing."""
+"""A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Without
+it, a consumer would stop and nobody would know why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Fetcher:
         self._counts["silences"] += 1
         _log.debug("node %d is silent: asking others who leads", node_id)
         endpoint = self._cluster.cache.endpoint(node_id)
-        self._cluster.refresh_soon(besides=(endpoint,) if endpoint is not None else ())
+        self._cluster.refresh_soon(avoid=(endpoint,) if endpoint is not None else ())
 
     def _do(self, effects: Iterable[Effect]) -> None:
         is_ready = False

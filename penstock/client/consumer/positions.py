@@ -33,10 +33,11 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OF
 
 RESET_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
 UNKNOWN_PARTITION_GRACE_MS = 5_000
-"""So long a partition may be unknown (a new broker, a topic just created) before its reader is told."""
+"""How long a partition may be unknown (a new broker, a topic just created) before its reader gets an error."""
 
 SPOILT_ANSWERS_MAX = 4
-"""So many answers in a row may be damaged (on the way, or by a disk) before the reader is told: it will not pass."""
+"""How many answers in a row may be damaged (on the way, or by a disk) before the reader gets an error: asking again
+does not help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class PartitionQueue:
 
 
 class Accumulator:
-    """All partitions' queues."""
+    """The queues of all partitions."""
 
     def __init__(self, config: AccumulatorConfig, memory: MemoryPool, threads: Threads) -> None:
         self.config = config
@@ -137,8 +137,8 @@ class Accumulator:
         return tuple(self._active)
 
     def _retire(self, queue: PartitionQueue) -> None:
-        """Leaves an idle partition out of `queues`, unless a batch may be being opened: the flush of whoever opened it
-        must find it. The sender does not wait for that; the next cycle looks again."""
+        """Takes an idle partition out of `queues`. It stays while a batch may be being opened, because a flush by the
+        caller that opens it must find it. The sender does not wait for the lock; its next cycle tries again."""
         if self._opening.acquire(blocking=False):
             try:
                 if not queue.waiting:

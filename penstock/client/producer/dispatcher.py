@@ -184,7 +184,7 @@ class Dispatcher:
         return queue.in_flight is not None and queue.request == request.correlation_id
 
     def pending(self, request: OutboundRequest) -> list[tuple[PartitionQueue, ProducerBatch]]:
-        """What of a request is still with it."""
+        """The batches of a request that were neither answered nor taken back."""
         return [entry for entry in request.entries if self._is_with(entry[0], request)]
 
     def _on_result(self, queue: PartitionQueue, batch: ProducerBatch, result: ProduceResult, now_ms: int) -> Outcome:
@@ -206,8 +206,8 @@ class Dispatcher:
         return self._all_failed(request, error, now_ms, is_unknown=outcome_unknown(error))
 
     def on_broken(self, requests: Sequence[OutboundRequest], error: ApiError, now_ms: int) -> list[Outcome]:
-        """The connection broke, or was given up, by an error that is about one of these requests, who knows which. Each
-        may have been carried out."""
+        """The connection broke, or was given up. The error is about one of these requests, and nobody knows which; each
+        of them may have been carried out."""
         if isinstance(error, MessageTooLargeError):
             return self._on_too_large(requests, error, now_ms)
         return [
@@ -310,7 +310,7 @@ class Dispatcher:
 
 
 def _of_all_attempts(error: ApiError) -> ApiError:
-    """The last attempt's error may say that it wrote nothing; the batch's must not, once the outcome of one is open."""
+    """The error of a batch: it does not promise that nothing was written, because an earlier attempt may have."""
     if not error.nothing_written:
         return error
     found = type(error)(

@@ -1,7 +1,7 @@
 """What a send returns: a promise of where its record will stand.
 
-A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; what it promises
-is the batch's. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run
+A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; the batch keeps
+the promise. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run
 on the client's own thread and must not block. A BulkFuture stands for all batches of one `send_many`.
 """
 
@@ -60,7 +60,7 @@ class RecordFuture(tuple[PendingBatch, int]):
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Waits at most `timeout` seconds; raises what became of the record, or TimedOutError while it is not known."""
+        """Waits at most `timeout` seconds; raises the record's error, or TimedOutError while nothing is known."""
         batch, index = self
         if not batch.done:
             wait_done((batch,), timeout)

@@ -1,7 +1,8 @@
 """The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
 
-Taking never blocks; who finds it empty waits with `wait` (a thread) or `subscribe` (an event loop) and tries again.
-Fair only in that everybody who waits is woken.
+Taking never blocks. A caller that gets none waits with `wait` (a thread) or `subscribe` (an event loop), and tries
+again.
+Nobody has a place in a line: each time that memory is given back, every waiting caller is woken.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class MemoryPool:
                 self._waiters -= 1
 
     def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
-        """False when there is too little. What `must` fit and is larger than the pool may have it all to itself."""
+        """False when there is too little. A batch that `must` fit and is larger than the pool gets the whole pool."""
         with self._lock:
             alone = must and size_bytes > self.total_bytes and self._available == self.total_bytes
             if size_bytes > self._available and not alone:

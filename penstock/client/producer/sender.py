@@ -4,8 +4,8 @@
 links, set one timer for whatever comes next. It runs when a caller wakes it, an answer comes, the metadata changes,
 or the timer fires. A caller's thread calls only `wake` and `wake_by`, which cross to the loop at most once per cycle,
 because a tight loop of sends gives up the GIL only every 5 ms. While a broker is silent, the other brokers are asked
-who leads its partitions now: the cluster notices a leader that hangs after its session, and no time-out of a request
-has to be waited for. Decisions are the dispatcher's; streams are produce_link.py's.
+who leads its partitions now: the cluster replaces a leader that hangs when its session ends, which is sooner than a
+request times out. Decisions are the dispatcher's; streams are produce_link.py's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEVER_MS = 2**62
 DELIVERY_CHECK_MS = 1_000
 """While anything waits, delivery time-outs are looked for at least this often."""
 ASK_AROUND_MS = 1_000
-"""While a broker is silent, the metadata is asked for this often: a few words a second, also if all clients do it."""
+"""While a broker is silent, the metadata is asked for this often: little traffic, even if every client does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Sender:
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def _on_wake(self) -> None:
-        self._woken = False  # BEFORE looking: who comes later wakes again
+        self._woken = False  # BEFORE looking: a caller that comes later wakes it again
         self._pump()
 
     def _pump(self) -> None:
@@ -156,7 +156,7 @@ class Sender:
                 link.break_off(NetworkError(f"{link.connection.endpoint}: silent, and leads nothing that waits"))
         if silent and now_ms >= self._ask_around_at_ms:
             self._ask_around_at_ms = now_ms + ASK_AROUND_MS
-            self._cluster.refresh_soon(besides=silent)
+            self._cluster.refresh_soon(avoid=silent)
 
     def _next_look_at_silence_ms(self) -> int | None:
         """When the next broker counts as silent, or the others are asked again about one that does."""

@@ -1,6 +1,6 @@
-"""What the client says and hears, as plain values: the protobuf messages without protobuf.
+"""The client's requests and answers as plain values: the protobuf messages without protobuf.
 
-wire.py turns these into `penstock.pb` messages and back; every core works on these alone, so that it can be tested
+protobuf.py turns these into `penstock.pb` messages and back; every core works on these alone, so that it can be tested
 without gRPC. An `error` field is None or the exception that the wire's code stands for.
 """
 

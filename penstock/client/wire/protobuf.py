@@ -1,4 +1,4 @@
-"""The client's messages as protobuf, and back: an edge, and besides channel.py the only place that sees `penstock.pb`.
+"""The client's messages as protobuf, and back: only this module and connection.py see `penstock.pb`.
 
 One function per message and direction; no decision is taken here.
 """

@@ -26,7 +26,7 @@ def test_a_silent_leader_is_left_as_soon_as_another_one_is_known() -> None:
 
     assert run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000)) == {TP: "found"}
     assert asked == [("host-1", 0), ("host-2", 1)]
-    assert cluster.besides == {Endpoint("host-1", 1)}
+    assert cluster.avoid == {Endpoint("host-1", 1)}
 
 
 def test_a_leader_that_is_only_slow_is_waited_for() -> None:

@@ -76,7 +76,7 @@ def test_a_list_of_topics_is_not_older_than_what_was_seen_before_nor_is_what_com
     async def story(cluster: ClusterClient, nodes: FakeNodes) -> None:
         nodes.forget_news(1)
         nodes.make_anew({0: 1})
-        await cluster.refresh((TOPIC,), besides=nodes.bootstrap[:1])
+        await cluster.refresh((TOPIC,), avoid=nodes.bootstrap[:1])
         for _ in range(4):
             deadline_ms = cluster.clock.now_ms() + 5_000
             assert [topic.topic_id for topic in await cluster.list_topics(deadline_ms)] == [nodes.topic_id]

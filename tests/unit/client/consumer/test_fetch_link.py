@@ -34,7 +34,7 @@ def test_on_silence_others_are_asked_and_the_new_leader_is_read() -> None:
 
     assert run_virtual(scenario()) == [10, 20, 30]
     assert {node for node, _ in cluster.calls} == {2}, "the hung node has swallowed its request"
-    assert cluster.besides == {Endpoint("host-1", 1)}
+    assert cluster.avoid == {Endpoint("host-1", 1)}
 
 
 @pytest.mark.parametrize("what", ["write", "read"])
