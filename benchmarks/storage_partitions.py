@@ -31,7 +31,7 @@ from broker.node.descriptors import open_files_limit
 from penstock.clock import SystemClock
 from penstock.ids import system_ids
 from penstock.threads import SystemThreads
-from penstock.types import TopicPartition, new_uuid
+from penstock.types import TopicPartition
 from storage.disk.file_names import CLEAN_SHUTDOWN
 from storage.disk.file_system import OsFileSystem
 from storage.disk.machine import Machine
@@ -108,11 +108,11 @@ def _open(directory: str, fs: OsFileSystem | None = None) -> LogManager:
 
 def make(directory: str, partitions: int) -> None:
     """A log dir with so many partitions, stopped cleanly."""
-    format_directory(OsFileSystem(), directory, CLUSTER_ID, 0, new_uuid())
+    format_directory(OsFileSystem(), directory, CLUSTER_ID, 0, system_ids().new_id())
     manager = _open(directory, UnsyncedFileSystem())
     batch = batch_of(BATCHES["16 KiB"])
     for number in range(partitions):
-        log = manager.get_or_create(TopicPartition("many", number), new_uuid(), LogConfig(), is_new=True)
+        log = manager.get_or_create(TopicPartition("many", number), system_ids().new_id(), LogConfig(), is_new=True)
         for _ in range(BATCHES_EACH):
             log.append_as_leader(batch, 0, NOW_MS)
     manager.close()

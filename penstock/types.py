@@ -6,8 +6,6 @@ value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), w
 
 from __future__ import annotations
 
-import base64
-import uuid
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,11 +96,3 @@ class LeaderHint:
     leader_epoch: int
     endpoint: Endpoint | None = None
     topic_id: str = ""
-
-
-def new_uuid() -> str:
-    """A random id in Kafka's form: 16 bytes as 22 characters of URL-safe base64 that do not begin with a dash."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-        if not text.startswith("-"):
-            return text

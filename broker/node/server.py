@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -26,18 +25,14 @@ from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
+from broker.node.open_log_dirs import open_log_dirs
 from broker.node.start_status import StartStatus
 from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
-from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
-from broker.quorum.voter_memory import DoubtfulCuts
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
-from penstock.types import TopicPartition
 from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
-from storage.log_config import FlushPolicy, LogConfig
-from storage.log_dirs.log_manager import LogManager, LogManagerConfig
-from storage.log_dirs.log_manager_config import LoadProgress, log_progress
+from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
@@ -67,33 +62,6 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     gc.freeze()
     exit_code: int = uvloop.run(run_node(config, log_manager, environment))
     return exit_code
-
-
-def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callable[[LoadProgress], None]) -> LogManager:
-    """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile."""
-
-    def told(found: LoadProgress) -> None:
-        log_progress(found)
-        progress(found)
-
-    flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
-    return LogManager.open(
-        config.log_dirs,
-        LogManagerConfig(
-            node_id=config.node_id,
-            flush_policy=flush_policy,
-            config_for=_config_of_found_log,
-            recovery_threads=config.num_recovery_threads_per_data_dir,
-            progress=told,
-            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
-        ),
-        environment.machine(),
-    )
-
-
-def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
-    """A topic's own configuration comes with the metadata; until then a log that was found has the defaults."""
-    return METADATA_LOG_CONFIG if topic_partition == METADATA_PARTITION else LogConfig()
 
 
 async def run_node(

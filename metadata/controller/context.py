@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,8 @@ from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
 from metadata.topic_config import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, effective_value
 from penstock.errors import InconsistentClusterIdError, InvalidConfigError, InvalidRequestError
+from penstock.ids import RandomIds
 from penstock.types import NO_LEADER
-
-_UUID_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,11 @@ class DecisionContext:
             raise InvalidRequestError(f"the request names {count} {what}; at most {limit} are allowed")
 
     def new_topic_id(self) -> str:
-        """A random id in the form of `penstock.types.new_uuid`, from the injected source."""
-        while True:
-            text = base64.urlsafe_b64encode(self.rng.randbytes(_UUID_BYTES)).decode("ascii").rstrip("=")
-            if not text.startswith("-") and not self.state.has_topic(text):
-                return text
+        """An id that no topic has, from the injected source."""
+        ids = RandomIds(self.rng)
+        while self.state.has_topic(topic_id := ids.new_id()):
+            continue
+        return topic_id
 
 
 def changes_when_leaving(

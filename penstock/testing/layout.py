@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import ConfigError
-from penstock.types import new_uuid
+from penstock.ids import system_ids
 
 HOST = "127.0.0.1"
 PORT_LOW, PORT_HIGH = 10_000, 32_767
@@ -124,7 +124,7 @@ class Layout:
 def new_layout(directory: Path, nodes: int, port: int | None) -> Layout:
     """A cluster that does not exist yet: with fixed ports from `port` on, or free ones."""
     ports = free_ports(nodes) if port is None else fixed_ports(nodes, port)
-    return Layout(directory, new_uuid(), ports)
+    return Layout(directory, system_ids().new_id(), ports)
 
 
 def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | None:

@@ -23,7 +23,7 @@ from broker.config.node_config import NodeConfig
 from broker.node.environment import Environment
 from broker.node.format import format_node
 from broker.node.node import Node
-from broker.node.server import open_log_dirs
+from broker.node.open_log_dirs import open_log_dirs
 from penstock.ids import RandomIds
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, fixed_ports

@@ -56,7 +56,6 @@ THE_MACHINES_OWN = frozenset(
         "OsFileSystem",
         "system_ids",
         "system_environment",
-        "new_uuid",
     }
 )
 """Makers of the real thing behind a port."""

@@ -94,7 +94,7 @@ def test_every_exception_is_one() -> None:
         "clock = clock or SystemClock()",
         "def f(fs=OsFileSystem()): pass",
         "x = field(default_factory=SystemThreads)",
-        "x = new_uuid()",
+        "x = system_ids().new_id()",
     ],
 )
 def test_what_is_planted_is_found(planted: str) -> None:

@@ -15,7 +15,7 @@ from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.hosting.hosting_slices import SLICE_MS, HostingSlices
 from penstock.clock import ManualClock
 from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
-from penstock.types import TopicPartition, new_uuid
+from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 from storage.log_config import LogConfig
@@ -143,7 +143,7 @@ def test_a_partition_that_is_deleted_while_it_waits_gets_no_log_and_its_successo
         async with broker() as (manager, log_manager):
             for number in range(LOGS):
                 assign(manager, number)
-            successor = new_uuid()
+            successor = IDS.new_id()
             for number in (LOGS - 1, LOGS - 2):
                 manager.remove(big(number), TOPIC_ID)
                 assert not manager.hosts(big(number))

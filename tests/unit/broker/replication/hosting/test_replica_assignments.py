@@ -19,7 +19,7 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
-from penstock.types import TopicPartition, new_uuid
+from penstock.types import TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
@@ -385,7 +385,7 @@ def test_gone_log_of_a_deleted_topic_is_waited_for_no_longer(tmp_path: Path) -> 
 
 def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name(tmp_path: Path) -> None:
     """The topic was deleted while this broker was down, and then made anew."""
-    old_id, new_id = new_uuid(), new_uuid()
+    old_id, new_id = IDS.new_id(), IDS.new_id()
     fs = OsFileSystem()
     format_directory(fs, str(tmp_path / "data"), "cluster", LEADER, IDS.new_id())
     log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), machine(fs))
@@ -410,7 +410,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
 
         manager.apply(PARTITION, old_id, made(old_id), SETTINGS, NOBODY)
         assert manager.find(PARTITION) is None, "its own topic waits for somebody to look at it"
-        manager.remove(PARTITION, new_uuid())
+        manager.remove(PARTITION, IDS.new_id())
         manager.apply(PARTITION, new_id, made(new_id), SETTINGS, NOBODY)
 
         partition = manager.get(PARTITION, new_id)

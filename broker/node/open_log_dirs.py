@@ -1,0 +1,44 @@
+"""Opens the log dirs of a node before there is a node: it is made of what they hold.
+
+This blocks, for as long as a recovery takes. Not here: the opening itself (`storage/log_dirs/log_manager.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.config.node_config import NodeConfig
+from broker.node.environment import Environment
+from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
+from broker.quorum.voter_memory import DoubtfulCuts
+from penstock.types import TopicPartition
+from storage.log_config import FlushPolicy, LogConfig
+from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_manager_config import LoadProgress, log_progress
+
+
+def open_log_dirs(config: NodeConfig, environment: Environment, progress: Callable[[LoadProgress], None]) -> LogManager:
+    """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile."""
+
+    def told(found: LoadProgress) -> None:
+        log_progress(found)
+        progress(found)
+
+    flush_policy: FlushPolicy = "os" if config.flush_policy == "os" else "fsync"
+    return LogManager.open(
+        config.log_dirs,
+        LogManagerConfig(
+            node_id=config.node_id,
+            flush_policy=flush_policy,
+            config_for=_config_of_found_log,
+            recovery_threads=config.num_recovery_threads_per_data_dir,
+            progress=told,
+            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
+        ),
+        environment.machine(),
+    )
+
+
+def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:
+    """A topic's own configuration comes with the metadata; until then a log that was found has the defaults."""
+    return METADATA_LOG_CONFIG if topic_partition == METADATA_PARTITION else LogConfig()
