@@ -18,6 +18,7 @@ APIS_THAT_WAIT = (
     "Produce",
     "FetchConsumer",
     "FetchFollower",
+    "ListOffsets",
     "DeleteRecords",
     "CreateTopics",
     "DeleteTopics",
