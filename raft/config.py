@@ -1,4 +1,4 @@
-"""What one node of the quorum is told: who it is, who votes, and its time-outs and limits.
+"""The settings of one node of the quorum: its id, the voters, time-outs and limits.
 
 Every key has Kafka's name where Kafka has one (`controller.quorum.*`). Values are checked here, once, so that the core
 never meets a time-out of zero or an empty voter list. Voters are static: changing them is not built.

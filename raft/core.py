@@ -1,13 +1,13 @@
-"""The consensus core of one node: hears messages and the time, decides, and says in a `Ready` what has to be done.
+"""The consensus core of one node: takes messages and the time, decides, and returns a `Ready` that says what to do.
 
-No I/O, no clock, no randomness of its own. `step` and `tick` take what happened; `ready` hands out one Ready at a
-time and `advance` reports that it was performed, and how far the log is durable. This file joins the parts and decides
-which state follows; what is refused at the door is in validation.py, the vote in election.py, fetching in following.py,
-leading in leadership.py, what a voter that forgot must learn in rejoining.py, the states in quorum_state.py, the order
-of the effects in ready.py.
+No I/O, no clock, no randomness of its own. `step` and `tick` take what happened; `ready` hands out one Ready at a time,
+and `advance` reports that it was performed, and how far the log is durable. This file joins the parts and decides which
+state follows. validation.py refuses bad requests, election.py has the vote, following.py fetches, leadership.py leads,
+rejoining.py knows what a voter that forgot must learn, quorum_state.py has the states, ready.py the order of effects.
 
 KRaft's shape (KIP-595, KIP-996): followers fetch, truncation rides on the fetch, pre-vote, check-quorum, observers.
-Voters are static. Snapshots are not built: the seam is `FetchResponse.snapshot_id`."""
+Voters are static. Snapshots are not built; `FetchResponse.snapshot_id` is the place for them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Who may have this node's vote, and the count of the votes it asks for.
+"""Decides which candidate gets this node's vote, and counts the votes that it asks for.
 
-`may_grant` is the rule for voters: one vote per epoch (I3), and only for a log that is not behind (I5; Raft §5.4.1).
-A pre-vote (KIP-996) is granted by whoever has no live leader and is written down nowhere. `Election` runs one round of
-asking, with retries, and says when it is won or lost; what follows from that is the core's business.
+`may_grant` is the rule for voters: one vote per epoch (I3), and only for a log that is not behind (I5; Ongaro and
+Ousterhout, "In Search of an Understandable Consensus Algorithm", ATC'14, §5.4.1). A voter without a live leader grants
+a pre-vote (KIP-996); it is not persisted. `Election` runs one round of requests, with retries, and says when it is won
+or lost; the core decides what follows.
 """
 
 from __future__ import annotations

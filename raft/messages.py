@@ -1,9 +1,9 @@
-"""What nodes of the quorum say to each other, and the envelopes in which the core hears and says it.
+"""The messages between the nodes of a quorum, and the envelopes in which the core gets and sends them.
 
 The first half mirrors `protos/penstock/v1/quorum.proto`, field by field, without protobuf: the edge translates. The
-second half is local: the core numbers its questions (`correlation_id`) and the driver numbers the requests that came in
-(`request_id`), so that an answer to a question nobody asks any more is recognised and dropped. A field that was
-missing on the wire has its proto3 default here (0, "", no message); the core treats every one as possible.
+second half is local: the core numbers its requests (`correlation_id`) and the driver numbers incoming requests
+(`request_id`), so that an outdated answer is recognised and dropped. A field that was missing on the wire has its
+proto3 default here (0, "", no message); the core treats every one as possible.
 """
 
 from __future__ import annotations

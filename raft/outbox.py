@@ -1,7 +1,7 @@
-"""Collects what the core wants done until the driver takes it as one Ready, and remembers which questions are open.
+"""Collects what the core wants done until the driver takes it as one Ready, and remembers which requests are open.
 
-A question is forgotten when the state that asked it ends, so its answer finds nobody: that is how late answers are
-dropped. The outbox decides nothing.
+A request is forgotten when the state that sent it ends; that is how late answers are dropped. The outbox decides
+nothing.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""How a voter that has forgotten promises comes to know them again; until then it neither votes nor leads.
+"""How a voter that has forgotten its promises learns them again; until then it neither votes nor leads.
 
-A voter promises two things: its vote of an epoch, and that the records it acked are in its log. Both are forgotten
-where the quorum-state file vanished; the second alone where the metadata log did, or where its end had to be cut
-although it may have been acked. The way back (docs/adr/0009-a-voter-that-forgot-does-not-vote.md):
+A voter promises two things: its vote in an epoch, and that the records it acked are in its log. Both are forgotten if
+the quorum-state file vanished; only the second if the metadata log vanished, or if its end had to be cut although it
+may have been acked. The way back (docs/adr/0009-a-voter-that-forgot-does-not-vote.md):
 
-    VOTES    Every other voter is asked for its epoch; when each has answered, this node is in the highest one. A
-             candidate is in its epoch, durably, BEFORE it asks for a vote, so no vote of the former life is in a later
-             one. Until then nothing is fetched: a fetch is an ack, and an ack in an older epoch than a vote breaks I5.
-    RECORDS  Like an observer it fetches from the leader of an epoch not below its own. The log end in the leader's
-             first answer is above everything that was acked to this leader; and the leader, elected without this node's
-             help since, has all that was committed before. When a fetch begins at that offset, all below is durable.
+    VOTES    Every other voter is asked for its epoch; when each has answered, this node enters the highest one. A
+             candidate is in its epoch, durably, BEFORE it asks for a vote, so no earlier vote of this node is in a
+             later epoch. Until then nothing is fetched: a fetch is an ack, and an ack in an older epoch than a vote
+             breaks I5.
+    RECORDS  Like an observer it fetches from the leader of an epoch that is not below its own. The log end in the
+             leader's first answer is above every record that was acked to this leader. The leader was elected without
+             this node, so it has every record that was committed before. When a fetch begins at that offset, all
+             records below it are durable here.
     NOTHING  It takes part again, in epochs after the leader's.
 
-Where a majority has forgotten, no leader is elected and nobody comes back by itself: only a person can decide what is
-given up. Pure, like the rest of the core; the states are in quorum_state.py.
+If a majority has forgotten, no leader is elected and no voter comes back by itself: a person must decide what to give
+up. Pure, like the rest of the core; the states are in quorum_state.py.
 """
 
 from __future__ import annotations

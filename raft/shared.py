@@ -1,4 +1,4 @@
-"""What the parts of one core work on together: configuration, state machine, log mirror, outbox, random source.
+"""The state that the parts of one core share: configuration, state machine, log mirror, outbox, random source.
 
 Handed to every part (election, following, leadership) so that none of them needs to know the core or each other.
 """

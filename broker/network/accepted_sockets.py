@@ -1,13 +1,12 @@
-"""The TCP connections that this process has accepted, found among its own descriptors, and how one is cut.
+"""Finds the TCP connections that this process has accepted among its own descriptors, and cuts one.
 
-gRPC accepts connections in threads of its own, tells nobody, and cannot be made to let go of one; until a peer speaks
-HTTP/2 it has no name there at all. But a socket is a descriptor of this process: its addresses can be asked for, and
-when it is shut down gRPC finds its end and frees everything that was kept for it. Linux, by /proc; elsewhere nothing is
-found, and nothing cut.
+gRPC accepts connections in threads of its own, does not report them, and has no call to close one. But a socket is a
+descriptor of this process: its addresses can be read, and when it is shut down, gRPC notices and frees everything that
+it kept for the connection. This works on Linux, by /proc; on other systems no connection is found or cut.
 
-A descriptor may be closed and used again between two system calls. So one that is to be cut is duplicated, and asked
-again: what the duplicate says is true of the socket that is cut. Looking takes one descriptor, that of /proc, and from
-the reserve where there is no other. Not here: which connections to cut (connection_guard.py).
+A descriptor may be closed and used again between two system calls. So the one to be cut is duplicated first, and its
+addresses are read again from the duplicate, which cannot change. A look takes one descriptor, that of /proc, from the
+reserve if there is no other. connection_guard.py decides which connections to cut.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Decides which connections are cut: those over `max.connections` and `max.connections.per.ip`, and those whose client
-does not read its answers. Pure: what is open now goes in, what to cut comes out.
+does not read its answers. Pure: takes the open connections, returns those to cut.
 
-Over a limit the address with the most connections loses some, first those without a stream, of these the youngest: a
-client that was here before an attack stays, and so does an address with few connections.
+Over a limit, the address with the most connections loses some: first those without a stream, and of these the youngest.
+So a client from before an attack keeps its connection, and so does an address with few connections.
 
-A client that reads nothing keeps its answers in this node's memory. gRPC can neither take back a message that is being
-written nor reset its stream, so after `WRITE_STALL` the connection goes, with its other streams.
+A client that does not read keeps its answers in this node's memory. gRPC can neither take back a message that is being
+written nor reset its stream, so after `WRITE_STALL` the connection is cut, with its other streams.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Looks at a listener's connections from time to time, and cuts those that its guard names. The driver of
+"""Looks at a listener's connections regularly, and cuts those that its guard names. The driver of
 network/connection_guard.py.
 
-gRPC can be told how many streams a connection may have and how long a silent one lives, but not how many connections
-there may be: it accepts whatever comes, until the process has no descriptor left. So they are counted after they were
-accepted. Between two looks there may be more than the limit; the descriptors that logs need are a reserve of their own
-(storage/disk/spare_descriptors.py), and a firewall is what keeps connections from being made at all (ops/README.md).
+gRPC can limit the streams of a connection and the life of a silent one, but not the number of connections: it accepts
+all, until the process has no descriptor left. So they are counted after they were accepted. Between two looks there may
+be more than the limit. The descriptors that logs need are a reserve of their own (storage/disk/spare_descriptors.py),
+and only a firewall prevents connections from being made (ops/README.md).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The dispatcher: one task that takes requests from the channel, in their order, and gives each to its API.
 
-An API never waits: a request that has to is parked in a purgatory (produce, fetch), goes on in a task (what is
-forwarded), or in an I/O thread (io_threads.py: what has to ask a disk). So one slow partition, one slow disk or an
-absent controller holds up nobody else, and one dispatcher is enough: the event loop runs one handler at a time anyway.
+An API never waits. A request that must wait is parked in a purgatory (produce, fetch), goes on in a task (if it is
+forwarded), or in an I/O thread (io_threads.py, if it needs a disk). So a slow partition, a slow disk or an absent
+controller holds up no other request. One dispatcher is enough: the event loop runs one handler at a time anyway.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The `num.io.threads`: threads for what may wait for a disk, so that the event loop never does.
+"""The `num.io.threads`: threads for work that may wait for a disk, so that the event loop never does.
 
-Work goes to a thread of its log dir and comes back to the loop as an event. The threads are shared out over the log
-dirs, so that a disk that hangs takes its own share and no other's; each log dir has one at least. The queue before the
-threads of a log dir is bounded: who finds it full keeps the work, and tries again later. A thread starts when it is
-needed, and is a daemon: a node that ends does not wait for a read.
+Work goes to a thread of its log dir and comes back to the loop as an event. The threads are divided among the log dirs,
+at least one for each, so that a disk that hangs takes only its own share. The queue before the threads of a log dir is
+bounded: a caller that finds it full keeps the work, and tries again later. A thread starts when it is needed, and is a
+daemon: a node that ends does not wait for a read.
 
-Used on the event loop. Not here: what the work is (`apis/cold_fetches.py`, `apis/list_offsets.py`).
+Used on the event loop. The work is in `apis/cold_fetches.py` and `apis/list_offsets.py`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""How many bytes one kind of data may take of the node's memory, who has how much of it, and who goes on next.
+"""Limits the bytes that one kind of data may take of the node's memory, and decides which waiting stream goes on next.
 
 A budget has an account for every stream. Bytes are taken with a `Lease`, and given back when it is released. Limits,
 from the inside out: a stream may have a share of the budget, the streams of one address half of it, and all of them the
-whole. A share that is empty may be passed by one lease, because a message larger than a share must get through.
+whole. One lease may exceed an empty share, because a message larger than a share must get through.
 
-Who finds no room waits, in order within its address; addresses take turns. Who waits for the budget as a whole is not
-overtaken, or many small ones would keep a large one out for ever; who waits for its own address holds up nobody else.
+A stream that finds no room waits, in order within its address; addresses take turns. A stream that waits for the budget
+as a whole is not overtaken, or many small requests would keep a large one out for ever. A stream that waits for its own
+address holds up no other address.
 
-`take` counts what is in memory already and so never waits: the budget may be passed by it, and nobody else gets room
-until it is made good. Pure but for calling back the one whose turn it is. Not here: what is read and built (the doors).
+`take` counts bytes that are in memory already, so it never waits. It may exceed the budget, and then no other stream
+gets room until enough is released. Pure, but for the callback of the stream whose turn it is. The doors read and build.
 """
 
 from __future__ import annotations

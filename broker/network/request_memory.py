@@ -1,12 +1,14 @@
-"""When a stream's next request may be read: when there is room for one as large as its last.
+"""Decides when a stream's next request may be read: when there is room for one as large as its last.
 
-gRPC hands over a whole message, and how large it is nobody knows before. So a stream is expected to send what it sent
-last, and room for that is held while it is read; a stream that stays silent for `HELD_MS` gives the room back. Requests
-are counted from here until a handler is done with their bytes, large ones until they are answered (request_channel.py).
+gRPC hands over a whole message, and its size is not known before. So a stream is expected to send as much as last time,
+and room for that is held while the request is read. A stream that stays silent for `HELD_MS` gives the room back.
+Requests are counted from here until a handler is done with their bytes, large ones until they are answered
+(request_channel.py).
 
-Small requests have a budget of their own (one eighth), in which nothing is held before they arrive: large ones cannot
-keep them waiting. What this cannot bound: every stream may have one message on its way that nobody expected, because
-gRPC gathers it before we see any of it; `socket.request.max.bytes` bounds each, `max.connections` their number.
+Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
+cannot keep them waiting. One thing is not bounded here: every stream may have one unexpectedly large message on its
+way, because gRPC collects it before we see any of it. `socket.request.max.bytes` bounds its size, `max.connections` the
+number of streams.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`penstock node format`: makes the log dirs of a configuration this node's, once, before its first start.
 
-All or nothing is looked at before anything is written: a dir that holds something is never formatted. Where some dirs
-are this node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata
-log: a voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With
---rejoin it asks the other voters first (`voter_memory.py`); who formats a lost voter without it makes a new one, that
-votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one.
+All dirs are checked before anything is written: a dir that is not empty is never formatted. If some dirs are this
+node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata log: a
+voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With --rejoin
+it asks the other voters first (`voter_memory.py`). A lost voter that is formatted without --rejoin counts as a new one
+and votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What can be refused before a node opens anything: its configuration, and listeners whose port somebody else has.
+"""Refuses a start before anything is opened: a wrong configuration, or a listener whose port is taken.
 
-The launcher runs this first. It loads neither gRPC nor storage, so that a mistake is answered at once, in one line, and
-no file is touched. A port that is taken between this look and the bind is refused by the bind itself.
+The launcher runs this first. It loads neither gRPC nor storage, so that a mistake is reported at once, in one line, and
+no file is touched. If a port is taken between this check and the bind, the bind refuses it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Carries the news that a replica is lost from whoever finds it to the lifecycle, which then leaves the ISRs.
+"""Tells the lifecycle that a replica is lost; the lifecycle then leaves the ISRs.
 
-Made before both: the parts that lose replicas are made first, and the lifecycle, which calls some of them, last. It
-counts nothing: one new registration answers every loss before it. Not here: registering (lifecycle.py).
+Made before both sides: the parts that lose replicas are made first, and the lifecycle, which calls some of them, last.
+It counts nothing: one new registration covers every loss before it. lifecycle.py registers.
 """
 
 from __future__ import annotations

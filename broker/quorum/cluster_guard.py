@@ -1,11 +1,11 @@
-"""Notices at a node's start that the voters it is pointed at belong to another cluster than its log dirs do.
+"""Notices at a node's start that its configured voters belong to another cluster than its log dirs.
 
 The cause is a mistaken `controller.quorum.voters`, or the log dirs of another cluster. The quorum then refuses every
-message, and the node would wait for a leader for ever. It is refused instead, once so many voters have answered with
-another cluster id that those of its own cannot be a majority any more. One wrong voter among right ones ends nobody but
-itself, and after a majority has answered as expected nothing is looked at again.
+message, and the node would wait for a leader for ever. The start is refused instead, once so many voters have answered
+with another cluster id that those of its own cluster cannot be a majority. A single wrong voter does not stop a node of
+the right cluster. After a majority has answered as expected, nothing is checked any more.
 
-Stands between raft and its way to the other nodes. Not here: what the refusal does (`node.py`).
+It is between raft and its transport to the other nodes. `node.py` ends the node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Carries each new image to the replicas of this broker: what this broker leads, follows, and no longer hosts.
+"""Carries each new image to the replicas of this broker: the partitions that it leads, follows, and no longer hosts.
 
-It looks only at what the delta names, except for the first image after the broker has caught up: then at everything,
-and at the directories on disk, of which those that the metadata does not know are set aside as stray (never deleted:
-data is deleted by a committed record, not by absence).
+It handles only the partitions in the delta. With the first image after the broker has caught up, it handles all of
+them, and checks the directories on disk: those that the metadata does not know are set aside as stray. They are never
+deleted, because data is deleted by a committed record, not because a topic is missing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Notices at start what a voter of the quorum has promised and forgotten; docs/adr/0009 says why it must.
+"""Notices at a start which promises a voter of the quorum has lost; docs/adr/0009 says why it must.
 
     quorum-voter    in the metadata log dir, beside the metadata log's directory, so that it outlives that:
                     {"hasVoted": true, "hasRecords": true, "data_version": 1, "crc32c": …}
 
 `hasVoted`: a quorum-state file was written. `hasRecords`: records were flushed to the metadata log. Each is written
-once, AFTER the fact and BEFORE it counts, so that a crash in between makes no loss of what nobody was promised. A
-directory of a release that had no such file gets it from what is there. What was forgotten is kept in the quorum-state
-file until raft has learned it again (`raft/rejoining.py`).
+once, AFTER that happened and BEFORE it counts, so a crash in between loses no promise. A directory of an older release
+has no such file; it is written from the files that are there. The quorum-state file keeps what was forgotten until raft
+has learned it again (`raft/rejoining.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Gives committed batches and news of the leader to the listeners, and tells proposers that theirs is committed.
+"""Gives committed batches and changes of the leader to the listeners, and tells proposers that their batch is
+committed.
 
-Each subscription has its own position, so that whoever subscribes late still sees the log from its start. A call of
-`deliver_some` is bounded in bytes: a long replay takes many turns and the quorum's own work goes between them.
+Each subscription has its own position, so that a late subscriber still sees the log from its start. A call of
+`deliver_some` is bounded in bytes: a long replay takes many turns, and the quorum's own work goes between them.
 A node announces itself as leader only when it has delivered a record of its own epoch (Redpanda #5090: a leader with
 the votes served before its epoch was committed).
 """

@@ -1,13 +1,13 @@
 """The one driver: gives the core messages and the time, performs its Readys, and offers the quorum to the node.
 
-One task runs the loop: tick when due, take a Ready, perform it in the order that ready.py states, deliver what is
-committed, then sleep until the core's next deadline or until something arrives. Only that task touches the log.
-Questions to other nodes are tasks of sender.py. What blocks (fsync, the quorum-state file) runs in the executor.
+One task runs the loop: tick when due, take a Ready, perform it in the order that ready.py states, deliver committed
+batches, then sleep until the core's next deadline or until something arrives. Only that task touches the log. Requests
+to other nodes are tasks of sender.py. Blocking work (fsync, the quorum-state file) runs in the executor.
 
-Any error of disk or of an invariant ends the driver and is reported to `on_fatal`: an fsync is never retried (ATC'20).
-Only a full disk is waited for, in the middle of the Ready: to the quorum that is a slow disk, so a leader that cannot
-write loses its lead to one that can. It decides nothing about consensus, and knows nothing of gRPC or of what the
-records mean.
+An error of the disk or of an invariant ends the driver and is reported to `on_fatal`: a failed fsync is never retried
+(ATC'20). Only a full disk is waited for, in the middle of the Ready: to the quorum that is a slow disk, so a leader
+that cannot write loses its lead to one that can. The driver decides nothing about consensus, and knows nothing of gRPC
+or of what the records mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells the operator, in the log, what the behaviour of the quorum does not show: a voter that forgot, forged epochs.
+"""Logs two things that the behaviour of the quorum does not show: a voter that forgot its promises, and forged epochs.
 
 Decides nothing. Metrics are statistics.py.
 """

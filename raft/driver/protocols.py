@@ -1,7 +1,7 @@
-"""What the driver needs from outside: a log, a place for the election state, a way to other nodes, and who listens.
+"""The driver's ports: a log, a store for the election state, a transport to other nodes, and listeners.
 
 Declared here and implemented elsewhere (broker/quorum/metadata_log.py, the gRPC peers, the metadata loader; fakes for
-tests in tests/support/raft_fakes.py), so that raft imports nobody.
+tests in tests/support/raft_fakes.py), so that raft imports no other package.
 """
 
 from __future__ import annotations

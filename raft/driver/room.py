@@ -1,8 +1,7 @@
 """Waits for room on a full disk, in the middle of a Ready: to the quorum that is a slow disk.
 
-The call that was refused is made again until the disk takes it or the node stops. Who must not wait with it (a
-proposer) asks for `error`. Not here: what is a lack of room (`broker/quorum/metadata_log.py`), and every other disk
-error.
+The refused call is repeated until the disk accepts it or the node stops. A proposer must not wait that long: it reads
+`error`. `broker/quorum/metadata_log.py` decides what is a lack of room.
 """
 
 from __future__ import annotations
