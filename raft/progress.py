@@ -33,8 +33,8 @@ def majority_offset(acked_offsets: Sequence[int], majority: int) -> int:
 def committed_offset(majority_acked: int, epoch_start_offset: int, high_watermark: int) -> int:
     """The high watermark that a majority's acks allow.
 
-    Only a record of the leader's own epoch commits by counting, and all before it with it (Raft §5.4.2, figure 8): so
-    nothing moves until the majority holds the LeaderChange record at `epoch_start_offset`.
+    Only a record of the leader's own epoch commits by counting, and all before it with it (Ongaro and Ousterhout,
+    ATC'14, §5.4.2): so nothing moves until the majority holds the LeaderChange record at `epoch_start_offset`.
     """
     return majority_acked if majority_acked > epoch_start_offset else high_watermark
 

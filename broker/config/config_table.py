@@ -97,13 +97,13 @@ IDENTITY = (
         REQUIRED,
         "Where this node listens: BROKER://host:port for clients; INTERNAL and CONTROLLER for the nodes alone.",
     ),
-    _list("advertised.listeners", (), "What other nodes and clients are told to connect to; the listeners otherwise."),
+    _list("advertised.listeners", (), "The addresses that other nodes and clients connect to; default: the listeners."),
     _string(
         "inter.broker.listener.name",
         "INTERNAL",
-        "Which of listeners the brokers fetch from each other at; neither BROKER nor CONTROLLER.",
+        "The listener at which brokers fetch from each other; neither BROKER nor CONTROLLER.",
     ),
-    _string("broker.rack", "", "Where the node stands; replicas of a partition are spread over racks."),
+    _string("broker.rack", "", "The node's rack; the replicas of a partition are spread over racks."),
     _string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
 )
 
@@ -112,7 +112,7 @@ QUORUM = (
     _ms(
         "controller.quorum.election.timeout.ms",
         500,
-        "Without a leader for so long, a voter asks for votes (Kafka: 1000).",
+        "A voter that has no leader for this long asks for votes (Kafka: 1000).",
         50,
     ),
     _ms("controller.quorum.fetch.timeout.ms", 2000, "A voter that cannot fetch for this long starts an election.", 50),
@@ -193,13 +193,13 @@ TOPICS = (
     _string(
         "log.message.timestamp.type",
         "CreateTime",
-        "Whose time a record carries: the producer's or that of the append.",
+        "The time in a record: the producer's, or that of the append.",
         ("CreateTime", "LogAppendTime"),
     ),
     _ms("log.message.timestamp.before.max.ms", INT64_MAX, "How old a producer's time may be.", 0, INT64_MAX),
     _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
     _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead when no other lives: loses data."),
-    _bool("auto.create.topics.enable", False, "Only false: a topic exists because somebody created it."),
+    _bool("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
 )
 
 REPLICATION = (
@@ -214,12 +214,14 @@ REPLICATION = (
 LOG = (
     _bytes("log.segment.bytes", GIB, "A segment is rolled at this size.", 64),
     _ms("log.roll.ms", 7 * DAY_MS, "A segment is rolled at this age.", 1, INT64_MAX),
-    _ms("log.roll.jitter.ms", 0, "The most that a segment is rolled before that age, each by its own.", 0, INT64_MAX),
+    _ms(
+        "log.roll.jitter.ms", 0, "A segment rolls earlier by a share of this, different for each segment.", 0, INT64_MAX
+    ),
     _bytes("log.index.interval.bytes", 4096, "Bytes of log between two index entries.", 0),
     _bytes("log.index.size.max.bytes", 10 * MIB, "An index of this size rolls its segment.", 24),
     _int("log.flush.interval.messages", INT64_MAX, "Records after which a log is flushed.", 1, INT64_MAX, "messages"),
     _ms("log.flush.interval.ms", INT64_MAX, "Age of unflushed records at which a log is flushed.", 1, INT64_MAX),
-    _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are looked at (Kafka: never)."),
+    _ms("log.flush.scheduler.interval.ms", 1_000, "How often the two keys above are checked (Kafka: never)."),
     _ms("log.flush.offset.checkpoint.interval.ms", 5_000, "Pause between writes of recovery points (Kafka: 60000)."),
     _ms("log.flush.start.offset.checkpoint.interval.ms", 60_000, "Pause between writes of log start offsets."),
     _int("num.recovery.threads.per.data.dir", 2, "Logs of one log dir that are opened at the same time.", 1, 256),
@@ -246,14 +248,14 @@ RETENTION = (
         -1,
         INT64_MAX,
     ),
-    _ms("log.retention.check.interval.ms", 300_000, "How often it is looked at what retention lets go."),
+    _ms("log.retention.check.interval.ms", 300_000, "How often retention looks for segments to delete."),
     _ms("log.segment.delete.delay.ms", 60_000, "How long a deleted file stays on disk, renamed.", 0, INT64_MAX),
     _bool("log.cleaner.enable", True, "Whether compacted topics are compacted at all."),
     _int("log.cleaner.threads", 1, "Logs that are compacted at the same time.", 1, 64),
     _bytes("log.cleaner.dedupe.buffer.size", 128 * MIB, "Memory for the offset maps of all cleaner threads.", MIB),
     _bytes("log.cleaner.io.max.bytes.per.second", INT64_MAX, "Disk traffic of all cleaner threads.", 1, INT64_MAX),
     _ms("log.cleaner.backoff.ms", 15_000, "Pause of a cleaner thread that found nothing to compact."),
-    _double("log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted for it to be taken up."),
+    _double("log.cleaner.min.cleanable.ratio", 0.5, "Share of a log that must be uncompacted before it is compacted."),
     _ms("log.cleaner.delete.retention.ms", DAY_MS, "How long a compacted log keeps delete markers.", 0, INT64_MAX),
     _ms("log.cleaner.min.compaction.lag.ms", 0, "How long a record stays uncompacted at least.", 0, INT64_MAX),
     _ms("log.cleaner.max.compaction.lag.ms", INT64_MAX, "How long a record stays uncompacted at most.", 1, INT64_MAX),

@@ -1,10 +1,9 @@
-"""What a log accepts: every check of an append, made before any byte is written. Pure.
+"""Every check of an append, made before any byte is written. Pure.
 
-A leader is strict with what producers send and gives each batch its offsets, its epoch and, if the topic says so, its
+A leader checks producers' batches strictly, and gives each batch its offsets, its epoch and, if the topic says so, its
 time. A follower takes batches as the leader placed them, and checks that they continue its log and are undamaged.
-Records inside a batch are not parsed: the checksum says that they are what the producer wrote, and a broker that
-decompressed them would do the clients' work. Only the keys of a compacted topic's are looked at (key_validation.py).
-Not here: acks, ISR, leadership (broker).
+Records inside a batch are not parsed: the checksum proves that they are as the producer wrote them, and a broker that
+decompressed them would do the clients' work. Only the keys of compacted topics are read (key_validation.py).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MAX_BUFFERS = 1000
 
 
 class Placed(NamedTuple):
-    """Batches ready to be written: `buffers` one after another are `size_bytes` long and are what `headers` says."""
+    """Batches ready to be written: `buffers` joined are `size_bytes` long and hold the batches of `headers`."""
 
     buffers: list[Bytes]
     headers: list[BatchHeader]
@@ -137,7 +136,7 @@ def place_as_leader(
 
 
 def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> list[tuple[int, BatchHeader]]:
-    """The batches that a follower got from its leader: undamaged, continuing the log, with epochs that never fall."""
+    """A leader's batches, after checking that they are undamaged, continue the log, and have epochs that never fall."""
     batches = list(whole_batches(records))
     expected, epoch = log_end_offset, latest_epoch
     for position, header in batches:

@@ -1,11 +1,11 @@
-"""Every record of a compacted topic has a key: one without could never be compacted away, nor found again.
+"""Checks that every record of a compacted topic has a key: a record without one could never be compacted away.
 
 The only check of an append that looks into the records, so it is made for compacted topics only, as in Kafka
 (INVALID_RECORD). Compressed batches are unpacked for it, within a budget for the whole append. Values are stepped over.
 
-That takes long for a large batch, so it is done in a thread before where possible (broker/apis/produce_conversion.py):
-`KeyedRecords` are the bytes that have passed, and are not looked at again. Not here: checksums, which are verified
-BEFORE, so what cannot be taken apart here was written so by its producer.
+That takes long for a large batch, so if possible a thread does it earlier (broker/apis/produce_conversion.py):
+`KeyedRecords` are bytes that have passed, and are not checked again. Checksums are verified BEFORE, so a batch that
+cannot be decoded here was written so by its producer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from storage.append.batch_claims import MAX_UNPACKED_BYTES
 from storage.disk.file_system import Bytes
 
 LOOP_BYTES_MAX = 16 * 1024
-"""What the event loop looks through by itself: a fraction of a millisecond."""
+"""The event loop checks at most this much by itself: a fraction of a millisecond."""
 
 
 class KeyedRecords(bytes):
@@ -29,7 +29,7 @@ class KeyedRecords(bytes):
 
 
 def takes_long(batches: Iterable[tuple[int, BatchHeader]]) -> bool:
-    """Whether the check belongs into a thread; what a compressed batch holds is not known."""
+    """Whether a thread must do the check; the unpacked size of a compressed batch is not known."""
     size_bytes = 0
     for _, header in batches:
         size_bytes += header.size_bytes
@@ -41,7 +41,7 @@ def takes_long(batches: Iterable[tuple[int, BatchHeader]]) -> bool:
 def check_keys(
     records: Bytes, batches: Iterable[tuple[int, BatchHeader]], max_unpacked_bytes: int = MAX_UNPACKED_BYTES
 ) -> None:
-    """InvalidRecordError for the first record without a key, CorruptMessageError where there are no records at all."""
+    """InvalidRecordError for the first record without a key, CorruptMessageError for a batch without valid records."""
     if isinstance(records, KeyedRecords):
         return
     data, left_bytes = bytes(records), max_unpacked_bytes

@@ -1,16 +1,16 @@
-"""Brings produced batches into the codec of their topic (`compression.type`). Pure.
+"""Converts produced batches to the codec of their topic (`compression.type`). Pure.
 
 A body is unpacked and packed again as bytes; no record is parsed. Length, codec bits and checksum are new; offsets,
-times, producer fields and the other attributes are not touched, and a batch that has the codec already passes as it
-is. Callers have verified the checksum BEFORE, since the one that is computed here would hide any damage.
+times, producer fields and the other attributes stay. A batch that has the codec already is not changed. Callers verify
+the checksum BEFORE, because the new checksum would hide any damage.
 
-What a small request can make of itself is bounded: what the compressed batches of one append unpack to has a budget
-(`MAX_UNPACKED_BYTES`), what is unpacked must have room for the records that were announced, and no batch is stored that
+The memory of a small compressed request is bounded. The compressed batches of one append may unpack to
+`MAX_UNPACKED_BYTES` together, an unpacked body must have room for the announced records, and no batch is stored that
 readers would not unpack. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in Kafka, for
-what is stored.
+the stored one.
 
-`is_due` and `prepared` are for threads beside the loop (broker/apis/produce_conversion.py), `in_topic_codec` is for the
-log itself, which finds nothing to do where that was done, unless the topic's configuration has changed between.
+Threads beside the loop use `is_due` and `prepared` (broker/apis/produce_conversion.py). The log itself uses
+`in_topic_codec`, which then finds nothing to do, unless the topic's configuration has changed in between.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TARGETS = {
 
 
 class Converted(NamedTuple):
-    """Batches in their topic's codec, and what had to be unpacked for that."""
+    """Batches in their topic's codec, and how many bytes were unpacked for that."""
 
     records: Bytes
     batches: Batches
@@ -46,7 +46,7 @@ class Converted(NamedTuple):
 
 
 def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes: int = MAX_UNPACKED_BYTES) -> Converted:
-    """What a produce request brought, checked like an append, in the topic's codec. Raises what the append would."""
+    """The batches of a produce request, checked like an append, in the topic's codec. Raises as the append would."""
     batches = check_produced(records, config, now_ms)
     if config.compression_type == "producer":
         return Converted(records, batches, 0)
@@ -56,7 +56,7 @@ def prepared(records: Bytes, config: LogConfig, now_ms: int, max_unpacked_bytes:
 def in_topic_codec(
     records: Bytes, batches: Batches, config: LogConfig, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
 ) -> Converted:
-    """Checked batches in the topic's codec; the very same objects where there is nothing to do."""
+    """Checked batches in the topic's codec; the same objects if there is nothing to do."""
     if config.compression_type == "producer" or not _needs_conversion(batches, config):
         return Converted(records, batches, 0)
     target, level = target_of(config)
@@ -86,7 +86,7 @@ def in_topic_codec(
 
 
 def is_due(records: Bytes, config: LogConfig) -> bool:
-    """Whether `prepared` takes long; looks at headers only, and leaves what is wrong to the append."""
+    """Whether `prepared` takes long. It reads headers only; the append refuses bad batches."""
     may_convert = config.compression_type != "producer"
     if not may_convert and not config.is_compacted:
         return False

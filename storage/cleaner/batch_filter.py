@@ -1,27 +1,30 @@
 """Decides what compaction leaves of one batch. Pure: bytes in, bytes out.
 
-A record stays if it has a key and the offset map knows of none with the same key above it. A *tombstone* (null value)
-stays at first like any other record, and the pass that finds one in a batch without a delete horizon stamps the batch
-with one: now + delete.retention.ms (KIP-534). A consumer that reads the log from its start within that time hears of
-the deletion. A pass after the horizon takes the tombstone out.
+A record stays if it has a key and the offset map has no higher offset for that key. A *tombstone* (null value) stays at
+first like any other record. The pass that finds one in a batch without a delete horizon stamps the batch with one: now
++ delete.retention.ms (KIP-534). A consumer that reads the log from its start within that time reads the tombstone. A
+pass after the horizon removes it.
 
-Why a tombstone T of key k at offset t may go without an older value of k coming back, whatever crash comes between:
+A tombstone T of key k at offset t may be removed, because no crash can then bring an older value of k back:
 
-- Every batch that is filtered is below the end of the pass's map, and the map holds the latest offset of each key from
-  the first dirty offset d on. If t >= d, the map has k at t or above, so every record of k below t is superseded.
-  Segments are cleaned from the oldest on, each group's swap durable BEFORE the next group is begun: what is below T is
-  gone before T, or, in the same segment, with it.
-- If t < d, an earlier pass had T in its map, and all its groups were durable BEFORE the checkpoint said d. No record of
-  k below t can have come since: appends are above. Hence a truncation lowers the checkpoint BEFORE any record goes
-  (`cleaner_checkpoint.py`), else new records below d would never be in any map.
-- A pass begins at the first segment there is, also where the log's start is above it: the start may be lost in a crash.
-- What supersedes is flushed (below the recovery point) and committed (below the high watermark), so no crash and no
-  clean election takes it back after what it supersedes is gone.
+- Every filtered batch is below the end of the pass's map, and the map holds the latest offset of each key from the
+first
+  dirty offset d on. If t >= d, the map has k at t or above, so every record of k below t is superseded. Segments are
+  cleaned from the oldest on, and each group's swap is durable BEFORE the next group is begun: records of k below T are
+  removed before T, or, in the same segment, with it.
+- If t < d, an earlier pass had T in its map, and all its groups were durable BEFORE the checkpoint was d. No record of
+k
+  below t can have come since, because appends are above. Hence a truncation lowers the checkpoint BEFORE any record is
+  cut (`cleaner_checkpoint.py`); otherwise new records below d would never be in any map.
+- A pass begins at the log's first segment, even if the log start is above it: a crash may lose the log start.
+- A superseding record is flushed (below the recovery point) and committed (below the high watermark), so no crash and
+no
+  clean election takes it back after the superseded ones are gone.
 
-Each replica cleans for itself. One that was away for longer than delete.retention.ms may have missed a tombstone that
-is gone by then, and keeps what it deleted, as in Kafka (`docs/data-directory.md`).
+Each replica cleans for itself. A replica that was away for longer than delete.retention.ms may have missed a tombstone
+that is gone by then, and keeps the deleted value, as in Kafka (`docs/data-directory.md`).
 
-Not here: which batches are filtered, control batches, empty ones (`cleaner.py`).
+`cleaner.py` decides which batches are filtered, and handles control batches and empty ones.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ MAX_TIMESTAMP_MS = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class TombstoneRule:
-    """What a pass does with tombstones: its own time, which is wall time, and delete.retention.ms."""
+    """The rule of one pass for tombstones: the pass's wall time, and delete.retention.ms."""
 
     now_ms: int
     delete_retention_ms: int
@@ -51,19 +54,19 @@ class TombstoneRule:
 
 
 class Filtered(NamedTuple):
-    """What is left of a batch."""
+    """The result of filtering one batch."""
 
     records: bytes | None
-    """The batch as it is to be written; None: its own bytes, unchanged; empty: no record stays."""
+    """The batch to write; None: its own bytes, unchanged; empty: no record stays."""
     kept_records: int
     removed_tombstones: int = 0
-    """Those whose time had come; superseded ones are not counted."""
+    """Tombstones past their horizon; superseded ones are not counted."""
     horizon_ms: int | None = None
-    """From when on the tombstones that stay may go; None without any."""
+    """The time after which the remaining tombstones may be removed; None if there are none."""
 
 
 def tombstone_may_go(horizon_ms: int | None, now_ms: int) -> bool:
-    """Whether the tombstones of a batch with this delete horizon may be taken out. The one place that says so."""
+    """Whether the tombstones of a batch with this delete horizon may be removed. The only place that decides it."""
     return horizon_ms is not None and now_ms > horizon_ms
 
 
@@ -81,7 +84,7 @@ def offsets_of_rows(header: BatchHeader, rows: Rows) -> range | list[int]:
 
 
 def filter_batch(data: bytes, at: int, header: BatchHeader, offset_map: OffsetMap, rule: TombstoneRule) -> Filtered:
-    """What stays of the data batch at `data[at:]`, which has records."""
+    """Filters the data batch at `data[at:]`, which has records."""
     body, rows = rows_of_batch(data, at, header)
     keep = offset_map.latest(rows.keys, offsets_of_rows(header, rows))
     tombstones = [row for row in rows.tombstones if keep[row]]

@@ -1,8 +1,8 @@
 """Lets a generator on the loop have its blocking work done in another thread, without knowing of loops or threads.
 
-The generator says `result = yield from in_thread(work)`; whoever drives it calls each thing that comes out, in any
-thread, before asking for the next. The call never raises: what `work` raised is raised in the generator, which can so
-handle all its errors in one place. Not here: threads, executors, cancellation (the driver's).
+The generator does `result = yield from in_thread(work)`. Its driver calls each yielded object, in any thread, before it
+asks for the next. The call never raises: an error of `work` is raised in the generator, which so handles all its errors
+in one place. Threads, executors and cancellation belong to the driver.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BlockingStep(Generic[T]):
             self._error = error
 
     def result(self) -> T:
-        """What the work returned or raised."""
+        """Returns the result of the work, or raises its error."""
         if self._error is not None:
             raise self._error
         if not self._result:

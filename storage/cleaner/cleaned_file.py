@@ -1,9 +1,9 @@
 """Writes one `.log.cleaned` file: pieces of any size in, few large writes out, and everything durable at the end.
 
-What an earlier attempt left under the name is removed first. `finish` makes the bytes durable; the name becomes so with
-the swap that follows. `discard` leaves nothing behind, as far as the disk lets it; a start removes the rest.
+A file of that name from an earlier attempt is removed first. `finish` makes the bytes durable; the swap makes the name
+durable. `discard` removes the file; if the disk refuses, the next start removes it.
 
-Not here: what is written (`cleaner.py`), the swap (`file_changes.py`).
+`cleaner.py` decides what is written; the swap is in `file_changes.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_PIECES = 1000
 
 
 class CleanedFile:
-    """A file that is being written from its beginning to its end. `written` is told of every write."""
+    """A file that is written from its beginning to its end. `written` is called with the size of every write."""
 
     __slots__ = ("_fd", "_fs", "_pending_bytes", "_pieces", "_written", "_written_bytes", "path")
 
@@ -50,7 +50,7 @@ class CleanedFile:
         """Hand everything to the kernel."""
         if self.size_bytes > MAX_SEGMENT_BYTES:
             raise RecordListTooLargeError(
-                f"{self.path}: more than {MAX_SEGMENT_BYTES} bytes, an index cannot tell where"
+                f"{self.path}: more than {MAX_SEGMENT_BYTES} bytes; an index cannot hold such positions"
             )
         while self._pending_bytes:
             taken = self._fs.pwritev(self._fd, self._pieces, self._written_bytes)
@@ -62,7 +62,7 @@ class CleanedFile:
         self._pieces = []
 
     def finish(self) -> int:
-        """Everything is durable when it returns: how many bytes there are."""
+        """Makes all bytes durable; returns the size of the file."""
         self.flush()
         self._fs.fdatasync(self._fd)
         self._close()

@@ -1,18 +1,17 @@
-"""One cleaning of one log, the part that blocks: maps the dirty part, then writes what stays of each group of segments.
+"""The blocking part of one cleaning of one log: maps the dirty part, then filters each group of segments.
 
-    build_map          the dirty part, until the map is full; the pass ends there, always between two batches
-    groups             neighbouring segments that will be one (`cleaner_plan.py`), oldest first
-    clean(group)       every batch of the group through the filter, into NNN.log.cleaned, durable
+    build_map          maps the dirty part until the map is full; the pass ends there, always between two batches
+    groups             neighbouring segments that will be merged (`cleaner_plan.py`), oldest first
+    clean(group)       writes every batch of the group, filtered, into NNN.log.cleaned, durably
 
-Between two groups, on the loop, the log takes the cleaned segment over and its files are swapped, durably: a crash
-leaves each group as it was or as it is to be, and none is cleaned before all older ones are. Batches that stay as they
-are, are copied as bytes; the offsets of removed ones are covered by those that stay (`offset_tiling.py`). A group of
-one segment in which nothing changes is left alone. So is a batch whose records cannot be decoded: whatever it holds,
-nobody reads it (`undecodable.py`).
+Between two groups, on the loop, the log takes the cleaned segment over and its files are swapped, durably. So a crash
+leaves each group old or new, and a group is cleaned only after all older ones. Unchanged batches are copied as bytes;
+the batches that stay cover the offsets of removed ones (`offset_tiling.py`). A group of one segment without a change is
+left as it is. A batch whose records cannot be decoded is copied as it is: no reader can use its records
+(`undecodable.py`).
 
 Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
-
-Not here: when and why (`cleaner_plan.py`, `log_cleaner.py`), what stays of a batch (`batch_filter.py`), the swap.
+`cleaner_plan.py` and `log_cleaner.py` decide when and why; `batch_filter.py` decides what stays of a batch.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ from storage.segment.verified_chunks import Chunk, ChunkReader
 _log = logging.getLogger(__name__)
 
 PACED_HEADERS = 64
-"""Of a scan for headers only, told to the throttle at once."""
+"""A scan of headers reports this many at a time to the throttle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a pass uses of the node."""
+    """The node's services that a pass uses."""
 
     fs: FileSystem
     pace: Callable[[int], None]
-    """Told of every read and write; waits, and raises CleaningAbortedError when the pass is to end."""
+    """Called with the size of every read and write; waits, and raises CleaningAbortedError when the pass must end."""
     now_ms: Callable[[], int]
     """Monotonic."""
 
@@ -99,7 +98,7 @@ class Cleaning:
     # -- the map -------------------------------------------------------------------------------------------------------
 
     def build_map(self) -> None:
-        """Take the latest offset of each key from the dirty part, as far as the map's memory goes."""
+        """Map the latest offset of each key of the dirty part, until the map's memory is full."""
         began_ms = self._around.now_ms()
         for segment in self._plan.segments:
             if segment.next_offset > self._plan.first_dirty_offset and not self._map_segment(segment):
@@ -125,12 +124,12 @@ class Cleaning:
     # -- filtering -----------------------------------------------------------------------------------------------------
 
     def groups(self) -> tuple[tuple[SegmentFile, ...], ...]:
-        """What to clean, in this order, once the map is built."""
+        """The groups to clean, in order; called after `build_map`."""
         below = [segment for segment in self._plan.segments if segment.base_offset < self.end_offset]
         return group_segments(below, self._plan.config)
 
     def clean(self, group: Sequence[SegmentFile]) -> CleanedSegment | None:
-        """What stays of the segments, durable; None when that is all of one segment."""
+        """The cleaned segment, durable; None if the group is one segment in which nothing changes."""
         began_ms = self._around.now_ms()
         path = self._cleaned_path = (
             f"{self._plan.directory}/{file_stem(group[0].base_offset)}{LOG_SUFFIX}{CLEANED_SUFFIX}"
@@ -154,11 +153,11 @@ class Cleaning:
         return CleanedSegment(path, group[0].base_offset, group[-1].next_offset, size_bytes)
 
     def discard_cleaned(self) -> None:
-        """The log did not take over what `clean` wrote last."""
+        """Remove the file of the last `clean`: the log did not take it over."""
         self._around.fs.unlink(self._cleaned_path)
 
     def _clean_segment(self, segment: SegmentFile, tiling: OffsetTiling) -> bool:
-        """Whether anything is different from before."""
+        """Whether the cleaned segment differs from the old one."""
         changed = False
         for chunk in self._chunks(segment):
             view = memoryview(chunk.data)
@@ -178,7 +177,7 @@ class Cleaning:
         return changed
 
     def _filter(self, chunk: Chunk, at: int, header: BatchHeader) -> bytes | None:
-        """What to write instead of the batch; None: itself; empty: nothing of it stays."""
+        """The bytes to write instead of the batch; None: its own bytes; empty: no record stays."""
         counts = self._counts
         try:
             found = filter_batch(chunk.data, at, header, self._map, self._rule)
@@ -220,7 +219,7 @@ class Cleaning:
 
     @property
     def next_horizon_ms(self) -> int:
-        """When the first of the tombstones that stay may go; NEVER_MS without any."""
+        """When the first remaining tombstone may be removed; NEVER_MS if there is none."""
         return self._counts.next_horizon_ms
 
     def statistics(self) -> PassStatistics:

@@ -1,16 +1,17 @@
 """The cleaner-offset-checkpoint of one log dir: below which offset each log was cleaned.
 
-A line may only be too low. Below it no two records have one key, and the cleaner relies on that when it takes a
-tombstone out (`batch_filter.py`); records that it never mapped must not come to stand there. Therefore:
+A line may be too low, never too high. Below it no two records have the same key, and the cleaner relies on that when it
+removes a tombstone (`batch_filter.py`). So no record that the cleaner has not mapped may get an offset below it:
 
 - it is raised AFTER every swap of the pass is durable;
-- it is lowered BEFORE a truncation takes any record, and removed BEFORE a new log gets the place of an old one;
-- a pass that began before a truncation may end after it: `put` wants the generation that was current when the pass
-  began, and does nothing if the log was truncated since.
+- it is lowered BEFORE a truncation cuts any record, and removed BEFORE a new log takes the place of an old one;
+- a pass that began before a truncation may end after it: `put` takes the generation from the begin of the pass, and
+does
+  nothing if the log was truncated since.
 
-Used from several threads. A log without a line does not wait for the disk that another log's line is written to: new
-logs are created on the event loop. Not here: the format (`checkpoint_file.py`), which lines are believed
-(`cleaner_plan.py`).
+Used from several threads. New logs are created on the event loop, so a log without a line does not wait for the disk
+while another log's line is written. `checkpoint_file.py` has the format; `cleaner_plan.py` decides which lines are
+believed.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class CleanerCheckpoint:
                 self._lines.forget(topic_partition)
 
     def _begin_generation(self, topic_partition: TopicPartition) -> bool:
-        """No pass of before raises the line any more; whether there is one, or is about to be."""
+        """From now on no earlier pass can raise the line. Returns whether the log has a line, or will have one."""
         with self._claims:
             self._generations[topic_partition] = self.generation(topic_partition) + 1
             return topic_partition == self._under_way or self._lines.has_line(topic_partition)

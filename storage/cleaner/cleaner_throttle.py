@@ -1,10 +1,8 @@
 """Holds the cleaner's disk traffic below log.cleaner.io.max.bytes.per.second, all threads together.
 
-Traffic is reported after it happened, and earns a wait: each byte takes its share of a second, one after another, so
-over any time longer than one chunk takes the rate is not above the limit, and idle time is not saved up. The wait is a
-wait for the order to stop, so it ends at once when that comes.
-
-Not here: what is read or written, who orders to stop (`log_cleaner.py`).
+Traffic is reported after it happened, and is followed by a wait: each byte takes its share of a second, one after
+another. So over any time longer than one chunk takes, the rate is not above the limit, and idle time is not saved up.
+The wait is a wait for the stop signal, so it ends at once when the cleaner is stopped (`log_cleaner.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ from storage.cleaner.cleaner_types import NO_LIMIT
 
 
 class StopSignal(Protocol):
-    """A `penstock.threads.Event`: set by whoever wants a pass to end."""
+    """A `penstock.threads.Event`: set when a pass must end."""
 
     def set(self) -> None: ...
 
     def is_set(self) -> bool: ...
 
     def wait(self, timeout: float) -> bool:
-        """Wait so many seconds, or until it is set; whether it is."""
+        """Wait this many seconds, or until it is set; returns whether it is set."""
         ...
 
 
@@ -44,7 +42,7 @@ class CleanerThrottle:
         """Waits that were asked for, all threads together."""
 
     def wait_ms(self, size_bytes: int) -> float:
-        """How long to wait after having read or written so much."""
+        """How long to wait after this many bytes were read or written."""
         if self._max_bytes_per_second >= NO_LIMIT:
             return 0.0
         with self._lock:
@@ -65,6 +63,6 @@ class Pace:
     stop: StopSignal
 
     def __call__(self, size_bytes: int) -> None:
-        """Wait as long as it takes; CleaningAbortedError when the pass is to end."""
+        """Wait for the rate limit; CleaningAbortedError when the pass must end."""
         if self.stop.wait(self.throttle.wait_ms(size_bytes) / 1000):
             raise CleaningAbortedError("the cleaner was told to stop")

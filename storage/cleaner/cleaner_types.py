@@ -1,4 +1,4 @@
-"""What the log cleaner is given and what it tells: frozen values. Not here: behaviour (`log_cleaner.py`)."""
+"""The settings, plans and statistics of the log cleaner: frozen values, no behaviour."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CleanerConfig:
     io_max_bytes_per_second: int = NO_LIMIT
     """Read and written, of all threads together."""
     backoff_ms: int = 15_000
-    """How long a log is left alone whose cleaning could not be finished."""
+    """How long a log waits after a cleaning that could not be finished."""
 
 
 class Reason(Enum):
@@ -38,7 +38,7 @@ class Reason(Enum):
 
 
 class SegmentFile(NamedTuple):
-    """A full segment as a thread may use it that must not touch the `Segment`."""
+    """A full segment for a thread that must not touch the `Segment`."""
 
     path: str
     base_offset: int
@@ -54,9 +54,9 @@ class CleaningPlan:
     directory: str
     reason: Reason
     segments: tuple[SegmentFile, ...]
-    """The oldest of the log on, without a hole, each beginning below `end_offset`."""
+    """From the log's oldest segment on, without a hole; each begins below `end_offset`."""
     first_dirty_offset: int
-    """Where the last pass ended: below, no two records have one key."""
+    """The end of the last pass: no two records below it have the same key."""
     end_offset: int
     clean_bytes: int
     dirty_bytes: int
@@ -70,7 +70,7 @@ class CleaningPlan:
 
 @dataclass(frozen=True, slots=True)
 class PassStatistics:
-    """What one pass over one log did."""
+    """The counts of one pass over one log."""
 
     topic_partition: TopicPartition
     reason: Reason
@@ -80,7 +80,7 @@ class PassStatistics:
     bytes_read: int
     bytes_written: int
     records_read: int
-    """While filtering, of batches below `end_offset`; those of the dirty part were read before, for the map."""
+    """Records read while filtering, below `end_offset`; the map's reading of the dirty part is not counted."""
     records_kept: int
     tombstones_removed: int
     undecodable_batches: int
@@ -94,7 +94,7 @@ class PassStatistics:
     elapsed_ms: int
     """Swaps and waiting included."""
     next_horizon_ms: int | None
-    """When the first of the tombstones that stay may go; None without any."""
+    """When the first remaining tombstone may be removed; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""The log cleaner of a node: chooses a log, runs a pass over it in steps, and remembers what the pass found out.
+"""The log cleaner of a node: chooses a log, runs a pass over it in steps, and remembers the pass's findings.
 
-A pass is a generator. What stands between its steps runs on the loop, where logs live; each step is work that blocks,
-for the driver to have done in any thread (`blocking_step.py`):
+A pass is a generator. The code between its steps runs on the loop, where logs live. Each step is blocking work, which
+the driver runs in any thread (`blocking_step.py`):
 
     chosen = cleaner.choose(clock.wall_ms())
     for step in cleaner.clean(chosen, clock.wall_ms()):
@@ -9,15 +9,15 @@ for the driver to have done in any thread (`blocking_step.py`):
 
 How a pass may end:
 
-  well                                         the checkpoint is raised, AFTER all its swaps are durable
+  success                                      the checkpoint is raised, AFTER all its swaps are durable
   told to stop, or its segments left the log   nothing is lost; the log has to wait for log.cleaner.backoff.ms
-  no room, no descriptors                      likewise; what was swapped stays, what was half written is removed
+  no room, no descriptors                      likewise; finished swaps stay, half-written files are removed
   damage                                       CorruptFileError to the driver: the log goes offline
   another disk error                           KafkaStorageError to the driver: the log dir goes offline
-  anything else                                the log is *uncleanable* until a restart, reported, and all goes on
+  any other error                              the log is *uncleanable* until a restart, and reported; other logs go on
 
-Used from one thread but for the steps. Not here: the decisions (`cleaner_plan.py`), the blocking part (`cleaner.py`),
-threads and schedules (broker).
+Used from one thread, except for the steps. `cleaner_plan.py` decides, `cleaner.py` has the blocking part, the broker
+the threads and schedules.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LogCleaner:
         self._throttle = CleanerThrottle(config.io_max_bytes_per_second, clock.now_ms, threads.lock())
         self._running: dict[TopicPartition, StopSignal] = {}
         self._horizons: dict[TopicPartition, KnownHorizon] = {}
-        """Lost with the process; then the headers of a log are asked for it, once."""
+        """Lost with the process; then a pass over a log's headers finds it again, once."""
         self._not_before_ms: dict[TopicPartition, int] = {}
         self._uncleanable: dict[TopicPartition, str] = {}
         self._totals = _Totals()
@@ -97,7 +97,7 @@ class LogCleaner:
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def choose(self, now_ms: int) -> LogToClean | None:
-        """The log whose turn it is, for `clean` to begin with at once; None without one. `now_ms` is wall time."""
+        """The log to clean next; `clean` must follow at once. None if there is none. `now_ms` is wall time."""
         best: tuple[Candidate, Assessment, Reason] | None = None
         self._max_dirty_ratio = 0.0
         for candidate in () if self._stopped else self._candidates():
@@ -119,7 +119,7 @@ class LogCleaner:
         except CorruptFileError as damage:
             self._give_up(topic_partition, damage)
         except OSError as error:
-            _log.warning("%s: the cleaner cannot look at it now: %s", log.directory, error)
+            _log.warning("%s: the cleaner cannot read it now: %s", log.directory, error)
             self._try_later(topic_partition)
         return None
 
@@ -145,7 +145,7 @@ class LogCleaner:
             _log.warning("%s: %s", chosen.log.directory, chosen.warning)
         try:
             cleaning = self._cleaning(chosen, now_ms, stop)
-            if chosen.log.has_file_changes:  # until they are made, a name may stand for another segment's file
+            if chosen.log.has_file_changes:  # until they are done, a name may be another segment's file
                 yield from in_thread(chosen.log.run_file_changes)
             if chosen.plan.reason is Reason.UNKNOWN_HORIZON:
                 yield from self._find_horizon(chosen, cleaning)
@@ -170,7 +170,7 @@ class LogCleaner:
         self._know(chosen, KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset)))
 
     def _know(self, chosen: LogToClean, horizon: KnownHorizon) -> None:
-        """Of a log that is gone nothing is kept: another one with its name would wait with its tombstones."""
+        """Not kept for a log that is gone: a new log with its name would wait before it removes tombstones."""
         if not chosen.has_changed():
             self._horizons[chosen.plan.topic_partition] = horizon
 
@@ -233,19 +233,19 @@ class LogCleaner:
     # -- stopping ------------------------------------------------------------------------------------------------------
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """A pass over the log, if there is one, ends soon: it is about to be truncated, moved or deleted."""
+        """End a pass over the log soon, if there is one: the log will be truncated, moved or deleted."""
         if topic_partition in self._running:
             self._running[topic_partition].set()
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """The log is gone; one that gets its name later is another."""
+        """The log is gone; a later log of that name is another one."""
         self.abort(topic_partition)
         self._horizons.pop(topic_partition, None)
         self._not_before_ms.pop(topic_partition, None)
         self._uncleanable.pop(topic_partition, None)
 
     def stop(self) -> None:
-        """No pass is begun any more, and those that run end soon."""
+        """Begin no further pass, and end the running ones soon."""
         self._stopped = True
         for stop in self._running.values():
             stop.set()

@@ -1,7 +1,7 @@
-"""A log as the cleaner sees it: what is looked at before it is chosen, and what a pass over it holds on to.
+"""A log as the cleaner sees it: the facts for choosing it, and the segments that a pass over it holds.
 
-Everything here is used on the loop. What goes to another thread is the `CleaningPlan`, in which nothing is alive. Not
-here: the decision (`cleaner_plan.py`), the pass (`log_cleaner.py`).
+Everything here is used on the loop. Another thread gets the `CleaningPlan`, which holds only frozen values.
+`cleaner_plan.py` decides; the pass is in `log_cleaner.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.segment.segment import Segment
 
 
 class Candidate(NamedTuple):
-    """A log that may be cleaned; that it is compacted, and how dirty, is looked at here."""
+    """A log that may be cleaned; `facts` tells whether it is compacted, and how dirty it is."""
 
     log: Log
     high_watermark: int
@@ -48,16 +48,16 @@ def _facts(segment: Segment) -> CleanableSegment:
 
 @dataclass(frozen=True, slots=True)
 class LogToClean:
-    """What was chosen."""
+    """The chosen log."""
 
     log: Log
     checkpoint: CleanerCheckpoint
     plan: CleaningPlan
     generation: int
-    """Of the checkpoint: tells whether the log was truncated during the pass."""
+    """The checkpoint's generation, which tells whether the log was truncated during the pass."""
     warning: str | None
     segments: dict[int, Segment]
-    """Those of the plan that were not cleaned yet, by base offset."""
+    """The plan's segments that are not cleaned yet, by base offset."""
 
     @classmethod
     def of(cls, candidate: Candidate, assessment: Assessment, reason: Reason) -> LogToClean:
@@ -83,8 +83,8 @@ class LogToClean:
     def has_changed(self) -> bool:
         """Whether any of the segments has left the log, or was cut.
 
-        A truncation anywhere below the end of the pass takes the last of them, also when it spares the one at hand;
-        then what supersedes its records may be gone.
+        A truncation anywhere below the end of the pass cuts at least the last of them. Even if the current segment is
+        whole, the records that supersede its records may be gone.
         """
         present = set(map(id, self.log.segments))
         return self.log.closed or not present.issuperset(map(id, self.segments.values()))

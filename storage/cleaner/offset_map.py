@@ -2,8 +2,8 @@
 
 One `dict`, filled and asked in bulk so that no Python code runs for a record. A key of at most 32 bytes stands for
 itself, a longer one as a BLAKE2b digest of 33 bytes, so a short key never equals a digest; to find two long keys that
-share one would take 2^132 attempts. The null key stands in the map with an offset above all, so records without a key
-are always superseded: a compacted log keeps none.
+share one would take 2^132 attempts. The null key is in the map with an offset above all others, so records without a
+key are always superseded: a compacted log keeps none.
 
 Memory is accounted for as CPython uses it, measured in `tests/unit/storage/cleaner/test_offset_map.py`: bytes and int
 objects with what the allocator rounds them up to, and the table with its doubling, when the old and the new one are
