@@ -79,12 +79,18 @@ class MemoryCluster:
             idle_processors=lambda: {},
         )
 
-    async def start(self) -> None:
-        """Formats the disks, starts all nodes, and waits until they are in service."""
+    def format(self) -> None:
+        """Every disk, for its node."""
         for index, disk in enumerate(self.disks):
-            config, environment = self.config(index), self.environment(index)
+            config = self.config(index)
             _make_parents(disk, config.log_dirs)
-            format_node(config, self._layout.cluster_id, disk, environment.ids)
+            ids = RandomIds(random.Random(self.random.getrandbits(64)))
+            format_node(config, self._layout.cluster_id, disk, ids)
+
+    async def start(self) -> None:
+        """Starts all nodes on what their disks hold, and waits until they are in service."""
+        for index in range(len(self.disks)):
+            config, environment = self.config(index), self.environment(index)
             log_manager = open_log_dirs(config, environment, lambda progress: None)
             self.nodes.append(Node(config, log_manager, environment))
         await asyncio.gather(*(node.start() for node in self.nodes))
@@ -92,10 +98,26 @@ class MemoryCluster:
 
     async def stop(self) -> None:
         await asyncio.gather(*(node.stop() for node in self.nodes))
+        self.nodes.clear()
+
+    async def cut_power(self) -> None:
+        """All nodes are gone in this instant, and each disk has of what was not synced what the seed leaves it."""
+        self.disks = [disk.after_crash(random.Random(self.random.getrandbits(64))) for disk in self.disks]
+        await _end_tasks()
+        self.nodes.clear()
+        self.network.forget_everybody()
 
     def endpoint(self, index: int) -> Endpoint:
         """Where clients reach a node."""
         return self.config(index).listener("BROKER")
+
+
+async def _end_tasks() -> None:
+    """Of every node, and those that they begin in the end."""
+    while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 def _make_parents(disk: LosingFileSystem, log_dirs: tuple[str, ...]) -> None:
@@ -110,6 +132,9 @@ def run_in_memory(seed: int, story: Callable[[MemoryCluster], Awaitable[T]], nod
     """Run a story in a cluster of its own, to its end."""
 
     async def main() -> T:
-        return await story(MemoryCluster(seed, nodes))
+        try:
+            return await story(MemoryCluster(seed, nodes))
+        finally:
+            await _end_tasks()
 
     return run_virtual(main())

@@ -52,6 +52,11 @@ class MemoryNetwork:
     def doors(self) -> MemoryDoors:
         return MemoryDoors(self)
 
+    def forget_everybody(self) -> None:
+        """Nobody listens any more."""
+        self.brokers.clear()
+        self.controllers.clear()
+
     async def carried(self, endpoint: Endpoint) -> None:
         """A message is under way; one to or from an endpoint that is lost never arrives."""
         await asyncio.sleep(self._delay_seconds())
