@@ -6,12 +6,11 @@ thread is free for it, at the end of the loop's turn, so that it covers as much 
 subscribers get the flushed offset, on the loop. Each log dir has threads of its own: a disk that takes ten seconds for
 an fsync holds up no other.
 
-A failed fsync is final (ATC'20): `on_failure(log_dir, error)` is called once for the log dir, no log in it is flushed
-again, and nobody who waits for one is told that it was. A flush that could not begin for lack of room, descriptors,
-threads or memory is none of that (`FlushDeferredError`): it is tried again after a pause, and whoever waits goes on
-waiting.
+A failed fsync is final (see `flush.py`): `on_failure(log_dir, error)` is called once for the log dir, no log in it is
+flushed again, and no subscriber gets an offset for it. A flush that could not begin for lack of room, descriptors,
+threads or memory has not failed (`FlushDeferredError`): it is tried again after a pause, and its waiters go on waiting.
 
-Not here: what a flush does (`flush.py`), acks (broker).
+`flush.py` does one flush; the broker acks.
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ class GroupCommitStatistics:
 
 @dataclass(slots=True, eq=False)
 class _LogDir:
-    """What waits for one log dir, and the threads that do."""
+    """The logs that wait for one log dir's threads, and these threads."""
 
     threads: FlushThreads
     queue: deque[Log] = field(default_factory=deque)
     idle: dict[Log, None] = field(default_factory=dict)
-    """Nobody waits for these: they are flushed when the queue is empty."""
+    """Logs for which no request waits: they are flushed when the queue is empty."""
     busy: int = 0
     probes: int = 0
     """Syncs under way that only ask whether the disk answers."""
@@ -114,7 +113,7 @@ class GroupCommit:
             timer.cancel()
 
     def request(self, log: Log) -> None:
-        """See that everything that is in the log now is flushed, by the log's flush policy."""
+        """Flush every record that is in the log now, by the log's flush policy."""
         self._requests += 1
         if log.flush_policy == "os" and not self._closing:
             asyncio.get_running_loop().call_soon(self._tell, log)

@@ -1,11 +1,11 @@
-"""Reads one .log file whole and tells of every batch whether it is good; after a bad one it goes on where it can.
+"""Reads one .log file whole and reports for every batch whether it is good; after a bad one it goes on if it can.
 
-Recovery stops at the first bad byte (`batch_scan.scan_verified`), for it cuts or refuses there. Whoever looks for
-damage wants to know how far it goes: a batch whose checksum is wrong still says how long it is, and if another batch
-begins behind it, the walk goes on. Where no header can be read, it ends: what follows cannot be told from record bytes.
+Recovery stops at the first bad byte (`batch_scan.scan_verified`), because it cuts or refuses there. A tool shows how
+far the damage goes. A batch with a wrong checksum still has a length, and if another batch begins behind it, the walk
+goes on. It ends where no header can be read, because what follows cannot be told from record bytes.
 
-Memory is one chunk: the checksum of a larger batch is computed in pieces, so a damaged length allocates nothing. Not
-here: whether offsets and epochs follow on (`verify_log.py`), whether damage is a tear or rot (`damage.py`).
+Memory is one chunk: the checksum of a larger batch is computed in pieces, so a damaged length allocates nothing.
+`verify_log.py` checks that offsets and epochs continue; `damage.py` tells a tear from rot.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Judges what stands where a good batch should: a torn tail, which a start cuts, or rot, which it refuses.
+"""Judges a bad byte where a good batch should be: a torn tail, which a start cuts, or rot, which it refuses.
 
-It follows from the recovery point R, as in `recovery.py`; X is the offset that should stand there:
+It depends on the recovery point R, as in `recovery.py`; X is the offset that should be there:
 
-    X < R        damage: it was on the disk once, so no crash explains it (rot)
-    X >= R       warning: a torn tail, as far as anybody can tell; how many good batches follow it is said, because
-                 after a crash few do, and after rot many may
+    X < R        damage: the record was on the disk, so no crash explains it (rot)
+    X >= R       warning: a torn tail, as far as can be told. The number of good batches behind it is reported, because
+                 after a crash there are few, and after rot there may be many
     R not known  in the newest segment, a file that ends within a batch is a torn tail; anything else is damage
 
-A log has at most one torn tail: what follows the first one goes with it. Pure. Not here: finding bad batches
-(`batch_walk.py`, `verify_log.py`).
+A log has at most one torn tail: everything behind the first one goes with it. Pure. `batch_walk.py` and `verify_log.py`
+find bad batches.
 """
 
 from __future__ import annotations

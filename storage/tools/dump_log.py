@@ -1,9 +1,9 @@
-"""The rows of `penstock log dump`: batches, records and index entries as they lie on the disk.
+"""The rows of `penstock log dump`: batches, records and index entries as they are on the disk.
 
-A row is a dict of what JSON knows, with `type` first; the rows of a log come in order, one at a time, so a log of any
-size can be looked at. Bytes are text where they are UTF-8 and base64 otherwise (`key_base64`); where they are cut,
-`key_bytes` says how many there are. Damage is a row as well, of type `problem`; what can be read behind it follows.
-Not here: whether anything is right (`verify_log.py`).
+A row is a dict of JSON values, with `type` first. The rows of a log come in order, one at a time, so a log of any size
+can be dumped. Bytes are text if they are UTF-8 and base64 otherwise (`key_base64`); if they are cut, `key_bytes` is
+their full number. Damage is a row of type `problem`; readable rows behind it follow. `verify_log.py` checks whether the
+content is right.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""What `penstock log verify` and `recover` say about files: frozen values, and the words for what is to be done.
+"""What `penstock log verify` and `recover` report about files: frozen values, and the wordings of remedies.
 
-A finding names the file, the byte and the offset, says what it means, and ends with the remedy. Its severity says who
-is hit:
+A finding names the file, the byte and the offset, says what it means, and ends with the remedy. Its severity:
 
-    damage     records are lost, unreadable or untrustworthy, or the node will not start
-    warning    no record is at risk, but a start has something to tidy, cut or rebuild
-    note       nothing to do; how things stand
+    damage     records are lost, unreadable or in doubt, or the node will not start
+    warning    no record is at risk, but a start will tidy, cut or rebuild something
+    note       nothing to do; the state is described
 
-Not here: finding them (`verify_*.py`), printing them (`command.py`).
+`verify_*.py` finds them, `command.py` prints them.
 """
 
 from __future__ import annotations

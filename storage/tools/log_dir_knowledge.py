@@ -1,7 +1,7 @@
-"""What the checkpoints of a log dir say about its logs, read without taking the dir into use.
+"""Reads the checkpoints of a log dir about its logs, without taking the dir into use.
 
-A start reads the same files through `log_directory.py`, which locks the dir and takes the marker of a clean stop away;
-here nothing is changed, and a damaged checkpoint is kept as what it is, for it is to be reported.
+A start reads the same files through `log_directory.py`, which locks the dir and removes the marker of a clean stop.
+Here nothing is changed, and a damaged checkpoint is kept, because it must be reported.
 """
 
 from __future__ import annotations

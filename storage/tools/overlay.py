@@ -1,11 +1,11 @@
-"""A file system on which nothing happens: it reads the machine's files and keeps every change in memory.
+"""A file system that changes nothing: it reads the machine's files and keeps every change in memory.
 
-`penstock log verify` and `dump` work on it, so that they cannot harm what they look at, and so does a dry run of
-`recover`: the very code of a recovery runs on it, and what it would have done is seen afterwards. Files are opened for
-reading only; a read-only mount or another user's files will do.
+`penstock log verify` and `dump` use it, so that they cannot harm the files, and so does a dry run of `recover`: it runs
+the code of a real recovery, and reports the changes afterwards. Files are opened for reading only; a read-only mount or
+another user's files will do.
 
-An existing file may be cut, renamed and removed here, not written into: nothing of storage does that to a file that it
-has not made. Directories can be removed, not made. Not thread-safe. Not here: what was changed (`recorded.py`).
+An existing file may be cut, renamed and removed here, but not written to: storage never writes into a file that it has
+not created. Directories can be removed, not created. Not thread-safe. `recorded.py` notes the changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Passes every file operation on and notes what changes: so a recovery can say what it has done, or would have.
+"""Passes every file operation on and records the changes, so that a recovery can report what it did, or would do.
 
-A small file is written under another name first (`atomic_file.py`); here that is one change, of the name it gets. What
-was read is counted for whoever shows progress. Not here: doing anything (`file_system.py`, `overlay.py`).
+A small file is written under another name first (`atomic_file.py`); here that is one change, under its final name.
+Bytes read are counted for the progress bar. `file_system.py` and `overlay.py` perform the operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a path given to `penstock log` is: a partition's directory, or a log dir with all its partitions.
+"""Resolves a path given to `penstock log`: a partition's directory, or a log dir with all its partitions.
 
-A log dir is known by its own files, or by holding a partition's directory. A partition's directory that stands in a log
-dir is looked at with what that dir's checkpoints know; one that stands alone, such as a copy, without. Only reads. Not
-here: single files (`dump_files.py`), the files inside (`verify_log.py`).
+A log dir is recognised by its own files, or by a partition's directory in it. For a partition's directory in a log dir,
+that dir's checkpoints are used; a single one, such as a copy, has none. Only reads. Single files are in
+`dump_files.py`, the files inside in `verify_log.py`.
 """
 
 from __future__ import annotations

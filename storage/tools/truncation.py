@@ -1,11 +1,11 @@
-"""What it takes to use a damaged log again, and what that costs: for who has no other replica and wants the rest.
+"""What it takes to use a damaged log again, and what that costs, for a user without another replica.
 
-    damage only below the log start   the log is started behind it (`restart.py`): no readable record goes
-    any other damage                  the log is ended at the first bad byte, and what follows is lost
+    damage only below the log start   the log's files begin behind it (`restart.py`): no readable record is lost
+    any other damage                  the log is cut at the first bad byte, and everything behind it is lost
 
-Finds the damage by verifying the whole log, not only what a start looks at. Says how many offsets go: as many as are
-known to have been there, by later batches, the recovery point and the high watermark; and how many records of them can
-be read today. Changes nothing; `recover.py` does it, once a person has agreed to the very offsets.
+Finds the damage by verifying the whole log, not only the part that a start checks. Reports how many offsets are lost,
+as far as later batches, the recovery point and the high watermark show them, and how many of their records can be read
+today. Changes nothing; `recover.py` does, once a person has agreed to exactly these offsets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Checks what stands in a directory besides segments: leftovers, small files, names that are not ours.
+"""Checks the files in a directory besides segments: leftovers, small files, unknown names.
 
-For a partition's directory and for a log dir. Not here: segments and epochs (`verify_log.py`), whether checkpoints fit
-the logs (`verify_log_dir.py`).
+For a partition's directory and for a log dir. `verify_log.py` checks segments and epochs; `verify_log_dir.py` compares
+checkpoints with the logs.
 """
 
 from __future__ import annotations

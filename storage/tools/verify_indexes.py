@@ -1,9 +1,9 @@
 """Checks the two indexes of a segment against its batches, as these are walked: one pass over each, side by side.
 
-Every entry must point to its batch, and entries must ascend. What is wrong with an index costs only time, because no
-entry is believed before it was compared with its batch (`segment_indexes.py`), so everything here is a warning, one for
-each file. Which entries there are is not checked: an index may have been written with another `index.interval.bytes`,
-and that of the active segment ends where the last orderly stop was. Not here: rebuilding.
+Every entry must point to its batch, and entries must ascend. A bad index costs only time, because an entry is compared
+with its batch before it is used (`segment_indexes.py`). So everything here is a warning, one for each file. Which
+entries exist is not checked: an index may have been written with another `index.interval.bytes`, and that of the active
+segment ends where the last clean stop was. Nothing is rebuilt here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Reads one log whole and tells everything that is wrong with it.
+"""Reads one log whole and reports everything that is wrong with it.
 
-The directory is looked at as the next start would find it: leftovers are reported, and tidied on an overlay
-(`overlay.py`), so that a half-finished swap is seen as what it becomes. What is checked: that batches are whole, their
-checksums, that offsets and epochs follow on, indexes, small files, and with `deep` every record. Not here: what a bad
-byte means (`damage.py`), the checkpoints of the log dir (`verify_log_dir.py`), going on with the log (`recover.py`).
+The directory is checked as the next start would find it: leftovers are reported, and tidied on an overlay
+(`overlay.py`), so that a half-finished swap is seen as its result. Checked are whole batches, their checksums, that
+offsets and epochs continue, indexes, small files, and with `deep` every record. `damage.py` judges a bad byte,
+`verify_log_dir.py` checks the checkpoints of the log dir, `recover.py` recovers.
 """
 
 from __future__ import annotations

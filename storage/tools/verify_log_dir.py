@@ -1,7 +1,7 @@
-"""Verifies every log of a target, and what its log dir says about them.
+"""Verifies every log of a target, and the checkpoints of its log dir.
 
-A checkpoint line may only be too low: one above the end of its log speaks of records that are not there. Lines of logs
-that are not here, and the recovery point, are looked at in the same way. Not here: one log (`verify_log.py`).
+A checkpoint line may be too low, never too high: a line above the end of its log means that records are missing. Lines
+of logs that are not here, and recovery points, are checked in the same way. `verify_log.py` checks one log.
 """
 
 from __future__ import annotations

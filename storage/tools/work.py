@@ -1,4 +1,4 @@
-"""How much there is to read, for whoever shows progress: sizes of .log files, nothing is opened."""
+"""Counts the bytes to read, for a progress bar: sizes of .log files; no file is opened."""
 
 from __future__ import annotations
 
