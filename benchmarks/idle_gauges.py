@@ -63,6 +63,7 @@ class Look:
     at_s: float
     loop_s: float
     """Ran, or waited for the processor."""
+    loop_ran_s: float
     threads_s: float
     """All other threads."""
     processor_idle_s: float
@@ -78,6 +79,7 @@ class Shares:
     """Of the time between two looks."""
 
     loop: float
+    loop_ran: float
     threads: float
     processor_idle: float
     cpu: float
@@ -92,6 +94,7 @@ class Shares:
         cpu = last.process_cpu_s - first.process_cpu_s
         return Shares(
             (last.loop_s - first.loop_s) / seconds,
+            (last.loop_ran_s - first.loop_ran_s) / seconds,
             (last.threads_s - first.threads_s) / seconds,
             (last.processor_idle_s - first.processor_idle_s) / seconds,
             cpu / seconds,
@@ -132,11 +135,13 @@ def look(cluster: Cluster, processor: int) -> Look:
     pid = cluster.pid(0)
     with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
         scrape: str = answer.read().decode()
-    ran_and_waited = {thread: sum(times[:2]) / 1e9 for thread, times in _schedstats(pid).items()}
+    schedstats = _schedstats(pid)
+    ran_and_waited = {thread: sum(times[:2]) / 1e9 for thread, times in schedstats.items()}
     loop_s = ran_and_waited.pop(pid)
     return Look(
         at_s=time.monotonic(),
         loop_s=loop_s,
+        loop_ran_s=schedstats[pid][0] / 1e9,
         threads_s=sum(ran_and_waited.values()),
         processor_idle_s=_processor_idle_s(processor),
         process_cpu_s=_sum_of(scrape, "process_cpu_seconds_total"),
@@ -172,13 +177,15 @@ def expected(phase: Phase, found: Shares, at_rest: Shares) -> tuple[float, float
     """The idle share of the handlers and of the network: idle / (idle + own busy).
 
     Idle is when the loop had nothing to do and the processor nothing else. All that happens beyond what the node does
-    at rest is the work of the phase: what is not in an API was network, gRPC's own threads included.
+    at rest is the work of the phase: what is not in an API was network, gRPC's own threads included. The loop's waiting
+    for the processor is shared by what it ran for.
     """
+    in_apis = found.in_apis * max(1.0, found.loop / max(found.loop_ran, found.in_apis))
     idle = max(0.0, min(1 - found.loop, found.processor_idle))
-    network = max(0.0, found.loop - at_rest.loop - found.in_apis) + found.threads
+    network = max(0.0, found.loop - at_rest.loop - in_apis) + found.threads
     if not idle:
         return 0.0, 0.0
-    return idle / (idle + found.in_apis), idle / (idle + network)
+    return idle / (idle + in_apis), idle / (idle + network)
 
 
 def measured(

@@ -1,8 +1,8 @@
 """The client process of benchmarks/idle_gauges.py: WORK ADDRESS TOPIC DUTY SECONDS.
 
 Keeps a node at work for DUTY of each period, with as many requests in flight as it takes, and leaves it alone for the
-rest. WORK is `handlers` (look-ups by time: small messages, much to do in the API) or `network` (fetches
-from the page cache: little to do in the API). Answers are not decoded, so that one processor outruns the node.
+rest. WORK is `handlers` (look-ups by time: small messages, much to do in the API) or `network` (fetches from the page
+cache: little to do in the API). Answers are not decoded, so that one processor outruns the node.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def _list_offsets(channel: grpc.aio.Channel, topic: pb.TopicMetadata, time
 
 @asynccontextmanager
 async def network(channel: grpc.aio.Channel, topic: pb.TopicMetadata) -> AsyncIterator[Ask]:
-    """Fetches of the same mebibyte, a stream for each of those in flight."""
+    """Fetches of the same records, a stream for each of those in flight."""
     wanted = pb.FetchPartition(
         topic=topic.name,
         topic_id=topic.topic_id,

@@ -97,7 +97,7 @@ def _after(seconds: float | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--producers", type=int, default=3, help="how many send at a time")
+    parser.add_argument("--producers", type=int, default=6, help="how many send at a time")
     args = parser.parse_args()
     if shutil.which("prometheus") is None:
         raise SystemExit("prometheus is not on the path: install it (Debian: apt install prometheus)")

@@ -4,7 +4,8 @@ Everything a node decides runs on one event loop. So the capacity that a kind of
 which the loop had nothing to do and a processor was free to run more of it. Its idle share is idle / (idle + own busy
 time), over the last minute. It is near 1 when there is nothing to do, and 0 when the loop or the processors have no
 time left, whoever took it: the node itself, gRPC's threads, a neighbour on the machine. Own busy time is what the kind
-occupied of the loop and of threads that work for it, their waiting in the run queue included. Kafka's
+occupied of the loop and of threads that work for it, their waiting in the run queue included: a loop that waits for a
+processor has work of all kinds, and each kind's part of the waiting is as its part of the work. Kafka's
 RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
 
 Processor time by kind adds up to the process's own: what the kinds did not claim of the loop is OTHER.
@@ -89,7 +90,8 @@ class NodeLoad:
         if before_ns is not None and now_ns > before_ns:
             length_ns = now_ns - before_ns
             rest_ns = max(0, length_ns - sum(loop))
-            busy = {kind: float(claimed.get(kind, 0) + sum(by_kind[kind])) for kind in WorkKind}
+            with_waiting = max(1.0, sum(loop) / max(1, loop.run_ns, sum(claimed.values())))
+            busy = {kind: claimed.get(kind, 0) * with_waiting + sum(by_kind[kind]) for kind in WorkKind}
             busy[WorkKind.NETWORK] += busy[WorkKind.NATIVE]
             self._add(_Slice(now_ns, length_ns, rest_ns, min(rest_ns, free_ns), busy))
         self._statistics = self._summed_up()

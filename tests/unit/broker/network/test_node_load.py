@@ -115,6 +115,15 @@ def test_idle_is_that_of_the_loop_where_nobody_says_what_the_processors_have_lef
     assert at.load.statistics().handler_idle_ratio == pytest.approx(0.5)
 
 
+def test_the_loops_waiting_for_a_processor_is_shared_among_the_kinds_by_their_work() -> None:
+    """Of an overloaded machine with moments of rest: handlers take 0.05 and wait for 0.1."""
+    at = Stage()
+    at.pass_seconds(10, {LOOP: 0.3}, {WorkKind.HANDLERS: 0.05, WorkKind.NETWORK: 0.2}, {LOOP: 0.6}, free=0.02)
+    found = at.load.statistics()
+    assert found.handler_idle_ratio == pytest.approx(0.02 / (0.02 + 0.15), abs=0.001)
+    assert found.processor_idle_ratio == pytest.approx(0.02 / (0.02 + 0.6), abs=0.001)
+
+
 def test_threads_count_for_the_kind_that_they_work_for() -> None:
     at = Stage()
     at.pass_seconds(10, {LOOP: 0.2, CONVERTER: 0.8, GRPC: 0.3, POLLER: 0.1}, None, {GRPC: 0.4})
