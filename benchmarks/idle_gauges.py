@@ -66,6 +66,8 @@ class Look:
     loop_ran_s: float
     threads_s: float
     """All other threads."""
+    python_threads_s: float
+    """Those of them that have the process's own name: gRPC names most of its threads."""
     processor_idle_s: float
     process_cpu_s: float
     in_apis_s: float
@@ -81,6 +83,7 @@ class Shares:
     loop: float
     loop_ran: float
     threads: float
+    python_threads: float
     processor_idle: float
     cpu: float
     """What the process ran."""
@@ -96,6 +99,7 @@ class Shares:
             (last.loop_s - first.loop_s) / seconds,
             (last.loop_ran_s - first.loop_ran_s) / seconds,
             (last.threads_s - first.threads_s) / seconds,
+            (last.python_threads_s - first.python_threads_s) / seconds,
             (last.processor_idle_s - first.processor_idle_s) / seconds,
             cpu / seconds,
             (last.in_apis_s - first.in_apis_s) / seconds,
@@ -138,11 +142,13 @@ def look(cluster: Cluster, processor: int) -> Look:
     schedstats = _schedstats(pid)
     ran_and_waited = {thread: sum(times[:2]) / 1e9 for thread, times in schedstats.items()}
     loop_s = ran_and_waited.pop(pid)
+    unnamed = _unnamed(pid)
     return Look(
         at_s=time.monotonic(),
         loop_s=loop_s,
         loop_ran_s=schedstats[pid][0] / 1e9,
         threads_s=sum(ran_and_waited.values()),
+        python_threads_s=sum(seconds for thread, seconds in ran_and_waited.items() if thread in unnamed),
         processor_idle_s=_processor_idle_s(processor),
         process_cpu_s=_sum_of(scrape, "process_cpu_seconds_total"),
         in_apis_s=_sum_of(scrape, 'penstock_request_seconds_sum{.*phase="local"}'),
@@ -163,6 +169,18 @@ def _schedstats(pid: int) -> dict[int, list[int]]:
     return found
 
 
+def _unnamed(pid: int) -> set[int]:
+    """Threads with the name of the process: Python gives its threads none."""
+    names: dict[int, str] = {}
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/comm") as file:
+                names[int(thread)] = file.read()
+        except OSError:
+            continue
+    return {thread for thread, name in names.items() if name == names[pid]}
+
+
 def _processor_idle_s(processor: int) -> float:
     with open("/proc/stat") as file:
         (line,) = (line for line in file if line.startswith(f"cpu{processor} "))
@@ -178,14 +196,15 @@ def expected(phase: Phase, found: Shares, at_rest: Shares) -> tuple[float, float
 
     Idle is when the loop had nothing to do and the processor nothing else. All that happens beyond what the node does
     at rest is the work of the phase: what is not in an API was network, gRPC's own threads included. The loop's waiting
-    for the processor is shared by what it ran for.
+    for the processor is shared by what it ran for. Look-ups are done in the I/O threads.
     """
     in_apis = found.in_apis * max(1.0, found.loop / max(found.loop_ran, found.in_apis))
+    look_ups = max(0.0, found.python_threads - at_rest.python_threads) if phase.work == "handlers" else 0.0
     idle = max(0.0, min(1 - found.loop, found.processor_idle))
-    network = max(0.0, found.loop - at_rest.loop - in_apis) + found.threads
+    network = max(0.0, found.loop - at_rest.loop - in_apis) + found.threads - look_ups
     if not idle:
         return 0.0, 0.0
-    return idle / (idle + in_apis), idle / (idle + network)
+    return idle / (idle + in_apis + look_ups), idle / (idle + network)
 
 
 def measured(
