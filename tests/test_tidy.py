@@ -229,3 +229,10 @@ def test_a_name_means_one_thing() -> None:
     twice = {known: paths for known, paths in holders.items() if len(paths) > 1}
     assert {known: paths for known, paths in twice.items() if known not in NAMED_TWICE} == {}
     assert set(NAMED_TWICE) - set(twice) == set()
+
+
+def test_one_idiom_says_that_a_task_died() -> None:
+    """`penstock.tasks.watch`."""
+    idiom = re.compile(r"cancelled\(\) and \(\w+ := \w+\.exception\(\)\)")
+    found = [name(path) for path in modules(*SOURCES) if idiom.search(path.read_text(encoding="utf-8"))]
+    assert found == ["penstock/tasks.py"]

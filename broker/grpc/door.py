@@ -47,6 +47,7 @@ from broker.requests import (
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2
+from penstock.tasks import watch
 from penstock.types import CONSUMER_REPLICA_ID
 
 _log = logging.getLogger(__name__)
@@ -121,10 +122,9 @@ class _OneShot:
         await self._done
 
 
-def _note_failure(reader: asyncio.Task[None]) -> None:
+def _note_failure(error: BaseException) -> None:
     """A read fails when its stream has ended meanwhile, and then nobody asks how it went."""
-    if not reader.cancelled() and (error := reader.exception()) is not None:
-        _log.debug("a stream ended while it was read: %r", error)
+    _log.debug("a stream ended while it was read: %r", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class BrokerDoor:
             return
         processor = Processor(self._channel, address, kind.pipelined_max)
         reader = asyncio.create_task(self.busy.timed(self._read(kind, context, processor, session)))
-        reader.add_done_callback(_note_failure)
+        watch(reader, _note_failure)
         try:
             await self.busy.timed(self._answer(kind, context, processor))
             reader.result()

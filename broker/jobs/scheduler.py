@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.tasks import watch
 from penstock.threads import Threads
 from storage.disk.stop_wait import StopWait
 
@@ -87,7 +88,7 @@ class Scheduler:
     def start(self) -> None:
         for job in self._jobs.values():
             task = asyncio.create_task(self._repeat(job), name=job.name)
-            task.add_done_callback(self._task_done)
+            watch(task, self._on_fatal)
             self._tasks.append(task)
 
     async def stop(self, wait: StopWait) -> None:
@@ -150,10 +151,6 @@ class Scheduler:
             job.running = False
             job.runs += 1
             job.last_duration_ms = self._clock.now_ms() - started_ms
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(error)
 
     def statistics(self) -> tuple[JobStatistics, ...]:
         return tuple(

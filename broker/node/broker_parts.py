@@ -67,6 +67,7 @@ from penstock.errors import (
     InvalidRegistrationError,
     MetaPropertiesError,
 )
+from penstock.tasks import watch
 from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -321,7 +322,7 @@ class BrokerParts:
         self.alter_partition.start()
         await self.listeners.start()
         self.scheduler.start()
-        self.lifecycle.start().add_done_callback(self._task_done)
+        watch(self.lifecycle.start(), lambda error: self._node.on_fatal(self._as_refusal(error)))
 
     def _standing_changed(self, may_serve: bool) -> None:
         """Whoever asks the health service does not go on sending clients to a broker that leads nothing."""
@@ -362,10 +363,6 @@ class BrokerParts:
         failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks.current)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
             _log.error("the high watermarks were not written: %s", failure)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._node.on_fatal(self._as_refusal(error))
 
     def _as_refusal(self, error: BaseException) -> BaseException:
         """What the controller will never accept from this node is a matter of its log dirs: with their names."""

@@ -32,6 +32,7 @@ from metadata.requests import (
 )
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
+from penstock.tasks import watch
 from penstock.types import LeaderHint
 from raft.driver.driver import RaftDriver
 
@@ -95,7 +96,7 @@ class ControllerDriver:
             _log.info("active controller in epoch %d, metadata offset %d", epoch, self._loader.image.offset)
             self._controller = self._make_controller(self._loader.image, self._random, self._clock.now_ms())
             self._ticker = asyncio.create_task(self._tick(self._controller), name="controller-tick")
-            self._ticker.add_done_callback(self._ticker_done)
+            watch(self._ticker, self._on_fatal)
         elif leader_id != self._node_id and self._controller is not None:
             _log.info("no longer the active controller; epoch %d is led by %d", epoch, leader_id)
             self.resign()
@@ -119,10 +120,6 @@ class ControllerDriver:
             self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
             now,
         )
-
-    def _ticker_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(error)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
+from penstock.tasks import watch
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_shortage
 
@@ -96,7 +97,7 @@ class ReplicaFetcher:
         """Truncations that wait for their disk to answer."""
         self._on_fatal = on_fatal
         self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
-        self._task.add_done_callback(self._ended)
+        watch(self._task, on_fatal)
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Follow `partition` from its durable end in `leader_epoch`."""
@@ -134,10 +135,6 @@ class ReplicaFetcher:
             self._flush_done.set()
         if self._stream is not None and self._outstanding and self.core.has_changes(self._clock.now_ms()):
             self._ask(self._stream)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(error)
 
     async def stop(self) -> None:
         self._cuts.clear()

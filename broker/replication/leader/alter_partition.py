@@ -22,6 +22,7 @@ from metadata.requests import (
     AlterPartitionResult,
 )
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
+from penstock.tasks import watch
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -52,11 +53,7 @@ class AlterPartitionManager:
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="alter-partition")
-        self._task.add_done_callback(self._task_done)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_fatal(error)
+        watch(self._task, self._on_fatal)
 
     async def stop(self) -> None:
         if self._task is not None:
