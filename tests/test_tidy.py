@@ -136,6 +136,16 @@ def test_what_an_object_needs_is_given_when_it_is_made(pattern: str) -> None:
     assert not wrong
 
 
+def test_wiring_sets_nothing_on_the_parts_that_it_makes() -> None:
+    wrong = [
+        f"{name(path)}:{target.lineno}: {ast.unparse(target)}"
+        for path in modules("broker/node")
+        for target in assigned(ast.parse(path.read_text(encoding="utf-8")))
+        if ast.unparse(target.value) != "self" and target.attr != "__cause__"
+    ]
+    assert not wrong
+
+
 def referring() -> list[Path]:
     """Everything that people read."""
     pages = [

@@ -138,7 +138,7 @@ class Log:
         """The settings for later writes; records that are written already stay as they are."""
         self.config, self.flush_policy = config, flush_policy or self.flush_policy
         for segment in self._segments:
-            segment.indexes.interval_bytes = config.index_interval_bytes
+            segment.indexes.index_every(config.index_interval_bytes)
 
     # -- appending -----------------------------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class Log:
     def abandon(self, *, wait: bool = True) -> None:
         """Close without a flush: the log dir failed, or the log will be deleted. `wait`, only BEFORE the directory is
         renamed: return when no other thread writes files by name; their disk may hang."""
-        self._health.closed = True
+        self._health.close()
         self._changes.cancel(wait=wait)
         self._epochs.names.end(wait=wait)
         self._segments.close()

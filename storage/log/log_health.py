@@ -58,6 +58,10 @@ class LogHealth:
         except OSError as error:
             raise storage_error("read", self.path, error) from error
 
+    def close(self) -> None:
+        """The log is closed: it takes and gives nothing more."""
+        self.closed = True
+
     def must_be_open(self) -> None:
         if self.closed:
             raise KafkaStorageError(f"{self.path}: the log is closed")

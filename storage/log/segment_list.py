@@ -40,7 +40,7 @@ class SegmentList:
         self._fs, self._directory, self._open_files = fs, directory, open_files
         self._segments = segments
         for segment in segments:
-            segment.open_files = open_files
+            segment.owned_within(open_files)
         self._bases = [segment.base_offset for segment in segments]
         self._drop_is_unsynced = False
         self._warm: dict[int, Segment] = {}
@@ -123,8 +123,7 @@ class SegmentList:
 
     def start_new(self, base_offset: int, interval_bytes: int) -> None:
         """A new active segment; its name is durable only after an fsync of the directory."""
-        segment = Segment(self._fs, self._directory, base_offset, interval_bytes)
-        segment.open_files = self._open_files
+        segment = Segment(self._fs, self._directory, base_offset, interval_bytes, self._open_files)
         segment.create()
         if self._segments:
             self.active.next_offset = base_offset
@@ -179,8 +178,7 @@ class SegmentList:
         while len(self._segments) > 1:
             self.drop_newest()
         self._warm.clear()
-        new = Segment(self._fs, self._directory, base_offset, interval_bytes)
-        new.open_files = self._open_files
+        new = Segment(self._fs, self._directory, base_offset, interval_bytes, self._open_files)
         self._segments[0].become(new)
         self._segments, self._bases = [new], [base_offset]
         self._fs.fsync_dir(self._directory)
@@ -201,8 +199,7 @@ class SegmentList:
             raise CleaningAbortedError(f"{self._directory}: the segments from {cleaned.base_offset} on have changed")
         if (cleaned.base_offset, cleaned.next_offset) != (replaced[0].base_offset, replaced[-1].next_offset):
             raise InvariantViolation(f"{self!r}: {cleaned} does not cover {replaced}")
-        new = Segment(self._fs, self._directory, cleaned.base_offset, interval_bytes)
-        new.open_files = self._open_files
+        new = Segment(self._fs, self._directory, cleaned.base_offset, interval_bytes, self._open_files)
         new.adopt_cleaned(cleaned.path, cleaned.size_bytes, cleaned.next_offset)
         self._replace(bisect_right(self._bases, new.base_offset) - 1, replaced, [new])
         return new

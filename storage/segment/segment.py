@@ -59,6 +59,7 @@ class Segment:
         "_fs",
         "_known",
         "_known_before",
+        "_open_files",
         "_opened_bytes",
         "_pinned",
         "base_offset",
@@ -66,14 +67,21 @@ class Segment:
         "indexes",
         "log_path",
         "next_offset",
-        "open_files",
         "size_bytes",
         "stem",
         "synced_bytes",
         "used",
     )
 
-    def __init__(self, fs: FileSystem, directory: str, base_offset: int, interval_bytes: int) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        interval_bytes: int,
+        open_files: OpenFiles | None = None,
+    ) -> None:
+        """`open_files` bounds the open files of the log that owns this segment; None while no log does."""
         self._fs = fs
         self.base_offset = base_offset
         self.next_offset = base_offset
@@ -85,14 +93,17 @@ class Segment:
         """How much of the file is durable; -1: not even the empty file is."""
         self.cuts = 0
         """The number of truncations; a flush that began before a cut did not make the cut durable."""
-        self.open_files: OpenFiles | None = None
-        """The bound on open files; None while no log owns this segment."""
+        self._open_files = open_files
         self.used = False
         self._fd = _CLOSED
         self._pinned = False
         self._checked_to = self._opened_bytes = 0
         self._first_timestamp_ms: int | None = None
         self._known = self._known_before = _NONE_KNOWN
+
+    def owned_within(self, open_files: OpenFiles | None) -> None:
+        """A log owns this segment from now on, which was found on disk, with this bound on open files."""
+        self._open_files = open_files
 
     def create(self) -> None:
         """Make the file; its name is durable only after an fsync of the directory."""
@@ -107,8 +118,8 @@ class Segment:
 
     def _opened(self, fd: int) -> int:
         self._fd = fd
-        if self.open_files is not None:
-            self.open_files.opened(self)
+        if self._open_files is not None:
+            self._open_files.opened(self)
         return fd
 
     def adopt(self, size_bytes: int, next_offset: int, *, checked: bool = False) -> None:
@@ -293,11 +304,11 @@ class Segment:
 
     def renewed(self) -> Segment:
         """The same file as another object, for a full segment that is cut: holders of the old object see the change."""
-        segment = Segment(self._fs, os.path.dirname(self.log_path), self.base_offset, self.indexes.interval_bytes)
+        directory, interval_bytes = os.path.dirname(self.log_path), self.indexes.interval_bytes
+        segment = Segment(self._fs, directory, self.base_offset, interval_bytes, self._open_files)
         segment.adopt(self.size_bytes, self.next_offset)
         segment._checked_to = self._checked_to
         segment.synced_bytes = self.synced_bytes
-        segment.open_files = self.open_files
         self.close()
         return segment
 
@@ -316,8 +327,8 @@ class Segment:
     def close(self) -> None:
         if self._fd != _CLOSED:
             fd, self._fd = self._fd, _CLOSED
-            if self.open_files is not None:
-                self.open_files.closed(self)
+            if self._open_files is not None:
+                self._open_files.closed(self)
             self._fs.close(fd)
 
     def become(self, empty: Segment) -> None:

@@ -76,6 +76,10 @@ class SegmentIndexes:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
+    def index_every(self, interval_bytes: int) -> None:
+        """The bytes between two entries, from the next entry on."""
+        self.interval_bytes = interval_bytes
+
     def start_empty(self) -> None:
         """For a segment that was just created."""
         self._clear(OffsetIndex(), TimeIndex())
