@@ -1,0 +1,81 @@
+"""Nodes of a cluster in memory as hosts of a fake network, so that the clients that users import reach them.
+
+    network = FakeNetwork()
+    open_to_clients(cluster, network)
+    AsyncProducer(str(cluster.endpoint(0)), environment=fake_environment(network))
+
+The bytes of a client are decoded and encoded as at a node's gRPC door; between them is the whole node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.grpc.codec import fetch, list_offsets, metadata, produce, topics
+from broker.requests import MetadataRequest
+from penstock.pb import broker_pb2 as pb
+from penstock.types import Endpoint
+from tests.support.fake_network import FakeNetwork, ServedStream
+from tests.support.memory_cluster import MemoryCluster
+from tests.support.memory_network import MemoryFetchStream, MemoryNetwork
+
+SERVICE = "/penstock.v1.Broker/"
+
+
+def open_to_clients(cluster: MemoryCluster, network: FakeNetwork) -> None:
+    """Each node listens on the clients' network, at the address that its metadata tells."""
+    for index in range(len(cluster.disks)):
+        network.listen(cluster.endpoint(index), NodeService(cluster.network, cluster.endpoint(index)))
+
+
+class NodeService:
+    """One node's door (fake_network.Service)."""
+
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint) -> None:
+        self._network = network
+        self._endpoint = endpoint
+
+    def is_stream(self, method: str) -> bool:
+        return method in (SERVICE + "Produce", SERVICE + "Fetch")
+
+    async def call(self, method: str, request: bytes) -> bytes:
+        api = method.removeprefix(SERVICE)
+        body: Any
+        match api:
+            case "Metadata":
+                asked = pb.MetadataRequest.FromString(request)
+                body, encode = (
+                    MetadataRequest(None if asked.all_topics else tuple(asked.topics)),
+                    metadata.metadata_to_pb,
+                )
+            case "ListOffsets":
+                body = list_offsets.request_from_pb(pb.ListOffsetsRequest.FromString(request))
+                encode = list_offsets.response_to_pb
+            case "CreateTopics":
+                wanted = pb.CreateTopicsRequest.FromString(request)
+                body = (topics.create_topics_from_pb(wanted), wanted.timeout_ms)
+                encode = topics.create_topics_response_to_pb
+            case _:
+                raise AssertionError(f"{api}: no test needs it yet")
+        return bytes(encode(await self._network.ask(self._endpoint, api, body)).SerializeToString())
+
+    async def stream(self, method: str, stream: ServedStream) -> None:
+        if method == SERVICE + "Produce":
+            await self._produce(stream)
+        else:
+            await self._fetch(stream)
+
+    async def _produce(self, stream: ServedStream) -> None:
+        while True:
+            body = produce.request_from_pb(produce.PRODUCED.split(await stream.read()))
+            answer = await self._network.ask(self._endpoint, "Produce", body)
+            await stream.write(produce.response_to_pb(answer).SerializeToString())
+
+    async def _fetch(self, stream: ServedStream) -> None:
+        session = MemoryFetchStream(self._network, self._endpoint, f"broker at {self._endpoint}")
+        try:
+            while True:
+                session.send(fetch.request_from_pb(pb.FetchRequest.FromString(await stream.read())))
+                await stream.write(fetch.response_to_bytes(await session.receive()))
+        finally:
+            session.cancel()
