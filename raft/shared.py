@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from penstock.backoff import Backoff
 from penstock.errors import ApiError
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog
@@ -79,6 +80,4 @@ class Shared:
 
     def backoff_ms(self, failures: int) -> int:
         """50, 100, 200 … ms, at most a second, with up to a fifth less so that nodes do not march in step."""
-        config = self.config
-        full = min(config.retry_backoff_max_ms, config.retry_backoff_ms << min(failures - 1, 16))
-        return full - self.random.randint(0, full // 5)
+        return Backoff(self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.random).wait_ms(failures)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from random import Random
 from types import SimpleNamespace
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.config import consumer_config
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.raw_fetch import RawFetch, RawRange
 from penstock.client.wire.messages import (
     BrokerInfo,

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.retry import Backoff
 from penstock.client.environment import ClientEnvironment
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.messages import ClusterSnapshot, TopicInfo

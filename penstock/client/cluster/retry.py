@@ -1,13 +1,9 @@
-"""When to try again: exponential back-off with a ceiling, and whether an error is worth it.
+"""What an error says of the next attempt: whether the picture of who leads may be wrong, and whether a write happened.
 
-A wait is shorter than the full one by up to a fifth, drawn from the random source that is handed in: clients that
-failed together do not all come back together.
+Not here: how long to wait before it (penstock/backoff.py).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from random import Random
 
 from penstock.errors import (
     ApiError,
@@ -33,23 +29,6 @@ LEADERSHIP_ERRORS = (
 )
 """Errors after which the client's picture of who leads may be wrong. A leader whose disk failed is one no more;
 one that stopped leading after an append can only say that the append is not acked."""
-MAX_DOUBLINGS = 20
-SPREAD = 5
-"""Up to one part in so many of a wait is left out, as in Kafka, whose waits vary by 20 %."""
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Waits between attempts: `initial_ms`, doubled each time, never above `max_ms`."""
-
-    initial_ms: int
-    max_ms: int
-    random: Random
-
-    def wait_ms(self, attempt: int) -> int:
-        """The wait after attempt number `attempt` (1 is the first) has failed."""
-        full = min(self.initial_ms << min(max(attempt - 1, 0), MAX_DOUBLINGS), max(self.max_ms, self.initial_ms))
-        return full - self.random.randint(0, full // SPREAD)
 
 
 def needs_metadata(error: ApiError) -> bool:

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from penstock.client.cluster.retry import Backoff
+from penstock.backoff import Backoff
 from penstock.client.consumer.fetch_buffer import FetchRefusal
 from penstock.client.consumer.fetch_session_view import FetchSessionView, SessionDelta
 from penstock.client.wire.connection import Connection, ConsumerFetchStream

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
-from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.partition_state import GenerationOffset, PartitionState
 from penstock.client.wire.messages import FetchPart, FetchResult
 from penstock.errors import (

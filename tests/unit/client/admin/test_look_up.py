@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig, consumer_config
-from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions, ReportError
 from penstock.client.consumer.reader import Reader

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from penstock.client.cluster.retry import Backoff, needs_metadata, outcome_unknown
+from penstock.backoff import Backoff
+from penstock.client.cluster.retry import needs_metadata, outcome_unknown
 from penstock.errors import (
     KafkaStorageError,
     NetworkError,

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from penstock import AsyncConsumer, Consumer, TopicPartition
+from penstock.backoff import Backoff
 from penstock.cli import consume
-from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.positions import Deliver, Positions
 from penstock.client.wire.messages import FetchResult
 from penstock.errors import UndecodableBatchError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.retry import Backoff
 from penstock.client.consumer.partition_state import GenerationOffset
 from penstock.client.consumer.positions import Deliver, FindLeader, LookUpReset, Positions, ReportError
 from penstock.client.wire.messages import BrokerInfo, ClusterSnapshot, FetchResult, PartitionInfo, TopicInfo

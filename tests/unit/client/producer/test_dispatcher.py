@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.retry import Backoff
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
 from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, DispatchLimits, Failed, OutboundRequest
 from penstock.client.producer.future import RecordFuture
