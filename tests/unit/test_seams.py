@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.seams import violations
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,63 +54,3 @@ def test_no_module_of_the_server_reaches_for_the_machine_by_itself() -> None:
 
 def test_every_exception_is_one() -> None:
     assert [edge for edge in EDGES if not (ROOT / edge).exists() or not found_in(edge)] == []
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "import time",
-        "from time import monotonic",
-        "import uuid",
-        "import secrets",
-        "import threading",
-        "import queue",
-        "from queue import SimpleQueue",
-        "import subprocess",
-        "import socket",
-        "import grpc.aio",
-        "from pathlib import Path",
-        "from concurrent.futures import ThreadPoolExecutor",
-        "from concurrent import futures",
-        "from os import unlink",
-        "from asyncio import to_thread",
-        "from random import shuffle",
-        "from prometheus_client import start_http_server",
-        "x = os.urandom(8)",
-        "x = os.environ['HOME']",
-        "os.replace(a, b)",
-        "x = random.random()",
-        "x = random.Random()",
-        "x = Random(7)",
-        "x = random.SystemRandom()",
-        "await_me = asyncio.to_thread(work)",
-        "loop.run_in_executor(None, work)",
-        "asyncio.get_running_loop().run_in_executor(executor=None, func=work)",
-        "x = open('/etc/hosts')",
-        "x = datetime.now()",
-        "x = datetime.datetime.now()",
-        "clock = clock or SystemClock()",
-        "def f(fs=OsFileSystem()): pass",
-        "x = field(default_factory=SystemThreads)",
-        "x = system_ids().new_id()",
-    ],
-)
-def test_what_is_planted_is_found(planted: str) -> None:
-    assert violations(f"'''A module.'''\n\n\nclass A:\n    def a(self):\n        {planted}\n")
-
-
-@pytest.mark.parametrize(
-    "free",
-    [
-        "import os\nx = os.path.join('a', os.fspath(b)), os.O_RDONLY",
-        "import random\ndef f(rng: random.Random) -> int:\n    return rng.randint(1, 2)",
-        "from concurrent.futures import Executor, Future",
-        "loop.run_in_executor(executor, work)",
-        "import asyncio\nx = asyncio.sleep(1)",
-        "log = manager.open(path)\nfd = fs.open(path)\nnow_ms = clock.now_ms()",
-        "from penstock.threads import Threads\nlock = threads.lock()",
-        "error.strerror",
-    ],
-)
-def test_what_a_module_may_do_is_not_found(free: str) -> None:
-    assert violations(free) == []

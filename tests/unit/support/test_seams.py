@@ -23,11 +23,54 @@ from tests.support.seams import violations
         ("loop.run_in_executor(None, work)", ["1: run_in_executor(None)"]),
         ("from datetime import datetime\ndatetime.now()", ["2: datetime.now"]),
         ("with open('x') as file: pass", ["1: open()"]),
-        ("def f(clock=SystemClock()): pass", ["1: SystemClock()"]),
+        ("def f(clock=SystemClock()): pass", ["1: SystemClock"]),
     ],
 )
 def test_a_reach_is_found_wherever_it_stands(source: str, found: list[str]) -> None:
     assert violations(source) == found
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import time",
+        "from time import monotonic",
+        "import uuid",
+        "import secrets",
+        "import threading",
+        "import queue",
+        "from queue import SimpleQueue",
+        "import subprocess",
+        "import socket",
+        "import grpc.aio",
+        "from pathlib import Path",
+        "from concurrent.futures import ThreadPoolExecutor",
+        "from concurrent import futures",
+        "from os import unlink",
+        "from asyncio import to_thread",
+        "from random import shuffle",
+        "from prometheus_client import start_http_server",
+        "x = os.urandom(8)",
+        "x = os.environ['HOME']",
+        "os.replace(a, b)",
+        "x = random.random()",
+        "x = random.Random()",
+        "x = Random(7)",
+        "x = random.SystemRandom()",
+        "await_me = asyncio.to_thread(work)",
+        "loop.run_in_executor(None, work)",
+        "asyncio.get_running_loop().run_in_executor(executor=None, func=work)",
+        "x = open('/etc/hosts')",
+        "x = datetime.now()",
+        "x = datetime.datetime.now()",
+        "clock = clock or SystemClock()",
+        "def f(fs=OsFileSystem()): pass",
+        "x = field(default_factory=SystemThreads)",
+        "x = system_ids().new_id()",
+    ],
+)
+def test_what_is_planted_is_found(planted: str) -> None:
+    assert violations(f"'''A module.'''\n\n\nclass A:\n    def a(self):\n        {planted}\n")
 
 
 @pytest.mark.parametrize(
@@ -41,6 +84,8 @@ def test_a_reach_is_found_wherever_it_stands(source: str, found: list[str]) -> N
         "def f(time, clock):\n    return clock.now_ms() - time",
         "loop.run_in_executor(executor, work)",
         "log.open()",
+        "from penstock.threads import Threads\nlock = threads.lock()",
+        "fd = fs.open(path)\nwhy = error.strerror, os.O_RDONLY",
     ],
 )
 def test_what_is_handed_in_or_only_named_is_no_reach(source: str) -> None:
