@@ -9,9 +9,9 @@ may have been acked. The way back (docs/adr/0009-a-voter-that-forgot-does-not-vo
              later epoch. Until then nothing is fetched: a fetch is an ack, and an ack in an older epoch than a vote
              breaks I5.
     RECORDS  Like an observer it fetches from the leader of an epoch that is not below its own. The log end in the
-             leader's first answer is above every record that was acked to this leader. The leader was elected without
-             this node, so it has every record that was committed before. When a fetch begins at that offset, all
-             records below it are durable here.
+             leader's first answer is above every record that was acked to this leader. Records that were committed in
+             earlier epochs are in the leader's log, because no voter votes after it forgot. When a fetch begins at
+             that offset, all records below it are durable here.
     NOTHING  It takes part again, in epochs after the leader's.
 
 If a majority has forgotten, no leader is elected and no voter comes back by itself: a person must decide what to give

@@ -10,9 +10,8 @@ While it runs, it registers again in three cases; each is logged and counted:
 - The controller does not know its broker epoch any more. It registers with the same incarnation id: it is the same
   process.
 - The controller's image says that this broker is shutting down, but nobody asked this process to stop. (Any process
-that
-  can connect to the controller can claim that.) It registers as its own successor, with a new incarnation id: nothing
-  else leads out of that state.
+  that can connect to the controller can claim that.) It registers as its own successor, with a new incarnation id:
+  nothing else leads out of that state.
 - It lost a replica to its disk. It registers as its own successor. The controller then removes it from every ISR that
   has another member and moves its leaderships; it rejoins the ISRs whose partitions it can still follow. Leaders
   remember its earlier fetches under the old broker epoch, so these let no lost replica into an ISR again (KIP-903). The

@@ -8,18 +8,15 @@ pass after the horizon removes it.
 A tombstone T of key k at offset t may be removed, because no crash can then bring an older value of k back:
 
 - Every filtered batch is below the end of the pass's map, and the map holds the latest offset of each key from the
-first
-  dirty offset d on. If t >= d, the map has k at t or above, so every record of k below t is superseded. Segments are
-  cleaned from the oldest on, and each group's swap is durable BEFORE the next group is begun: records of k below T are
-  removed before T, or, in the same segment, with it.
+  first dirty offset d on. If t >= d, the map has k at t or above, so every record of k below t is superseded. Segments
+  are cleaned from the oldest on, and each group's swap is durable BEFORE the next group is begun: records of k below T
+  are removed before T, or, in the same segment, with it.
 - If t < d, an earlier pass had T in its map, and all its groups were durable BEFORE the checkpoint was d. No record of
-k
-  below t can have come since, because appends are above. Hence a truncation lowers the checkpoint BEFORE any record is
-  cut (`cleaner_checkpoint.py`); otherwise new records below d would never be in any map.
+  k below t can have come since, because appends are above. Hence a truncation lowers the checkpoint BEFORE any record
+  is cut (`cleaner_checkpoint.py`); otherwise new records below d would never be in any map.
 - A pass begins at the log's first segment, even if the log start is above it: a crash may lose the log start.
 - A superseding record is flushed (below the recovery point) and committed (below the high watermark), so no crash and
-no
-  clean election takes it back after the superseded ones are gone.
+  no clean election takes it back after the superseded ones are gone.
 
 Each replica cleans for itself. A replica that was away for longer than delete.retention.ms may have missed a tombstone
 that is gone by then, and keeps the deleted value, as in Kafka (`docs/data-directory.md`).

@@ -5,9 +5,8 @@ removes a tombstone (`batch_filter.py`). So no record that the cleaner has not m
 
 - it is raised AFTER every swap of the pass is durable;
 - it is lowered BEFORE a truncation cuts any record, and removed BEFORE a new log takes the place of an old one;
-- a pass that began before a truncation may end after it: `put` takes the generation from the begin of the pass, and
-does
-  nothing if the log was truncated since.
+- a pass that began before a truncation may end after it: `put` takes the generation that was current when the pass
+  began, and does nothing if the log was truncated since.
 
 Used from several threads. New logs are created on the event loop, so a log without a line does not wait for the disk
 while another log's line is written. `checkpoint_file.py` has the format; `cleaner_plan.py` decides which lines are

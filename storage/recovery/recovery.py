@@ -6,14 +6,13 @@ batch is checked from the segment that holds the record before R: its checksum, 
 Cleaned logs are dense too (`offset_tiling.py`), and each segment begins where the one before ends. Let X be the offset
 that should stand at the first bad byte:
 
-  X < R              ROT. The record was on the disk, so no crash explains it. CorruptFileError; no file is changed. The
+  X < R              ROT. The record was on the disk, so no crash explains it. CorruptFileError; nothing is cut. The
                      replica goes offline; it is set aside and fetched anew (Alagappan et al., "Protocol-Aware Recovery
                      for Consensus-Based Storage", FAST'18: never truncate acked records).
-  X >= R             A TORN TAIL, as far as can be told: rot in records that were flushed after the last checkpoint
-  looks
-                     the same, but other replicas have those. The log is cut at X; segments behind X are removed, newest
-                     first. Rolling does not wait for a flush, so the tear may be in an older segment. Everything behind
-                     it is unflushed too, because a flush covers all segments up to its end.
+  X >= R             A TORN TAIL, as far as can be told. Rot in records that were flushed after the last checkpoint
+                     looks the same, but other replicas have those. The log is cut at X; segments behind X are removed,
+                     newest first. Rolling does not wait for a flush, so the tear may be in an older segment. Everything
+                     behind it is unflushed too, because a flush covers all segments up to its end.
   R not known        The checkpoint is missing or damaged. (A log without a line in a *good* checkpoint is younger than
                      the checkpoint, and R is its start.) A bad byte in an older segment is then far more likely rot
                      than a tear, and a cut would drop whole segments: CorruptFileError. In the newest segment it is
@@ -163,9 +162,8 @@ class _Recovery:
             place, damage = self._check(segment, expected)
             if damage is not None:
                 self._cut(at, place, damage)
-                if (
-                    place.position == 0 and at > first
-                ):  # no batch of it is good, or it does not begin at the expected offset: it is cut whole
+                if place.position == 0 and at > first:
+                    # No batch of it is good, or it does not begin at the expected offset: the segment is removed.
                     self._drop_newest()
                     break
             self._fs.fdatasync(segment.fd())

@@ -303,7 +303,8 @@ class Segment:
             self.indexes.truncate_to(place.position, place.offset, self.file())
 
     def renewed(self) -> Segment:
-        """The same file as another object, for a full segment that is cut: holders of the old object see the change."""
+        """The same file as another object, for a full segment that is cut: a holder of the old object sees that the
+        log no longer has it."""
         directory, interval_bytes = os.path.dirname(self.log_path), self.indexes.interval_bytes
         segment = Segment(self._fs, directory, self.base_offset, interval_bytes, self._open_files)
         segment.adopt(self.size_bytes, self.next_offset)
