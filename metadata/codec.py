@@ -7,8 +7,8 @@ field that is None is left out. JSON, because metadata is small, rare, and must 
 checksum is the record batch's.
 
 Versions (records.py says when one rises): a record is read in any version from 0 to the newest that this node knows,
-and the fields that its version lacks have their defaults. It is written in the oldest version that can say it, so a
-node of the release before stops only at a record that says something new.
+and the fields that its version lacks have their defaults. It is written in the oldest version that has every field it
+sets, so a node of the release before stops only at a record with a new field.
 
 A node must not guess: an unknown type, version or field, or a value of the wrong type, stops the node with an error,
 because skipping a record would give this node another image than its peers have (I8). Only the quorum's own

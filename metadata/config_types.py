@@ -1,8 +1,8 @@
-"""What a configuration key is: its type, default and range, and how a text becomes a typed value or a clear error.
+"""Defines a configuration key: its type, default and range; parses a text into a typed value or a clear error.
 
-Only the machinery; the keys of a topic are the table in topic_config.py. Texts are Kafka's: decimal integers, `true`
-and `false`, comma-separated lists. Python's own liberties (`1_000`, other scripts' digits, `nan`) are refused, so that
-a text means the same to every client that reads it back.
+The keys of a topic are the table in topic_config.py. Texts are Kafka's: decimal integers, `true` and `false`,
+comma-separated lists. What only Python accepts (`1_000`, digits of other scripts, `nan`) is refused, so that a text
+means the same to every client that reads it back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From one image to the next: a delta collects records on top of an image and gives the image after them.
+"""Makes the next image: a delta collects records on top of an image and gives the image after them.
 
 A delta copies only the tables that a record touches: the partitions of one topic, the list of topics, the brokers, the
 configuration of one resource. Everything else is shared with the image below. It also says what has changed, so that a

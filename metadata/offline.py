@@ -1,7 +1,7 @@
 """Why a partition has no leader, and what a person can do about it. One partition and who is in service; no state.
 
-The rules of elections are controller/election.py's; here is only what their outcome means to whoever asks: the metadata
-answer, the controller's log and the metrics say the same.
+controller/election.py has the rules of elections. The metadata answer, the controller's log and the metrics all take
+the reason from here, so they say the same.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The records of the metadata log: every fact that the cluster agrees on is one of these, and nothing else is.
 
-A record is a frozen value without behaviour. What a record does to the state stands once, in replay.py; how it looks in
-the log stands in codec.py. Names and meaning are KRaft's (KIP-631): a topic is made by one TopicRecord and one
-PartitionRecord for each partition, and changed by PartitionChangeRecords, whose absent fields mean 'as it was'.
+A record is a frozen value without behaviour. replay.py alone says what a record does to the state; codec.py says how it
+looks in the log. Names and meaning are KRaft's (KIP-631): one TopicRecord, and one PartitionRecord for each partition,
+create a topic. PartitionChangeRecords change it; a field that is absent means 'no change'.
 
-Each type has a version of its own: 0 as it was first written, one more for each release that adds fields to it. A field
-that came later says so (`added_in`), and has a default that means what was true before there was such a field: that is
-how a record of an older version reads. A field is never removed, and never changes its meaning.
+Each type has a version of its own: 0 at first, one more for each release that adds fields to it. A field that was added
+later says so (`added_in`). Its default means what was true before the field existed, and a record of an older version
+is read with it. A field is never removed, and never changes its meaning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is known of one broker and of one partition: immutable, and changed only by making the next one from a record.
+"""The values for one broker and for one partition. They are immutable: a record makes the next value from this one.
 
-Both the image on every node and the state of the active controller hold these same values, so the epoch rules below
-exist once. Not here: where they are kept (image.py, controller/state.py) and who decides a change (controller/).
+The image on every node and the state of the active controller hold these same values, so the epoch rules below exist
+once. Not here: where the values are kept (image.py, controller/state.py) and which changes are made (controller/).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class PartitionRegistration:
         return self.leader_id != NO_LEADER
 
     def _checked(self) -> PartitionRegistration:
-        """I11, where it is obeyed: no record, however it came to be, may make a partition that breaks it."""
+        """Invariant I11 is checked here: no record, whatever wrote it, may make a partition that breaks it."""
         if not self.isr or not set(self.isr) <= set(self.replicas):
             raise InvariantViolation(f"ISR is empty or not a subset of the replicas: {self}")
         if self.has_leader and self.leader_id not in self.isr:

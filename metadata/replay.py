@@ -1,8 +1,8 @@
-"""What each metadata record does: the one copy of the rules, for every node's image and for the controller's state.
+"""Applies each metadata record: the one copy of the rules, for every node's image and for the controller's state.
 
-`replay` reads and writes through `Tables`, which the delta (copy on write) and the controller's state (in place, with
-indexes) both implement. That the two cannot drift apart is half of I8; that they see the same records is the other.
-A record that speaks of what does not exist is a bug or damage, never something to pass over.
+`replay` reads and writes through `Tables`. The delta (copy on write) and the controller's state (in place, with
+indexes) both implement it. So equal records give equal states, which is half of I8; the other half is that all nodes
+get equal records. A record about something that does not exist is a bug or damage, and raises.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What brokers and operators ask of the controller, and what it answers: the fields of protos/, without protobuf.
+"""The requests of brokers and operators to the controller, and its answers: the fields of protos/, without protobuf.
 
-Field by field these mirror controller.proto, configs.proto and the administrative part of broker.proto; broker/'s
-edges translate. An error of a whole request is raised; an error of one item stands in that item's result, and the
-others go on. A result without an error has `error=None`. `metadata_offset` is filled in by the driver once the records
-are committed.
+Field by field these mirror controller.proto, configs.proto and the administrative part of broker.proto; the edges in
+broker/ translate. An error of a whole request is raised. An error of one item is in that item's result, and the other
+items go on. A result without an error has `error=None`. The driver fills in `metadata_offset` once the records are
+committed.
 """
 
 from __future__ import annotations

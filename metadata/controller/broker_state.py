@@ -7,9 +7,9 @@
         └──┼────────────────────┘ └───────────────┐             │
            └────────────────────────► SHUTDOWN_NOW ◄────────────┘
 
-Two bits of the registration hold the state: fenced and in_controlled_shutdown. Nothing leads back from the two states
-of shutting down but a new registration: the process is going to end. That a session expires is not in the table; it
-fences, whatever the state.
+Two bits of the registration hold the state: fenced and in_controlled_shutdown. Only a new registration leads back from
+the two states of shutting down, because the process is going to end. The end of a session is not in the table: it
+fences the broker in every state.
 """
 
 from __future__ import annotations

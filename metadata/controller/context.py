@@ -1,4 +1,4 @@
-"""What every decision may look at, and the elections that several of them have in common."""
+"""The values that every decision may read, and the elections that several decisions share."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def changes_when_leaving(
 ) -> list[PartitionChangeRecord]:
     """The changes of every partition that has one of `leaving` in its ISR.
 
-    `only_if_led` is for a broker that goes of its own will: a partition that nobody else in the ISR could lead is left
-    with it for as long as it stays, and no unclean leader is elected while an ISR member lives.
+    `only_if_led` is for a broker that asks to stop: a partition that no other ISR member could lead stays with it until
+    it stops, and no unclean leader is elected while an ISR member lives.
     """
     gone, state = tuple(leaving), context.state
     affected = {partition.key: partition for broker in gone for partition in state.partitions_with_isr_member(broker)}

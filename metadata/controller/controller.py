@@ -2,9 +2,9 @@
 
 The driver calls a decision, replays every record of its result, proposes them as one batch, and answers when they are
 committed; one decision at a time. A decision changes nothing but the soft state of sessions. A refused request raises
-its error, or carries it in the item concerned. Nothing here waits, writes or knows the time: the caller tells `now_ms`.
+its error, or carries it in the item concerned. Nothing here waits, writes or reads a clock: `now_ms` is an argument.
 
-Not here: being elected, committing, forwarding (broker/), and each decision's own rules (the files beside this one).
+Not here: election, commit and forwarding (broker/), and the rules of each decision (the files beside this one).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ControllerStatistics:
 
 
 class Controller:
-    """Made from the committed image when this node becomes the leader of the quorum; thrown away when it is no more."""
+    """Made from the committed image when this node becomes the quorum's leader; thrown away when it stops leading."""
 
     def __init__(self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int) -> None:
         self._sessions = BrokerSessions(config.session_timeout_ms)
@@ -96,7 +96,7 @@ class Controller:
         return result
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do if no broker is heard of before; None when it never will."""
+        """When `tick` has something to do if no broker is heard from before; None if there is nothing to wait for."""
         return self._sessions.next_deadline_ms()
 
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:

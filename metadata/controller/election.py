@@ -1,14 +1,14 @@
-"""Who leads a partition, and who stays in its ISR, when brokers leave or come. One partition, no state, no records.
+"""Elects the leader of a partition, and its ISR, when brokers leave or join. One partition, no state, no records.
 
 The rules, in this order:
-1. Whoever leaves, leaves the ISR; but the ISR never becomes empty. The last member stays in it even when it is gone,
-   because only it is known to hold every acked record (KIP-966: those records were fsynced before their ack).
-2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round.
+1. A broker that leaves the cluster leaves the ISR; but the ISR never becomes empty. The last member stays in it even
+   if it is gone, because only it is known to hold every acked record (KIP-966: those were fsynced before their ack).
+2. A leader that still lives and is in the ISR stays the leader: a change of leader costs its clients a round trip.
 3. Otherwise the first active ISR member in replica order leads.
-   Where the last member's log is lost (a log dir that the operator gave up), it leads as little as if it were gone.
-4. Otherwise, only where the topic allows it, the first active replica leads alone; one whose log is lost comes last.
+   A last member whose log is lost (the operator gave the log dir up) may not lead.
+4. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last.
    That is an unclean election: acked records may be lost, so it is reported as such and counted.
-5. Otherwise nobody leads, until an ISR member comes back (Jepsen 2013: offline is the right default).
+5. Otherwise the partition has no leader until an ISR member comes back (Jepsen 2013: offline is the right default).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from penstock.types import NO_LEADER
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What an election must know beside the partition."""
+    """What an election must know besides the partition."""
 
     is_active: Callable[[int], bool]  # unfenced and not shutting down: may be elected
     is_unfenced: Callable[[int], bool]  # may go on leading
-    leaving: tuple[int, ...] = ()  # who leaves the ISR; of several that go together, the last to be heard of comes last
+    leaving: tuple[int, ...] = ()  # brokers that leave the ISR; the one that was heard from last is last
     unclean_allowed: bool = False
 
 

@@ -1,8 +1,8 @@
-"""Decides on heartbeats and on their absence: who is fenced, who serves, who may stop.
+"""Decides from heartbeats, and from their absence, which broker is fenced, which one serves, and which one may stop.
 
-A heartbeat that changes nothing makes no record, so that an idle cluster's log stands still. What a heartbeat does is
-the table in broker_state.py; what a change of state does to partitions is election.py. The order of records keeps I11
-at every one of them: partitions are taken from a broker BEFORE it is fenced, and given to it AFTER it is unfenced.
+A heartbeat that changes nothing makes no record, so the log of an idle cluster does not grow. The table in
+broker_state.py says what a heartbeat does; election.py says what a change of state does to partitions. I11 holds after
+every single record: partitions are taken from a broker BEFORE it is fenced, and given to it AFTER it is unfenced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
 def heartbeat(
     context: DecisionContext, request: BrokerHeartbeatRequest, now_ms: int
 ) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Keeps the broker's session, and moves it on in its life if it asks for that or has caught up."""
+    """Keeps the broker's session, and changes its state if it asks for that or has caught up."""
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset)
@@ -39,7 +39,7 @@ def heartbeat(
 
 
 def tick(context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse]:
-    """Fences every broker whose session is over; each partition is elected once, with all of them gone."""
+    """Fences every broker whose session is over. Each partition has one election, without any of these brokers."""
     expired = context.sessions.expired(now_ms)
     fenced = tuple(broker_id for broker_id in expired if context.state.is_unfenced(broker_id))
     for broker_id in expired:
@@ -54,7 +54,7 @@ def tick(context: DecisionContext, now_ms: int) -> ControllerResult[TickResponse
 
 
 def registered_broker(context: DecisionContext, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The broker, if the request is of its current registration."""
+    """The broker, if the request has the epoch of its current registration."""
     broker = context.state.brokers.get(broker_id)
     if broker is None:
         raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; it must register first")
@@ -68,7 +68,7 @@ def registered_broker(context: DecisionContext, broker_id: int, broker_epoch: in
 def _moves(
     context: DecisionContext, broker: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> list[PartitionChangeRecord]:
-    """What a broker that wants to stop can still hand over."""
+    """The changes by which a broker that wants to stop can still hand leaderships over."""
     if not request.want_shut_down or broker.fenced:
         return []
     return changes_when_leaving(context, (broker.broker_id,), only_if_led=True)

@@ -1,15 +1,15 @@
-"""Decides what it means that a broker comes back with other log dirs than those that it registered with.
+"""Decides what follows if a broker comes back with other log dirs than those that it registered with.
 
     a dir more                      welcome
     a dir whose disk is dead        it stays registered; its replicas are offline there, and nothing takes their place
     a dir less, or another instead  refused, until the operator says that the dir is lost (`--lost-log-dirs`)
 
-The metadata does not say which dir holds which replica. So a broker tells, when it registers, which replicas its dirs
-hold. When it has lost a dir, each partition in which it is the last ISR member, and which it does not name, is
-marked: `log_lost`. The member stays in the ISR, because no other replica is known to have every acked record, and it is
-never elected: an empty log would take the place of those records, without anybody noticing. The mark goes when the
-broker registers with that replica in one of its dirs, by an unclean election where the topic allows that, or with the
-topic. The broker left all other ISRs when it registered, so it comes back into them as a new replica does.
+The metadata does not say which dir holds which replica. So a broker names the replicas in its dirs when it registers.
+If it has lost a dir, a partition is marked `log_lost` if the broker is its last ISR member and does not name it. The
+member stays in the ISR, because no other replica is known to have every acked record. It is never elected: an empty log
+would silently replace those records. The mark is removed when the broker registers with that replica in one of its
+dirs, by an unclean election if the topic allows one, or with the topic. The broker left all other ISRs when it
+registered, and joins them again as a new replica does.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def check_replica_count(context: DecisionContext, request: RegisterBrokerRequest
 
 
 def log_dirs_after(existing: BrokerRegistration, request: RegisterBrokerRequest) -> tuple[str, ...]:
-    """The log dirs of the new registration; InvalidRegistrationError when one is missing and nobody says why.
+    """The log dirs of the new registration; InvalidRegistrationError if one is missing without a reason.
 
-    As many may be missing as do not answer at the broker: those fail, they are not lost.
+    A dir that does not answer has failed and is not lost, so as many may be missing as do not answer at the broker.
     """
     missing = sorted(set(existing.log_dirs).difference(request.log_dirs, request.lost_log_dirs))
     if len(missing) > request.failed_log_dirs:
@@ -57,7 +57,7 @@ def changes_of_last_copies(
     request: RegisterBrokerRequest,
     changes: Iterable[PartitionChangeRecord],
 ) -> list[PartitionChangeRecord]:
-    """`changes`, by which the broker leaves its ISRs, and what its log dirs mean for those that it cannot leave."""
+    """`changes`, by which the broker leaves its ISRs, and the marks of the ISRs that it cannot leave."""
     has_lost = bool(set(existing.log_dirs).intersection(request.lost_log_dirs).difference(request.log_dirs))
     held = {PartitionKey(topic_id, number) for topic_id, numbers in request.replicas for number in numbers}
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}

@@ -1,8 +1,8 @@
 """Decides whether a leader may change the ISR of its partition (AlterPartition, KIP-497, KIP-841, KIP-903).
 
-Every check compares what the leader believed with what is committed: an answer to yesterday's question changes nothing.
-The broker epoch of each proposed member is compared as well: a replica that was in sync and has since restarted, with
-an empty disk perhaps, has the same id but another epoch (KIP-903). An epoch is never passed over, not even -1.
+Every check compares the leader's belief with the committed state, so an outdated proposal changes nothing. The broker
+epoch of each proposed member is compared as well: a replica that was in sync and has restarted since, perhaps with an
+empty disk, has the same id but another epoch (KIP-903). No epoch is exempt from the check, not even -1.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _checked_partition(context: DecisionContext, requester: int, data: AlterPart
 
 def _check_epochs(name: str, partition: PartitionRegistration, requester: int, data: AlterPartitionData) -> None:
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
-        # Whoever has seen more than this controller has seen another controller: ask there.
+        # A leader that has seen newer epochs than this controller has seen another controller, and must ask that one.
         raise NotControllerError(
             f"{name}: the request is of leader epoch {data.leader_epoch}, partition epoch {data.partition_epoch}, newer"
             f" than {partition.leader_epoch}, {partition.partition_epoch} here"
@@ -113,7 +113,7 @@ def _check_eligible(context: DecisionContext, name: str, partition: PartitionReg
             f"{name}: broker {member.broker_id} is registered with epoch {broker.broker_epoch}, not"
             f" {member.broker_epoch}: it has restarted"
         )
-    # A leader that shuts down may still let a successor into the ISR; nobody else may join on the way out.
+    # A leader that shuts down may stay in the ISR that it proposes, so that a successor can join; others may not.
     if broker.fenced or (broker.in_controlled_shutdown and member.broker_id != partition.leader_id):
         why = "fenced" if broker.fenced else "shutting down"
         raise IneligibleReplicaError(f"{name}: broker {member.broker_id} is {why}")

@@ -1,9 +1,9 @@
 """Where the replicas of a new topic go: striped over the brokers from a random start, apart from each other by rack.
 
-Brokers are put in an order in which neighbours stand in different racks as far as that is possible; replica j of
-partition i goes to place (start + i + j) mod n of that order. Where racks have different sizes neighbours may share
-one, so a broker is passed over while another rack has no replica of that partition yet. The first replica, the
-preferred leader, is never passed over: leaders are spread evenly. A broker without a rack is a rack of its own.
+Brokers are put in an order in which neighbours are in different racks as far as possible. Replica j of partition i goes
+to place (start + i + j) mod n of that order. If racks have different sizes, neighbours may share one; so a broker is
+skipped while another rack has no replica of that partition yet. The first replica, the preferred leader, is never
+skipped, so leaders are spread evenly. A broker without a rack is a rack of its own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Decides whether a broker process may join, and what its coming means for the partitions it had before.
+"""Decides whether a broker process may join, and what changes for the partitions that its broker had before.
 
-A process is known by its incarnation id, a registration by its broker epoch: the offset of its record, so that it can
-never be given twice. Whatever a new process of a known broker brings, it leaves every ISR that has another member: it
-starts fenced, and no fenced broker is in an ISR (I11). So a replica that lost its unsynced tail cannot count as in
-sync by being quick (Redpanda, "why fsync"; KIP-966). Where it is the last member it stays, because only it may hold the
-acked records. What it means that its log dirs are other ones is log_dirs.py's.
+A process is known by its incarnation id. A registration is known by its broker epoch: the offset of its record, so no
+epoch is given twice. A new process of a known broker always leaves every ISR that has another member: it starts fenced,
+and no fenced broker is in such an ISR (I11). So a replica that lost its unsynced tail cannot count as in sync by
+restarting quickly (Redpanda, "why fsync"; KIP-966). The last member of an ISR stays in it, because only its log may
+hold the acked records. log_dirs.py decides about changed log dirs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _register(context: DecisionContext, request: RegisterBrokerRequest, next_off
 
 
 def _register_again(existing: BrokerRegistration, request: RegisterBrokerRequest, next_offset: int) -> Result:
-    """The same process asks again: its answer was lost, or its endpoint has changed. It keeps what it was granted."""
+    """The same process asks again: its answer was lost, or its endpoint has changed. It keeps its broker epoch."""
     log_dirs = log_dirs_after(existing, request)
     if set(log_dirs) != set(existing.log_dirs):
         known = ", ".join(existing.log_dirs) or "(none)"
@@ -117,7 +117,7 @@ def _check_predecessor_is_gone(
 
 
 def _check_request(request: RegisterBrokerRequest) -> None:
-    """The fields as such."""
+    """Each field by itself, without the cluster's state."""
     if not 0 <= request.broker_id <= _INT32_MAX:
         raise InvalidRequestError(f"broker id {request.broker_id} is not from 0 to {_INT32_MAX}")
     host, port = request.inter_broker_host, request.inter_broker_port

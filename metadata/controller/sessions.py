@@ -1,8 +1,8 @@
-"""Which brokers have been heard of lately. Soft state of the active controller: never in a record, never in an image.
+"""When each broker was last heard from. Soft state of the active controller: never in a record, never in an image.
 
-A session is begun by a registration or a heartbeat and ends when nothing is heard for the session time-out. A new
-controller gives every unfenced broker a fresh session, because it cannot know when its predecessor heard of it; to
-fence them at once would stop the cluster at every failover.
+A registration or a heartbeat begins a session. It ends when the broker is silent for the session time-out. A new
+controller gives every unfenced broker a fresh session: it cannot know when its predecessor last heard from the broker,
+and to fence all brokers at once would stop the cluster at every failover.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BrokerSessions:
         return [broker_id for _, broker_id in sorted(over)]
 
     def next_deadline_ms(self) -> int | None:
-        """When the next session ends if nothing more is heard; None without sessions."""
+        """When the next session ends if no broker is heard from before; None without sessions."""
         oldest = min((session.last_contact_ms for session in self._sessions.values()), default=None)
         return None if oldest is None else oldest + self._timeout_ms
 

@@ -1,8 +1,9 @@
-"""What the active controller knows, in place and indexed: the same facts as the image, ready to be asked.
+"""The active controller's state: the facts of the image, changed in place, with indexes.
 
-Changed only by `replay`, with the records of its own decisions before they are committed (a controller that loses its
-leadership is thrown away with them). The rules are replay.py's; this class keeps the tables and, beside them, the
-indexes that make a decision cost what it touches: which partitions have a broker in their ISR, which have no leader.
+Only `replay` changes it, with the records of the controller's own decisions, before they are committed. (A controller
+that loses its leadership is thrown away, and its uncommitted records with it.) The rules are in replay.py. The indexes
+name the partitions that have a broker in their ISR, and those without a leader, so a decision costs only what it
+touches.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class ControllerState:
         self.partition_count = 0
         self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
-        """Since somebody took them."""
+        """Since `take_leader_changes` was called last."""
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
@@ -123,7 +124,7 @@ class ControllerState:
         return len(self._leaderless)
 
     def lost_leadership_at(self, broker_id: int) -> int:
-        """The offset of the last record that took a leadership from the broker; a bound when that was long ago."""
+        """The offset of the last record that took a leadership from the broker; an upper bound if that was long ago."""
         return self._lost_leadership_at.get(broker_id, self._loaded_offset)
 
     def __repr__(self) -> str:

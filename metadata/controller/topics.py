@@ -1,7 +1,8 @@
-"""Decides which topics come into being and which go. Each topic of a request stands alone: one error spoils no other.
+"""Decides which topics are created and which are deleted. Each topic of a request stands alone: an error of one does
+not stop the others.
 
-A topic is checked whole (name, numbers, configuration, placement) before any of its records exists. Where its replicas
-go is placement.py's or the operator's own assignment.
+A topic is checked whole (name, numbers, configuration, placement) before any of its records exists. Its replicas are
+placed by placement.py, or by the operator's own assignment.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def create_topics(context: DecisionContext, request: CreateTopicsRequest) -> Con
 
 
 def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> ControllerResult[DeleteTopicsResponse]:
-    """Removes each topic; its data goes because of the committed record, by topic id, and for nothing else."""
+    """Removes each topic. Brokers delete its data because of the committed record, by topic id, and for no other
+    reason."""
     context.check_item_count(len(request.topic_ids), "topics")
     times = Counter(request.topic_ids)
     records: list[Record] = []
