@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from penstock.errors import ConfigError
 
 BATCH_MAX_BYTES = 1 << 20
-"""The default of `batch_max_bytes`, for whoever configures the log under the quorum."""
+"""The default of `batch_max_bytes`; the log under the quorum is configured by it."""
 VOTERS_MAX = 9
 """More voters only make every commit slower; Kafka recommends 3 or 5."""
 
@@ -38,7 +38,7 @@ class RaftConfig:
     batch_max_bytes: int = BATCH_MAX_BYTES
     """The largest batch one `propose` may make; the log under the quorum must accept it."""
     uncommitted_max_bytes: int = 16 << 20
-    """Proposals beyond this wait for nothing: they are refused, so that a leader without followers stays small."""
+    """Proposals beyond this are refused at once, so that a leader without followers stays small."""
 
     def __post_init__(self) -> None:
         if not self.cluster_id:

@@ -96,12 +96,12 @@ class RaftCore:
 
     @property
     def unheard_voters(self) -> frozenset[int]:
-        """Whose epoch a voter that has forgotten its votes does not know yet."""
+        """The voters whose epoch a voter that has forgotten its votes does not know yet."""
         return self._rejoining.unheard if self.forgotten is Forgotten.VOTES else frozenset()
 
     @property
     def leadership(self) -> Leadership | None:
-        """What this node knows as leader, for describing it; None when it does not lead."""
+        """This node's state as leader, to describe it; None when it does not lead."""
         return self._leadership
 
     @property
@@ -135,7 +135,7 @@ class RaftCore:
                     self._leadership.abandon(request_id)
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed. Cheap and harmless when nothing is due; due things are those of `next_deadline_ms`."""
+        """Time has passed. Cheap and harmless when nothing is due; `next_deadline_ms` says when something is."""
         match self.state:
             case State.LEADER:
                 if self._leadership is not None and not self._leadership.tick(now_ms):
@@ -229,7 +229,7 @@ class RaftCore:
             self._quorum.to_voted(request.candidate_id)
             self._left_old_state()
             self._election.arm(now_ms)
-        # A leader from which nothing was fetched yet is hearsay: it may be dead.
+        # A leader from which nothing was fetched yet is known only by hearsay, and may be dead.
         hearsay = request.pre_vote and self.state is State.FOLLOWER and not self._following.has_fetched
         leader_id = NO_LEADER if hearsay else self.leader_id
         self._outbox.reply(request_id, VoteResponse(leader_id, self.epoch, granted))
@@ -242,7 +242,7 @@ class RaftCore:
             self._leadership.on_fetch(request_id, request, now_ms)
 
     def _on_leader_ended(self, epoch: int, successors: Sequence[int], now_ms: int) -> None:
-        """Nobody follows it again in this epoch; the first successor tries at once, the others a little later."""
+        """No node follows it again in this epoch. The first successor tries at once, the others a little later."""
         if epoch > self.epoch or self.state is State.FOLLOWER:
             self._become_unattached(epoch, now_ms)
         self._quorum.note_leader_ended()
@@ -285,7 +285,7 @@ class RaftCore:
             and answer.error_code == NotLeaderOrFollowerError.code
             and answer.leader_epoch == self.epoch
         ):
-            self._become_unattached(self.epoch, now_ms)  # it says itself that it leads no more
+            self._become_unattached(self.epoch, now_ms)  # the leader itself says that it does not lead any more
             self._quorum.note_leader_ended()
         elif not following_sender or answer.error_code or answer.leader_epoch != self.epoch:
             self._following.on_failure(now_ms)
@@ -293,7 +293,7 @@ class RaftCore:
             self._rejoining.on_fetched(asked, answer)
 
     def _on_epoch_told(self, voter: int, answer: VoteResponse, now_ms: int) -> None:
-        """A voter's epoch is known. After the last one, this node is in an epoch that none of its votes was beyond."""
+        """A voter's epoch is known. After the last one, this node's epoch is not below any in which it voted."""
         self._rejoining.on_response(voter, answer, now_ms)
         if not self._rejoining.unheard:
             self._quorum.remembers(Forgotten.RECORDS)
@@ -378,7 +378,7 @@ class RaftCore:
             self._become_leader(now_ms)
 
     def _left_old_state(self) -> None:
-        """What the old state asked and owed ends with it."""
+        """The old state's open requests and parked answers end with it."""
         self._outbox.forget_questions()
         self._election.end_round()
         self._following.detach()

@@ -1,7 +1,7 @@
 """The log as the core has decided it: offsets and epochs, no bytes.
 
-The core decides (append, truncate) now and the driver performs it later; this mirror is where the log will be once
-every Ready is performed. `flushed_offset` alone lags behind: it moves only when the driver reports an fsync.
+The core decides (append, truncate) now and the driver performs it later. This mirror shows the log as it will be once
+every Ready is performed. Only `flushed_offset` lags behind: it moves only when the driver reports an fsync.
 Invariants: log_start ≤ high watermark ≤ log_end; flushed ≤ log_end; the high watermark never falls (I7).
 """
 
@@ -16,7 +16,7 @@ from penstock.types import NO_EPOCH, EpochEndOffset, EpochEntry
 
 
 class LogView(Protocol):
-    """What the core must know of a log when it starts."""
+    """The state of a log that the core needs at its start."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -80,7 +80,7 @@ class DecidedLog:
         return epochs.diverging_epoch(self._entries, self._log_end_offset, fetch_offset, last_fetched_epoch)
 
     def truncate_to(self, offset: int) -> None:
-        """Invariant: what is committed is never cut away."""
+        """Invariant: committed records are never truncated."""
         if not self._high_watermark <= offset <= self._log_end_offset:
             raise InvariantViolation(f"truncation to {offset} would cut committed records: {self!r}")
         self._entries = epochs.truncate_from_end(self._entries, offset)

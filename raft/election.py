@@ -36,12 +36,12 @@ def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_f
         return up_to_date and not has_live_leader
     if quorum.epoch_leader_id != NO_LEADER or quorum.state is State.RESIGNED:
         return False
-    # Also the candidate that has the vote already is looked at again: it may have lost its log since, and rejoined.
+    # A candidate that has the vote already is checked again, too: it may have lost its log since, and rejoined.
     return up_to_date and quorum.voted_id in (NO_VOTE, request.candidate_id)
 
 
 class Election:
-    """One round of pre-votes or votes, and the randomised timer of everybody who has no leader."""
+    """One round of pre-votes or votes, and the randomised timer of a node without a leader."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -83,7 +83,7 @@ class Election:
         (self._granted if granted else self._rejected).add(voter)
         outcome = self._outcome()
         if outcome is ElectionOutcome.LOST:
-            # Asking again at once would find the same voters of the same mind; a random pause also parts rivals.
+            # At once, the voters would give the same answers; a random pause also separates rival candidates.
             timeout_ms = self._shared.config.election_timeout_ms
             self.deadline_ms = now_ms + self._shared.random.randint(max(1, timeout_ms // 10), timeout_ms)
         return outcome
@@ -93,7 +93,7 @@ class Election:
         self._retry_at_ms[voter] = now_ms + self._shared.backoff_ms(self._failures[voter])
 
     def retry(self, now_ms: int) -> None:
-        """Ask those again whose request failed, when their back-off is over."""
+        """Repeat failed requests whose back-off is over."""
         for voter, at_ms in list(self._retry_at_ms.items()):
             if now_ms >= at_ms:
                 del self._retry_at_ms[voter]

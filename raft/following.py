@@ -1,4 +1,4 @@
-"""The fetching half of a node: follow the leader's log, cut back what diverges, append what comes.
+"""The fetching half of a node: follows the leader's log, truncates a divergent tail, appends fetched batches.
 
 One fetch is in flight at a time. The next one is made in the same step as the append it acknowledges, and the Ready's
 order sends it only after the fsync, so that "fetch at N" is never a lie. Observers without a leader use the same
@@ -16,7 +16,7 @@ from raft.shared import NEVER_MS, Shared
 
 
 class Following:
-    """The conversation with one leader, from one `attach` to the next."""
+    """The fetches from one leader, from one `attach` to the next."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -68,7 +68,7 @@ class Following:
         self._shared.outbox.ask(quorum.leader_id if followed else self._random_voter(), request)
 
     def on_failure(self, now_ms: int) -> None:
-        """No answer, or one that is of no use: try again after the back-off. The fetch time-out goes on running."""
+        """No answer, or a useless one: try again after the back-off. The fetch time-out goes on running."""
         self._failures += 1
         self._fetch_at_ms = now_ms + self._shared.backoff_ms(self._failures)
 
@@ -101,7 +101,7 @@ class Following:
         if response.diverging_epoch is not None:
             if response.diverging_epoch.end_offset < 0 or response.diverging_epoch.epoch < NO_EPOCH:
                 return False
-            # What is left may diverge still (KIP-279), so the leader's high watermark says nothing about it yet.
+            # The rest may still diverge (KIP-279), so the leader's high watermark does not apply to it yet.
             self._truncate(log.truncation_offset(response.diverging_epoch))
             return True
         if response.records:

@@ -1,8 +1,8 @@
 """The leading half of a node, for one epoch: takes proposals and fetches, counts acks, moves the high watermark.
 
-Made when an election is won, closed when the epoch's leadership ends; nothing outlives it. A fetch that would bring
-neither records nor a new high watermark is parked until there is news or its time is up. Proposals that wait for a
-majority are bounded by bytes. It never changes the state of the node: `tick` only reports that the quorum is lost.
+Made when an election is won, closed when the epoch's leadership ends. A fetch that would bring neither records nor a
+new high watermark is parked until there are some, or its time is up. The bytes of proposals that wait for a majority
+have a limit. Nothing here changes the state of the node: `tick` only reports that the quorum is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from raft.shared import NEVER_MS, Shared
 from raft.validation import Objection
 
 OBSERVERS_MAX = 1_000
-"""Beyond this, the observer that fetched longest ago is forgotten; it only loses its place in `describe`."""
+"""With more, the observer that fetched longest ago is forgotten; it is only missing in `describe` then."""
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 64
 """Upper bounds of what framing adds in a v2 batch, so that limits can be checked before anything is encoded."""
@@ -41,7 +41,7 @@ class ParkedFetch:
 
 
 class Leadership:
-    """What a leader knows and owes in its epoch."""
+    """The state of a leader in its epoch, and the fetches that it has still to answer."""
 
     def __init__(self, shared: Shared, now_ms: int) -> None:
         self._shared = shared
@@ -122,7 +122,7 @@ class Leadership:
             self._parked[request.replica_id] = ParkedFetch(request_id, request, now_ms + wait_ms)
 
     def on_flushed(self) -> None:
-        """This node's own log became durable further on: its own ack."""
+        """More of this node's own log is durable: its own ack."""
         if self.maybe_commit():
             self._answer_parked()
 
@@ -164,14 +164,14 @@ class Leadership:
         return min([self._quorum_deadline_ms(), *deadlines])
 
     def abandon(self, request_id: int) -> None:
-        """Whoever fetched has gone away."""
+        """The node that fetched has gone away."""
         for replica_id, parked in self._parked.items():
             if parked.request_id == request_id:
                 del self._parked[replica_id]
                 return
 
     def close(self) -> None:
-        """Leadership has ended: nobody gets records from this epoch's leader any more."""
+        """Leadership has ended: no parked fetch gets records of this epoch's leader any more."""
         answer = FetchResponse(
             leader_id=self._shared.quorum.leader_id,
             leader_epoch=self._shared.quorum.epoch,
@@ -257,7 +257,7 @@ class Leadership:
         self._answer(parked.request_id, parked.request, self._known_replica(replica_id))
 
     def _unpark(self, replica_id: int) -> None:
-        """A replica has one fetch at a time: an older one gets an empty answer, for which nobody is likely to wait."""
+        """A replica has one fetch at a time: an older one gets an empty answer, which the replica hardly waits for."""
         parked = self._parked.pop(replica_id, None)
         if parked is not None:
             log = self._shared.log

@@ -42,7 +42,7 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True)
 class BeginQuorumEpochRequest:
-    """A new leader tells the voters; again to whoever does not fetch."""
+    """A new leader tells the voters that it leads; it repeats this to a voter that does not fetch."""
 
     cluster_id: str
     leader_id: int
@@ -78,7 +78,7 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """Give me what comes at `fetch_offset`. It says at the same time that everything below is durable here."""
+    """Asks for the records from `fetch_offset` on. It says at the same time that all below is durable at the sender."""
 
     cluster_id: str
     replica_id: int
@@ -126,7 +126,7 @@ class RequestReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestAbandoned:
-    """Whoever asked has gone away; no answer is wanted any more."""
+    """The sender has gone away and wants no answer any more."""
 
     request_id: int
 

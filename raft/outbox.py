@@ -1,4 +1,4 @@
-"""Collects what the core wants done until the driver takes it as one Ready, and remembers which requests are open.
+"""Collects the core's effects until the driver takes them as one Ready, and remembers which requests are open.
 
 A request is forgotten when the state that sent it ends; that is how late answers are dropped. The outbox decides
 nothing.
@@ -45,16 +45,16 @@ class Outbox:
         self._messages.append(Outbound(to, correlation_id, request))
 
     def tell(self, to: int, request: Request) -> None:
-        """Ask without caring for the answer."""
+        """Send a request whose answer is ignored."""
         self._messages.append(Outbound(to, self._next_correlation_id, request))
         self._next_correlation_id += 1
 
     def take_question(self, correlation_id: int) -> OpenRequest | None:
-        """The open question of this number, which is closed by that; None when nobody asks it any more."""
+        """Close the open request of this number and return it; None if it was dropped."""
         return self._open.pop(correlation_id, None)
 
     def forget_questions(self) -> None:
-        """Nobody waits for the answers any more; questions not yet handed to the driver are not sent at all."""
+        """Drop all open requests; those that the driver has not taken yet are not sent at all."""
         unsent = self._open.keys()
         self._messages = [message for message in self._messages if message.correlation_id not in unsent]
         self._open.clear()

@@ -1,7 +1,7 @@
-"""How far each replica has come, as its fetches tell, and what follows: the high watermark, and contact with a quorum.
+"""Computes the high watermark, and contact with a quorum, from the fetches of the replicas.
 
 `acked_offset` is the offset of a replica's last good fetch: everything below is durable there. The rules that decide
-over data are functions here, each a few lines, so that they can be read and tested alone.
+what is committed are functions of a few lines each, so that they can be read and tested alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which of seven states this node is in, in which epoch: the only place where either may change.
+"""The state of this node, one of seven, and its epoch: the only place where either may change.
 
     UNATTACHED   knows the epoch but no leader that it could follow
-    VOTED        has given its vote of this epoch away
+    VOTED        has given its vote of this epoch
     FOLLOWER     fetches from the leader of this epoch (an observer is UNATTACHED or FOLLOWER, never anything else)
     PROSPECTIVE  asks whether it could win an election, without raising the epoch (KIP-996)
     CANDIDATE    has voted for itself in a new epoch and asks for the votes of the others
     LEADER       has the votes of a majority
-    RESIGNED     led this epoch and does not any more: it may neither lead in it again nor vote in it
+    RESIGNED     led in this epoch and stopped: it may neither lead in it again nor vote in it
 
 A voter that has forgotten promises (`Forgotten`) is UNATTACHED or FOLLOWER, like an observer, until it knows again what
 it may have promised; raft/rejoining.py says when that is.
@@ -46,7 +46,7 @@ class State(Enum):
 
 
 class Forgotten(Enum):
-    """What a voter may have promised and does not know any more. The values are those of the quorum-state file."""
+    """Which of its promises a voter may have forgotten. The values are those of the quorum-state file."""
 
     NOTHING = ""
     RECORDS = "records"
@@ -78,7 +78,7 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What a node must never forget; the content of the quorum-state file."""
+    """The facts that a node must never forget; the content of the quorum-state file."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER
@@ -100,8 +100,8 @@ class QuorumState:
         self._state = self._state_after_restart(stored)
 
     def _state_after_restart(self, stored: ElectionState) -> State:
-        """A leader comes back resigned and a candidate as a voter that has voted for itself: the votes of their last
-        life were given to a log that may since have lost its unsynced end."""
+        """After a restart, a leader is resigned, and a candidate is a voter that has voted for itself: voters elected
+        them for a log that may have lost its unsynced end since."""
         if stored.leader_id == self._node_id and self.takes_part:
             return State.RESIGNED
         if stored.forgotten is Forgotten.VOTES:
@@ -147,7 +147,7 @@ class QuorumState:
 
     @property
     def epoch_leader_id(self) -> int:
-        """Who was elected in this epoch, as far as known, even if it leads no more."""
+        """The node that was elected in this epoch, if known, even if it does not lead any more."""
         return self._election.leader_id
 
     @property
@@ -156,11 +156,11 @@ class QuorumState:
 
     @property
     def leader_ended(self) -> bool:
-        """The leader of this epoch has said that it resigns: nobody should follow it again."""
+        """The leader of this epoch has said that it resigns: this node must not follow it again."""
         return self._leader_ended
 
     def may_follow(self, leader_id: int, epoch: int) -> bool:
-        """Whether news of a leader leads this node from where it is to following that leader."""
+        """Whether this node, from its present state, would follow a leader that it hears of."""
         if leader_id not in self._voters or leader_id == self._node_id or epoch < self.epoch:
             return False
         if epoch > self.epoch:
@@ -191,7 +191,7 @@ class QuorumState:
         self._move(State.RESIGNED, self._election)
 
     def remembers(self, forgotten: Forgotten) -> None:
-        """No more than `forgotten` is forgotten now; persisted BEFORE anything is sent that follows from it."""
+        """Only `forgotten` is forgotten now; persisted BEFORE any message that follows from it is sent."""
         self._election = replace(self._election, forgotten=forgotten)
         self._unsaved = True
 

@@ -1,7 +1,7 @@
-"""What the core wants done, and in which order: one Ready at a time, performed by the driver, then `advance`.
+"""The effects of the core, and their order: one Ready at a time, performed by the driver, then `advance`.
 
-The order is the safety argument of the whole folder, so it is written at the fields. Everything here is a value; the
-outbox that collects them is in outbox.py.
+The order is the safety argument of the whole folder, so it is written at the fields. Everything here is a value;
+outbox.py collects them.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Ready:
     append: tuple[LeaderAppend | FollowerAppend, ...]
     # ^ written BEFORE fetch_replies read them; durable BEFORE this node's own ack counts to a majority (I6)
     fetch_replies: tuple[FetchReply, ...]
-    # ^ AFTER election_state and the write of append. They need not wait for the fsync: a leader may hand out what it
-    #   does not yet count itself for, and so the fsyncs of leader and followers run at the same time
+    # ^ AFTER election_state and the write of append. They need not wait for the fsync: a leader may send records before
+    #   it counts its own ack for them, and so the fsyncs of leader and followers run at the same time
     messages: tuple[Outbound, ...]
     # ^ AFTER the fsync: a fetch at offset N says that everything below N is durable here, a vote request that this log
     #   is no shorter after a crash

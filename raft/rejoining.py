@@ -27,11 +27,12 @@ from raft.quorum_state import Forgotten
 from raft.shared import NEVER_MS, Shared
 
 _TELLS_EPOCH = (NO_ERROR, FencedLeaderEpochError.code, UnknownLeaderEpochError.code)
-"""Answers of the voter that was meant, with its epoch; another error may be of another node or cluster."""
+"""With these codes, the intended voter answered and gave its epoch; any other error may be of another node or
+cluster."""
 
 
 class Rejoining:
-    """What was heard so far, in this life of the node."""
+    """The answers that were heard since the start of the process."""
 
     def __init__(self, shared: Shared, now_ms: int) -> None:
         self._shared = shared
@@ -49,7 +50,8 @@ class Rejoining:
         return frozenset(self._ask_at_ms.keys() | self._in_flight)
 
     def maybe_ask(self, now_ms: int) -> None:
-        """Ask those for their epoch that are due. A pre-vote asks for it and binds nobody; a grant is not used."""
+        """Ask the voters that are due for their epoch. The request is a pre-vote, which binds no voter; a grant is not
+        used."""
         for voter, at_ms in list(self._ask_at_ms.items()):
             if now_ms >= at_ms:
                 del self._ask_at_ms[voter]
@@ -57,7 +59,7 @@ class Rejoining:
                 self._ask(voter)
 
     def ask_again(self, now_ms: int) -> None:
-        """The open questions, if any, were dropped with the state that asked them."""
+        """Open requests, if any, were dropped with the state that sent them: send them again."""
         for voter in self._in_flight:
             self._ask_at_ms[voter] = now_ms
         self._in_flight.clear()
@@ -83,7 +85,7 @@ class Rejoining:
             self._shared.quorum.remembers(Forgotten.NOTHING)
 
     def has_caught_up(self, request: FetchRequest, response: FetchResponse) -> bool:
-        """Whether this good answer of the leader shows that all that may have been acked is here, durably."""
+        """Whether this good answer of the leader shows that every record that may have been acked is durable here."""
         if response.log_end_offset <= 0 or response.diverging_epoch is not None:
             return False
         if self._target is None or self._target[0] != response.leader_epoch:

@@ -29,7 +29,7 @@ from raft.quorum_state import QuorumState
 from raft.validation import is_epoch_jump
 
 NEVER_MS = 1 << 60
-"""A deadline that does not come: a node that only waits for others."""
+"""A deadline that never comes, for a node that only waits for others."""
 
 _RESPONSE_OF: dict[type[Request], type[Response]] = {
     VoteRequest: VoteResponse,

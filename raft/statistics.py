@@ -33,7 +33,7 @@ class RaftStatistics:
 
     @classmethod
     def of(cls, shared: Shared, uncommitted_bytes: int) -> RaftStatistics:
-        """Of the core whose parts these are."""
+        """The statistics of the core that has these parts."""
         quorum, log, counters = shared.quorum, shared.log, shared.counters
         return cls(
             quorum.state,
@@ -71,7 +71,7 @@ class QuorumDescription:
 
 @dataclass(frozen=True, slots=True)
 class DriverStatistics:
-    """The core's statistics and what the driver around it does."""
+    """The statistics of the core and of the driver around it."""
 
     core: RaftStatistics
     is_active: bool

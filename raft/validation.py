@@ -1,4 +1,4 @@
-"""Checks a request from another node before any of it is believed: its cluster, its fields, its epoch.
+"""Checks a request from another node before it is used: its cluster, its fields, its epoch.
 
 Pure. Every field may be missing, empty, negative or huge; such a request gets an error and changes nothing
 (CVE-2026-83525: an empty list once killed a controller).

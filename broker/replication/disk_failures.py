@@ -1,4 +1,4 @@
-"""Decides how much goes offline when a disk refuses something: one operation, one replica, or a whole log dir.
+"""Decides what an error of a disk takes out of use: one operation, one replica, or a whole log dir.
 
     a shortage (a full disk, no descriptors)    refuses one operation; everything stays online
     damage, or a shortage in mid-change         takes one replica offline
@@ -43,7 +43,7 @@ class DiskFailures:
         self._on_log_dir_failed = on_log_dir_failed
 
     def disk_error(self, partition: Partition, error: Exception) -> None:
-        """A read, an append or a truncation of the partition's log failed with this."""
+        """A read, an append or a truncation of the partition's log failed with `error`."""
         cause = error if isinstance(error, OSError) else error.__cause__
         if is_shortage(error) and not partition.log.statistics().failed:
             self._refused.say(partition, error)
@@ -57,7 +57,7 @@ class DiskFailures:
 
     def partition_failed(self, partition: Partition, error: Exception) -> None:
         """The disk under one partition failed: it goes offline here, the others go on. The controller still counts this
-        replica to the ISR, and may even have it lead, until this broker has left the ISRs."""
+        replica in the ISR, and may even let it lead, until this broker has left the ISRs."""
         _log.error("%s goes offline: %s", partition, error)
         partition.stop(offline_error(partition.log.directory, error))
         self._lost.found(partition.topic_partition, error)
@@ -70,7 +70,7 @@ class DiskFailures:
 
     def directory_failed(self, directory: str, error: Exception) -> None:
         """A log dir failed: every partition in it goes offline, and the dir is not used again. Flushes that were under
-        way may tell of it once more."""
+        way may report the failure once more."""
         if directory in self._log_manager.offline_log_dirs:
             return
         for partition in self._partitions():

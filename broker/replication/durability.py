@@ -1,7 +1,7 @@
-"""Makes durable what a hosted partition holds: its records, and its log start.
+"""Makes a hosted partition durable: its records, and its log start.
 
 The partition's side of the group commit (`storage/log/group_commit.py`) and of the log-start checkpoint
-(leader/log_start_commit.py). Nothing here waits: whoever must know is called back. Not here: who is acknowledged
+(leader/log_start_commit.py). Nothing here waits: results come as callbacks. Not here: which requests are acknowledged
 (partition.py).
 """
 
@@ -25,23 +25,23 @@ class Durability:
         self._group_commit.subscribe(partition.log, partition.flushed)
 
     def forget(self, partition: Partition) -> None:
-        """The partition is served no longer."""
+        """This broker no longer serves the partition."""
         self._group_commit.unsubscribe(partition.log)
 
     def request_flush(self, partition: Partition) -> None:
-        """See that everything in the partition's log is flushed, by its flush policy."""
+        """Have everything in the partition's log flushed, by its flush policy."""
         self._group_commit.request(partition.log)
 
     def flush_when_idle(self, partition: Partition) -> None:
-        """Like `request_flush`, when nobody else's flush waits for that disk."""
+        """Like `request_flush`, but once no other flush waits for that disk."""
         self._group_commit.flush_when_idle(partition.log)
 
     def when_disk_answers(self, partition: Partition, then: Callable[[BaseException | None], None]) -> None:
-        """`then` on the loop, once the partition's log dir has shown that it takes a sync; with what that raised."""
+        """Call `then` on the loop, once the partition's log dir has completed a sync; with the error of that sync."""
         self._group_commit.when_disk_answers(partition.log, then)
 
     def flush_due(self, partitions: Iterable[Partition], now_ms: int) -> None:
-        """flush.messages and flush.ms: only with flush.policy=os is there ever something due."""
+        """flush.messages and flush.ms: a flush is due only with flush.policy=os."""
         for partition in partitions:
             if partition.offline is None and partition.log.flush_is_due(now_ms):
                 self._group_commit.flush(partition.log)

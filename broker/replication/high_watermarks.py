@@ -1,7 +1,7 @@
 """The high watermarks of this broker's replicas, as replication-offset-checkpoint keeps them over a restart.
 
-A partition that is hosted says its own; of a log that is not hosted yet, the checkpoint that was read at the start is
-kept. Not here: writing the file (`storage/log_dirs/log_checkpoints.py`), what moves a high watermark (partition.py).
+A hosted partition has its own high watermark. For a log that is not hosted yet, the value read at the start is kept.
+Not here: writing the file (`storage/log_dirs/log_checkpoints.py`), what moves a high watermark (partition.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class HighWatermarks:
         self._partitions = partitions
 
     def take(self, log_id: LogId) -> int:
-        """Of a log that is hosted from now on: where its high watermark stood, 0 when nothing is known."""
+        """The checkpointed high watermark of a log that is hosted from now on; 0 if it is not known."""
         return self._checkpointed.pop(log_id, 0)
 
     def forget(self, log_id: LogId) -> None:
@@ -29,7 +29,7 @@ class HighWatermarks:
         self._checkpointed.pop(log_id, None)
 
     def current(self) -> dict[LogId, int]:
-        """What the checkpoint should hold; of partitions that are not hosted, what it held before."""
+        """The lines of the checkpoint; partitions that are not hosted keep their old lines."""
         known = dict(self._checkpointed)
         for partition in self._partitions():
             known[LogId(partition.topic_partition, partition.topic_id)] = partition.high_watermark

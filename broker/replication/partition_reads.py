@@ -1,8 +1,9 @@
-"""Reads one partition's records for whoever may have them: which offsets may be asked for, and the read itself.
+"""Reads one partition's records for a client or a replica: checks the offset, then reads.
 
-The event loop does not wait for a disk to read. What the page cache does not hold comes back as work for a thread
-(`ColdRead`). Once that has run it is given to the same read, which takes it only if it is what would be read now: the
-bounds and the log may have changed meanwhile. Not here: roles (partition.py), threads (`apis/cold_fetches.py`).
+The event loop does not wait for a disk to read. If the page cache lacks the bytes, the read returns work for a thread
+(`ColdRead`). After a thread has run it, the caller repeats the read with it. The read takes its bytes only if they are
+those that it would read now, because the bounds and the log may have changed meanwhile. Not here: roles (partition.py),
+threads (`apis/cold_fetches.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def check_range(log: Log, offset: int, bound: int) -> None:
     """Refuses an offset outside the log. `bound` is the end of what the fetcher may read, and goes into the error.
 
     An offset between `bound` and the log end is not refused. A new leader may know a lower high watermark than its
-    predecessor told (KIP-207); a consumer in between waits, because an error would make it reset its position.
+    predecessor gave to consumers (KIP-207). A consumer in between waits, because an error would reset its position.
     """
     start = log.log_start_offset
     if not start <= offset <= log.log_end_offset:
@@ -29,7 +30,7 @@ def check_range(log: Log, offset: int, bound: int) -> None:
 
 
 def read_batches(log: Log, fetch_offset: int, max_bytes: int, bound: int, cold: ColdRead | None) -> bytes | ColdRead:
-    """Whole batches from the offset on, below the bound; or what a thread has to do first."""
+    """Whole batches from the offset on, below the bound; or the work that a thread must do first."""
     found: Records | ColdRead | None = None
     if cold is not None:
         found = log.finish_read(cold, fetch_offset, bound)

@@ -1,7 +1,7 @@
-"""What the metrics read of all partitions of a broker: how many there are, in which roles, and what went through them.
+"""The figures of all partitions of a broker, for the metrics: how many, in which roles, and their traffic.
 
-A snapshot. `Traffic` counts what goes through, `leader_state.py` the changes of the ISR. Not here: what of a disk is
-lost (`lost_replicas.py`).
+A snapshot. `Traffic` counts records and bytes, `leader_state.py` the changes of the ISR. Not here: lost replicas
+(`lost_replicas.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.replication.partition import Partition
 
 @dataclass(slots=True)
 class Traffic:
-    """What went through this broker since its start, but for what it fetched. Changed on the event loop."""
+    """The traffic of this broker since its start, without its own fetches. Changed on the event loop."""
 
     bytes_in: int = 0
     messages_in: int = 0
@@ -49,7 +49,7 @@ class ReplicaStatistics:
 
 
 def count_roles(hosted: Sequence[Partition], retired_shrinks: int, retired_expands: int) -> dict[str, int]:
-    """The fields that the partitions themselves tell; `retired_…` are of those that were led here before."""
+    """The fields that are read from the partitions; `retired_…` are of partitions that were led here before."""
     leading = [partition.leading for partition in hosted if partition.leading is not None]
     return {
         "partitions": len(hosted),

@@ -1,6 +1,7 @@
-"""When a log line about a partition is due: what fails is tried again several times a second, and would flood the log.
+"""Decides when a log line about a partition is due. A failed step is tried again several times a second, and a line for
+each failure would flood the log.
 
-Pure: it decides, whoever asks writes the line. Not here: what else a failure means (`refused_appends.py`, the fetcher).
+Pure: the caller writes the line. Not here: the other effects of a failure (`refused_appends.py`, the fetcher).
 """
 
 from __future__ import annotations

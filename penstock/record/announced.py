@@ -1,12 +1,12 @@
-"""What a compressed body says of its size before it is unpacked, at a cost that does not grow with the body.
+"""Reads the unpacked size that a compressed body announces, at a cost that does not grow with the body.
 
     gzip     ends with the size of its last member, modulo 2^32
     snappy   one block begins with its size; xerial's framing says nothing
     lz4      the frame header may have the size; its writers seldom set it
     zstd     the frame header nearly always has the size
 
-A stream may announce less than it holds, so this finds honest giants and nothing else; `decompress` bounds what is
-unpacked. `MAX_RATIOS` is what no stream of a codec can exceed, however it was made. Not here: walking over blocks
+A stream may announce less than it holds. So this finds only honest streams that are too large; `decompress` bounds the
+output. No stream of a codec can exceed its `MAX_RATIOS`, however it was made. Not here: walking over blocks
 (`frames.py`), unpacking (`codecs.py`).
 """
 
@@ -53,7 +53,7 @@ _ANY_FRAME_BYTES = 8
 def announced_bytes(codec_id: int, data: Buffer, at: int, end: int) -> int:
     """What the body `data[at:end]` says it unpacks to, at least; 0 where it says nothing.
 
-    `NOT_A_STREAM` where no stream of the codec begins like that. Of a stream that is cut the answer means nothing.
+    `NOT_A_STREAM` if no stream of the codec begins like that. For a truncated stream the answer means nothing.
     """
     return _ANNOUNCED[codec_id](data, at, end)
 

@@ -1,12 +1,12 @@
 """Decodes a fetched buffer into Arrow columns, all its batches at once, with numpy.
 
-A record's length must be read before the next record can be found, so one short loop walks the lengths (records of one
-size are skipped over in strides, as in equal_run.py). All other varints are decoded for every record of the buffer in
-one vectorised step. Keys and values are copied once, by Arrow: of a binary array over the raw bytes, whose offsets are
-start and end of each field in turn, every second item is taken.
+A record's length must be read before the next record can be found, so one short loop walks the lengths. It passes over
+records of one size in strides, as equal_run.py does. All other varints are decoded for every record of the buffer in
+one vectorised step. Arrow copies keys and values once: a binary array over the raw bytes has start and end of each
+field as its offsets, and every second item of it is taken.
 
-The vectorised way accepts only what it has proved; at any doubt (a varint too wide, a field that ends in the wrong
-place, offsets that do not ascend) the plain reader decides, so that damage is judged and described in one place.
+The vectorised code accepts only bytes that it has proved right. At any doubt (a varint too wide, a field that ends in
+the wrong place, offsets that do not ascend) the plain reader decides, so damage is judged and described in one place.
 Encoding is in arrow_encode.py. Only this module and that one import numpy and pyarrow (the extra `arrow`).
 """
 
@@ -79,7 +79,7 @@ class _Group:
 
 
 class _DoubtError(Exception):
-    """The vectorised way cannot prove that the bytes are right; the plain reader shall judge."""
+    """The vectorised code cannot prove that the bytes are right; the plain reader decides."""
 
 
 def to_arrow_columns(

@@ -1,8 +1,8 @@
 """Encodes Arrow arrays into a record batch, with numpy: the mirror of arrow.py.
 
-The varints before each key and value are computed for all records in a few vectorised steps into one buffer of
-prefixes, itself an Arrow binary array; then Arrow interleaves prefixes, keys and values with one `take`, and the data
-buffer of what comes out *is* the batch's body. The bytes are those of the plain builder (a property test says so).
+The varints before each key and value are computed for all records in a few vectorised steps, into one buffer of
+prefixes, which is an Arrow binary array. Then Arrow interleaves prefixes, keys and values with one `take`; the data
+buffer of the result *is* the batch's body. The bytes equal those of the plain builder (a property test checks it).
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones in it may go; None where no cleaner has said so yet."""
+        """When the cleaner may remove the batch's tombstones; None if no cleaner has set it yet."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_BIT else None
 
 
@@ -190,7 +190,7 @@ class CheckedBatch(NamedTuple):
 
 
 def iter_checked(buffer: Buffer) -> Iterator[CheckedBatch]:
-    """Like `iter_headers` with `verify_crc`, for those who look at very many batches and at little of each."""
+    """Like `iter_headers` with `verify_crc`, for callers that look at very many batches and at little of each."""
     end, at = len(buffer), 0
     unpack, make = _CHECKED.unpack_from, CheckedBatch._make
     with memoryview(buffer) as view:

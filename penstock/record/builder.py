@@ -1,11 +1,11 @@
 """Builds a record batch from columns, in bulk.
 
 There is no object per record: each record becomes a few pieces (varints from tables, and the caller's own bytes,
-uncopied), and one `b"".join` makes the body. Where all values have one length, so have all keys, and one timestamp
-serves all, the pieces around a value differ only in the offset, so they are two constants and a table.
+uncopied), and one `b"".join` makes the body. If all values have one length, all keys have one length, and all records
+have one timestamp, the pieces around a value differ only in the offset. They are then two constants and a table.
 
-The builder gives a batch its bytes; how many records go into one, and when, is the producer's accumulator's decision.
-What comes out has base offset 0 unless told otherwise, because the log sets the placement (see batch.py).
+The builder makes the bytes of a batch; the producer's accumulator decides how many records it has, and when it is sent.
+The base offset is 0 unless the caller gives one, because the log sets the placement (see batch.py).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""The five codecs of a record batch, each with a cap on what it may unpack to.
+"""The five codecs of a record batch, each with a cap on the unpacked size.
 
-A batch of a few kilobytes can claim to hold gigabytes, so `decompress` never trusts a stream: the output's bound is
-computed before anything is unpacked (lz4 and zstd by walking the block headers, snappy by its declared size), or the
-output is taken in steps (gzip); the buffer is the smaller of that bound and the cap. Over the cap is
+A batch of a few kilobytes can claim to hold gigabytes, so `decompress` never trusts a stream. Either a bound of the
+output is computed before anything is unpacked (lz4 and zstd by walking the block headers, snappy by its declared size),
+or the output is taken in steps (gzip). The buffer is the smaller of that bound and the cap. An output over the cap is
 `MessageTooLargeError`; a broken stream is `CorruptMessageError`.
 
 Framings are those of Kafka's Java clients: gzip; snappy in xerial's blocks (raw snappy is also read, as librdkafka
 writes it); lz4 frames with independent blocks (KIP-57: the Java reader refuses linked ones); zstd frames. Levels are
 Kafka's too (KIP-390).
 
-No codec keeps the interpreter's lock for long, so that a node can compress in a thread beside its loop: the libraries
-let go of it, but for the lz4 frame writer. Hence fast lz4 frames are put together here, from blocks, and the slow
-levels, which only the frame writer has, are fed to it in pieces.
+No codec holds the interpreter's lock for long, so a node can compress in a thread beside its loop. The libraries
+release the lock, except for the lz4 frame writer. Hence fast lz4 frames are built here, from blocks; the slow levels
+need the frame writer, which gets the data in pieces.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ZSTD_LEVEL = 3
 LZ4_LEVEL = 9
 """Kafka's default, and by Kafka's rule not the ninth level of the slow compressor but the fast one."""
 LZ4_MAX_LEVEL = 12
-"""What the slow compressor takes; Kafka's range goes to 17, and the library cuts it down just so."""
+"""The highest level of the slow compressor; Kafka's range goes to 17, and the library caps it in the same way."""
 LZ4_FRAME_HEADER = bytes.fromhex("04224d18 60 40 82")
 """Magic; version 1, independent blocks, no checksums and sizes; blocks of 64 KiB; the check byte of these two."""
 LZ4_BLOCK_BYTES = 64 * 1024

@@ -1,14 +1,14 @@
-"""Takes the records of one batch apart, in bulk: the inner half of reader.py.
+"""Decodes the records of one batch, in bulk: the inner half of reader.py.
 
-Records of one size are cut out at C speed (equal_run.py); whatever else goes record by record, with the short varints
-inline. After each failed guess that records have one size, the loop goes on for four times as many, so that guessing
-costs little where it is no use.
+Records of one size are cut out at C speed (equal_run.py). Other records are decoded one by one, with the short varints
+inline. After each failed guess that records have one size, four times as many are decoded one by one before the next
+guess. So guessing costs little if it never succeeds.
 
-The loop begins like that of row_scan.py, which steps over values and headers. They stay two, because a function for
-the beginning that both would call makes decoding 5 % slower at 100 bytes a record, and the scan 13 %.
+The loop begins like that of row_scan.py, which steps over values and headers. There are two loops, because one function
+for their beginning would make decoding 5 % slower at 100 bytes a record, and the scan 13 %.
 
 Nothing in the bytes is trusted: each record must end where its length says, the last one where the body ends, and
-offsets must ascend within the batch's own range. What does not is `CorruptMessageError`.
+offsets must ascend within the batch's own range. A batch that breaks this is a `CorruptMessageError`.
 """
 
 from __future__ import annotations

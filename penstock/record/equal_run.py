@@ -1,9 +1,10 @@
 """Cuts a run of records of one shape out of a batch at C speed.
 
-Producers often send records of one size. The record at hand gives a stride and the places of its fields; then every
-byte that must be the same for the guess to be right (lengths, null marks, header count) is compared over the following
-records as one strided slice, and as many leading records as agree are taken. By induction the guess is then a fact:
-each of them has the first one's length, so the next begins one stride on. Offset and time may differ, but not in width.
+Producers often send records of one size. The current record gives a stride and the places of its fields. The guess is
+that the following records have the same shape. Every byte that must then be equal (lengths, null marks, header count)
+is compared over the following records as one strided slice; the leading records that agree are taken. By induction the
+guess is right for these: each has the first one's length, so the next begins one stride on. Offset and time may differ,
+but not in width.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.record.varint import TABLE_LIMIT, VARINTS, WIDTH_LIMITS, decode_va
 MIN_RUN_RECORDS = 16
 """A shorter equal run is cheaper in the loop."""
 MAX_RUN_RECORDS = 4096
-"""How far a guess looks ahead, so that bytes made to disappoint it late, over and over, cost linear time."""
+"""How many records one guess compares: hostile bytes that make each guess fail late still cost linear time."""
 MAX_TIME_WIDTH = 9
 """Nine bytes hold 63 bits; a tenth could overflow, which the loop checks for each record."""
 _DENSE_COLUMNS = (

@@ -1,9 +1,9 @@
 """How much an lz4 or zstd stream can unpack to, found from its frame and block headers alone.
 
-The libraries take an output buffer and give no way to stop early with a growing one, so the buffer's size must be known
-first, and must not be what an attacker declares. Both formats consist of blocks with a length and a small maximum size;
-walking the lengths costs a few steps a block and gives a bound that is close for honest streams (whole blocks but the
-last) and linear in the input's size for hostile ones. Nothing is unpacked here, and checksums are the library's affair.
+The libraries take an output buffer, and cannot stop early with a growing one. So the buffer's size must be known first,
+and must not be the number that an attacker declares. Both formats consist of blocks with a length and a small maximum
+size. A walk over the lengths costs a few steps a block. Its bound is close for honest streams (all blocks but the last
+are full), and linear in the input's size for hostile ones. Nothing is unpacked here; the library checks the checksums.
 
     lz4 frame:  magic 4 | FLG 1 | BD 1 | content size 8? | dictionary 4? | header check 1
                 | blocks: size 4 (top bit: stored), data, check 4? | 0 as size | content check 4?

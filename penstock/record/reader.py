@@ -1,10 +1,11 @@
 """Reads the records of a fetched buffer as columns: many batches in, one set of parallel lists out.
 
-`read_columns` is what a consumer uses; `read_records` makes an object of each row, for those who want few. Checksums
-are verified unless asked not to; batches wholly outside the wanted offsets are skipped unread; control batches never
-show; a partial last batch is left for the next fetch. Offsets come as a `range` where dense, which is nearly always.
+`read_columns` is for consumers; `read_records` makes an object of each row, for callers that want few. Checksums are
+verified unless the caller turns that off. Batches wholly outside the wanted offsets are skipped unread. Control batches
+are never returned. A partial last batch is left for the next fetch. Offsets are a `range` if they are dense, which is
+nearly always.
 
-Which transactions were aborted is not known here; a caller who reads committed data only filters by producer id itself.
+Aborted transactions are not known here: a caller that wants committed data only filters by producer id itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from penstock.record.varint import UNZIGZAG
 from penstock.record.verifier import WRONG_CHECKSUM, at_offset
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
-"""What one batch may unpack to: far above an honest one (message.max.bytes is 1 MiB), far below a node's memory."""
+"""The limit of one unpacked batch: far above an honest one (message.max.bytes is 1 MiB), far below a node's memory."""
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1

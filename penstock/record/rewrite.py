@@ -1,11 +1,11 @@
-"""A batch with records taken out of it: the others stay where they are, byte for byte.
+"""Removes records from a batch: the others keep their bytes.
 
-Offsets and times in a record are differences from the batch's base, so what stays need not be touched: the records'
-bytes are strung together behind a header that keeps everything but the count, the largest timestamp, length and
-checksum. Only a new *delete horizon* (KIP-534), which takes the place of the base timestamp, changes every record's
-time difference; their other bytes are kept in that case too. The codec stays the batch's own.
+Offsets and times in a record are differences from the batch's base, so the remaining records need no change. Their
+bytes are joined behind a header in which only the count, the largest timestamp, length and checksum are new. A new
+*delete horizon* (KIP-534) takes the place of the base timestamp, so it changes every record's time difference; their
+other bytes stay the same. The batch keeps its codec.
 
-Not here: which records go (the log cleaner), and finding them (`row_scan.py`).
+Not here: which records are removed (the log cleaner), and finding them (`row_scan.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def rewritten(
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """The batch without records. It still says which offsets it had, whose they were, and of which epoch."""
+    """The batch without records. It keeps its offsets, its producer's id and epoch, and its leader epoch."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
     times = {"base_timestamp_ms": NO_TIMESTAMP, "max_timestamp_ms": NO_TIMESTAMP}
     return pack_batch(header._replace(attributes=attributes, record_count=0, **times), b"")

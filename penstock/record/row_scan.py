@@ -1,14 +1,14 @@
-"""Finds the rows of a batch without taking them apart: where each record is, its key, and whether it is a tombstone.
+"""Finds the rows of a batch without decoding them: where each record is, its key, and whether it is a tombstone.
 
-That is all the log cleaner asks of most records, and it costs three quarters of decoding: values and headers are
-stepped over. Records of one size are cut out at C speed (equal_run.py), as the decoder does.
+The log cleaner needs no more of most records, and it costs three quarters of decoding: values and headers are stepped
+over. Records of one size are cut out at C speed (equal_run.py), as the decoder does.
 
-A record's place is trusted only as far as its neighbours: each must begin where the one before ends, and the last must
-end where the body does. What a record says of itself past its key is not looked at. Not here: taking rows out
-(`rewrite.py`), values (`decoding.py`).
+Each record must begin where the one before ends, and the last must end where the body does. The fields behind a
+record's key are not checked. Not here: removing rows (`rewrite.py`), values (`decoding.py`).
 
-The loop over single records begins like the decoder's, and they stay two. A function for the beginning costs a call
-for each record: 5 % of decoding and 13 % of this scan at 100 bytes a record; scanning by decoding costs 29 to 38 %.
+The loop over single records begins like the decoder's, and there are two loops. One function for their beginning would
+cost a call for each record: 5 % of decoding and 13 % of this scan at 100 bytes a record. To scan by decoding would cost
+29 to 38 %.
 """
 
 from __future__ import annotations

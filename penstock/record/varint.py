@@ -2,7 +2,7 @@
 
      0 -> 00    -1 -> 01    1 -> 02    -64 -> 7f    64 -> 80 01    8191 -> fe 7f    -8193 -> 81 80 01
 
-The functions are for the odd number. In bulk, the builder looks numbers up in `VARINTS`, the reader in `UNZIGZAG`, and
+The functions are for single numbers. In bulk, the builder looks numbers up in `VARINTS` and the reader in `UNZIGZAG`;
 both know at which number a varint grows (`WIDTH_LIMITS`).
 """
 

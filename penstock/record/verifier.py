@@ -1,8 +1,8 @@
-"""The checks of a record batch, each once and with its words, for everybody who looks at batches. Pure.
+"""The checks of a record batch, each written once with the text of its fault, for all callers. Pure.
 
-A check says what is wrong with the batch, as the end of a sentence whose subject the caller knows ("the batch at byte
-17", "the leader's batch at offset 5"), or None. What follows from a fault is the caller's: an append refuses the batch,
-a reader the file, recovery cuts or refuses the log, `penstock log verify` names the fault and goes on behind it.
+A check returns None, or the fault as the end of a sentence. The caller knows the subject ("the batch at byte 17", "the
+leader's batch at offset 5") and decides what follows: an append refuses the batch, a reader refuses the file, recovery
+cuts or refuses the log, `penstock log verify` names the fault and goes on behind it.
 
     check                what must hold                                     asked by
     batch.read_header    magic, length, count and delta make sense; raises  everybody
@@ -15,9 +15,10 @@ a reader the file, recovery cuts or refuses the log, `penstock log verify` names
     dense_count_fault    a record for each offset, and at least one         leaders
     room_fault           the records have room in the body                  appends, decoding
 
-All but the checksum take constant time. Those who look at very many batches at once (`batch.iter_checked`) compare
-first, and ask here only what differs. Not here: what only producers may not send (storage/append/batch_claims.py), the
-segment around the batch (storage/segment/segment_faults.py), what is in the records (`decoding.py`).
+All but the checksum take constant time. A caller that looks at very many batches at once (`batch.iter_checked`)
+compares first, and calls a check here only for a difference. Not here: the rules for producers alone
+(storage/append/batch_claims.py), the segment around the batch (storage/segment/segment_faults.py), the content of the
+records (`decoding.py`).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Proposal:
 
 
 class Applier:
-    """What has been delivered to whom."""
+    """Remembers what was delivered to each listener."""
 
     def __init__(self, log: RaftLog) -> None:
         self._log = log
@@ -62,12 +62,12 @@ class Applier:
         self._proposals.append(Proposal(last_offset, future))
 
     def has_work(self, committed_offset: int) -> bool:
-        """Whether something is to be delivered or, where nobody listens, a proposer to be told."""
+        """Whether something is to be delivered or, if there is no listener, a proposer waits for its answer."""
         applied = self.applied_offset(committed_offset)
         return applied < committed_offset or bool(self._proposals and self._proposals[0].last_offset < applied)
 
     def deliver_some(self, committed_offset: int) -> None:
-        """The next committed batches to every listener that lacks them, then the proposals that this completes."""
+        """Deliver the next committed batches to each listener that lacks them; then complete their proposals."""
         for subscription in self._subscriptions:
             if subscription.next_offset < committed_offset:
                 self._deliver(subscription, committed_offset)
@@ -78,8 +78,8 @@ class Applier:
                 proposal.future.set_result(proposal.last_offset)
 
     def announce(self, leader_id: int, epoch: int, own_from: int | None) -> None:
-        """Tell the listeners who leads, if that is news. When it is this node, its epoch begins at `own_from`, and who
-        has not seen that record yet is told that there is no leader."""
+        """Tell the listeners who leads, if that is new to them. If it is this node, its epoch begins at `own_from`; a
+        listener that has not seen that record yet is told that there is no leader."""
         for subscription in self._subscriptions:
             active = own_from is None or subscription.next_offset > own_from
             news = (leader_id if active else NO_LEADER, epoch)
@@ -88,7 +88,7 @@ class Applier:
                 subscription.listener.on_leader_change(*news)
 
     def fail_uncommitted(self, committed_offset: int, leader_id: int, epoch: int) -> None:
-        """Leadership was lost: what waits beyond the high watermark may or may not survive."""
+        """Leadership was lost: proposals beyond the high watermark may or may not survive."""
         kept: deque[Proposal] = deque()
         for proposal in self._proposals:
             if proposal.last_offset < committed_offset:

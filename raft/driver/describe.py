@@ -9,7 +9,7 @@ from raft.statistics import QuorumDescription, ReplicaDescription
 
 
 def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
-    """On the leader: everybody's progress. Elsewhere: this node's own, and the ids of the others."""
+    """On the leader: the progress of all nodes. Elsewhere: this node's own, and the ids of the others."""
     own = ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
     if core.leadership is not None:
         known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.voters()}

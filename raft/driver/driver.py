@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 REQUESTS_WAITING_MAX = 2_000
 """Requests of others that wait for an answer: one parked fetch a node, and room for what comes in during an fsync."""
 FAREWELL_MS = 1_000
-"""How long a leader that stops waits for the voters to take note."""
+"""How long a leader that stops waits until the voters have heard of it."""
 SLEEP_MIN_MS = 1
 """A bound on how often the loop can turn without work, were a deadline ever wrong."""
 
@@ -76,7 +76,7 @@ class RaftDriver:
         on_fatal: Callable[[BaseException], None] | None = None,
         timed: Timed = lambda work: work,
     ) -> None:
-        """`timed` counts what the quorum's own work occupies of the event loop."""
+        """`timed` counts the event loop's time that the quorum's own work takes."""
         self.config = config
         self._timed = timed
         self._log = log
@@ -114,7 +114,7 @@ class RaftDriver:
             raise InvariantViolation("the driver was started twice")
         stored = await self._blocking(self._store.load) or ElectionState()
         if self._log.flushed_offset < self._log.log_end_offset:
-            # What a crash of the process left in the page cache must not be acked before it is durable.
+            # A crash of the process may have left records in the page cache; they must be durable BEFORE an ack.
             await self._blocking(self._log.flush)
         if self._log.flushed_offset != self._log.log_end_offset:
             raise InvariantViolation(f"{self._log!r} is durable up to {self._log.flushed_offset} only, after a flush")
@@ -198,7 +198,7 @@ class RaftDriver:
 
     @property
     def leader_and_epoch(self) -> tuple[int, int]:
-        """Who leads as far as this node knows (-1: nobody), and the epoch."""
+        """The leader as far as this node knows (-1: none), and the epoch."""
         core = self._running_core()
         return (core.leader_id, core.epoch) if core is not None else (NO_LEADER, self._core.epoch if self._core else 0)
 
@@ -213,12 +213,12 @@ class RaftDriver:
 
     @property
     def no_room(self) -> NoRoomError | None:
-        """What a full disk under the quorum said last; None while nothing waits for it."""
+        """The last error of a full disk under the quorum; None while nothing waits for it."""
         return self._room.error
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended the driver, if something did."""
+        """The error that ended the driver, if one did."""
         return self._failure
 
     def describe(self) -> QuorumDescription:
@@ -284,7 +284,7 @@ class RaftDriver:
         self._wake.clear()
 
     async def _perform(self, core: RaftCore, ready: Ready) -> None:
-        """The order is that of the fields of Ready, and for their reasons."""
+        """The order is that of the fields of Ready; the reasons are written there."""
         if ready.election_state is not None:
             await self._room.until_taken(self._blocking, self._store.save, ready.election_state)
             self._saves += 1
@@ -360,7 +360,7 @@ class RaftDriver:
         self._notices.standing(core)
 
     def _fail(self, error: Exception) -> None:
-        """Disk or invariant: take no further part. What was promised stays promised; nothing new is."""
+        """An error of the disk or of an invariant: take no further part. Earlier promises hold; none is added."""
         if self._failure is not None:
             return
         self._failure = error

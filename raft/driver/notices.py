@@ -18,11 +18,11 @@ from raft.validation import is_epoch_jump, request_epoch
 _log = logging.getLogger(__name__)
 
 INTERVAL_MS = 10_000
-"""At most one line about refused epochs in so long: whoever forges them forges many."""
+"""At most one line about refused epochs in this time, because forged ones come in large numbers."""
 
 
 class Notices:
-    """What was told last."""
+    """Remembers what was logged last."""
 
     def __init__(self, node_id: int, clock: Clock) -> None:
         self._node_id = node_id
@@ -38,7 +38,7 @@ class Notices:
             _log.warning("voter %d: %s", self._node_id, standing(core))
 
     def answered(self, request: Request, response: Response) -> None:
-        """A request was answered; a refused epoch is told."""
+        """A request was answered; a refused epoch is logged."""
         refused = response.error_code == UnknownLeaderEpochError.code
         if not refused or not is_epoch_jump(request, response.leader_epoch):
             return

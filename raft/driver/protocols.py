@@ -15,7 +15,7 @@ from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
 
 Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
-"""Counts what a coroutine occupies of the event loop."""
+"""Counts the time that a coroutine takes of the event loop."""
 
 
 class NoRoomError(PenstockError):
@@ -72,7 +72,7 @@ class Transport(Protocol):
 
 
 class RaftListener(Protocol):
-    """Whoever replays the log: the metadata loader, the controller. Called on the event loop; must not block."""
+    """Replays the log: the metadata loader, the controller. Called on the event loop; must not block."""
 
     def on_committed(self, base_offset: int, records: bytes) -> None:
         """Committed whole batches, in order, without gaps or repeats, from the log's start on.
@@ -82,6 +82,6 @@ class RaftListener(Protocol):
         ...
 
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
-        """Who leads now; -1 for nobody. This node itself is named only after a record of its own epoch is committed
+        """The leader now; -1 for none. This node itself is named only after a record of its own epoch is committed
         and everything up to it was given to `on_committed`: from then on it may act as the active controller."""
         ...

@@ -22,16 +22,16 @@ T = TypeVar("T")
 
 
 class Room:
-    """Of the disk under one node's part of the quorum."""
+    """Room on the disk under one node's part of the quorum."""
 
     def __init__(self, node_id: int, is_stopping: Callable[[], bool]) -> None:
         self._node_id = node_id
         self._is_stopping = is_stopping
         self.error: NoRoomError | None = None
-        """What the disk said last; None while nothing waits for it."""
+        """The disk's last error; None while nothing waits for it."""
 
     async def until_taken(self, how: Callable[..., Awaitable[T]], call: Callable[..., T], *args: object) -> T:
-        """Do it, and again until the disk has room for it or the node stops."""
+        """Call it, again and again until the disk has room for it or the node stops."""
         while True:
             try:
                 result = await how(call, *args)

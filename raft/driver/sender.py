@@ -43,7 +43,7 @@ class QuorumSender:
         self._farewells = len(self._config.other_voters)
 
     async def wait_farewells(self, timeout_ms: int) -> None:
-        """Until each was answered or failed, or the time is up: those who missed it have their fetch time-out."""
+        """Wait until each was answered or failed, or the time is up. Voters that missed it use their time-out."""
         if self._farewells <= 0:
             return
         try:

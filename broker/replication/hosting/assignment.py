@@ -1,4 +1,4 @@
-"""What the metadata says of one replica of this broker: which topic it is of, in which role, with which settings.
+"""The metadata of one replica of this broker: the id of its topic, its role and its settings.
 
 Values only, handed from the metadata publisher to replica_assignments.py. Not here: taking the role (replica_roles.py).
 """
@@ -15,7 +15,7 @@ from storage.log_config import FlushPolicy, LogConfig
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What a topic's configuration means to its partitions."""
+    """The part of a topic's configuration that its partitions need."""
 
     log: LogConfig
     min_insync_replicas: int
@@ -23,7 +23,7 @@ class TopicSettings:
 
 
 class Assignment(NamedTuple):
-    """The newest word of the metadata."""
+    """One replica, as the newest metadata has it."""
 
     topic_id: str
     state: PartitionRegistration

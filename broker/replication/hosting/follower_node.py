@@ -1,4 +1,4 @@
-"""What the fetchers ask of their node, gathered from the parts that know it; see follower/fetcher_ports.py."""
+"""Implements the port through which the fetchers ask their node, over its parts; see follower/fetcher_ports.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FollowerNode:
 
     @property
     def broker_epoch(self) -> int:
-        """Of this broker's registration, as the controller answered it."""
+        """The epoch of this broker's registration, as the controller answered it."""
         return self._lost.broker_epoch
 
     def find(self, partition: TopicPartition) -> Partition | None:

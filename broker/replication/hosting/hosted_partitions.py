@@ -1,7 +1,7 @@
-"""The partitions that this broker hosts, and what the metadata says of each: looked up by whoever serves them.
+"""The table of partitions that this broker hosts, with the metadata of each.
 
-Only the table and its look-ups. `PartitionLookup` is the part of it that the request path may see. Not here: what puts
-a partition in and takes it out (partition_opener.py), the roles (replica_roles.py).
+Only the table and its look-ups. `PartitionLookup` is the part that the request path may see. partition_opener.py adds
+and removes partitions; replica_roles.py has the roles.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.types import TopicPartition
 
 
 class PartitionLookup(Protocol):
-    """What a request asks of this broker's replicas: the partition that it names."""
+    """Looks up the partition that a request names."""
 
     def find(self, partition: TopicPartition) -> Partition | None:
         """The hosted partition of that name, of whichever topic; None without one."""
@@ -41,7 +41,7 @@ class HostedPartitions:
         """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.
 
         Every request that names a partition comes through here, a follower's too. A name alone is not enough: the topic
-        may have been deleted and made anew, and this node, or the one that asks, may not have heard of it yet.
+        may have been deleted and created again, and this node or the sender may not know it yet.
         """
         found = self._partitions.get(partition)
         if found is not None and found.topic_id == topic_id:
@@ -61,7 +61,7 @@ class HostedPartitions:
         self._partitions.pop(partition, None)
 
     def assignment(self, partition: TopicPartition) -> Assignment | None:
-        """What the metadata said last of the replica that this broker should host; None when it should host none."""
+        """The newest metadata of the replica that this broker should host; None if it should host none."""
         return self._assignments.get(partition)
 
     def assign(self, partition: TopicPartition, assignment: Assignment) -> None:

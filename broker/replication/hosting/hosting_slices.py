@@ -1,14 +1,14 @@
-"""Creates new logs in slices of the event loop's time, so that a topic of thousands of partitions stalls nobody.
+"""Creates new logs in slices of the event loop's time, so that a topic of thousands of partitions stalls nothing else.
 
-A log costs a directory and two files, and a disk may take milliseconds for each. What the loop has no time for now
-waits; between two slices the loop is free for as long as a slice took: heartbeats, elections and the produce of other
-partitions go on. A topic of a few partitions is created at once.
+A log costs a directory and two files, and a disk may take milliseconds for each. Logs that do not fit in this slice
+wait for the next. Between two slices the loop is free for as long as a slice took: heartbeats, elections and produce
+requests of other partitions go on. A topic of a few partitions is created at once.
 
-What `host` raises in a slice of its own has no caller to go to: it ends the node through `on_fatal`, which would
-otherwise live on with half of the metadata's partitions.
+An error that `host` raises in a later slice has no caller. It ends the node through `on_fatal`; otherwise the node
+would live on with half of the metadata's partitions.
 
-Not here: what it takes to host a partition (replica_creation.py). That decides when its turn comes, by the newest
-metadata, so what changes while a partition waits needs no attention here.
+replica_creation.py hosts a partition. It decides by the newest metadata when the partition's turn comes, so a change
+while the partition waits needs no code here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Callable
 from penstock.types import TopicPartition
 
 SLICE_MS = 20
-"""A request that comes in a slice waits about as long; a flush takes as much on a slow disk. One log is created in any
-case, however slow."""
+"""A request that arrives during a slice waits about as long as it; a flush takes as long on a slow disk. At least one
+log is created in each slice, however slow."""
 
 Host = Callable[[TopicPartition, bool], None]
 
@@ -38,8 +38,8 @@ class HostingSlices:
         self._stopped = False
 
     def submit(self, partition: TopicPartition, *, is_new: bool) -> None:
-        """Create its log, now or in a later slice; `is_new`: no replica of it anywhere has records. That is kept: it
-        stays so while the log is not here, however the partition changes."""
+        """Create its log, now or in a later slice; `is_new`: no replica of it anywhere has records. `is_new` is kept:
+        it stays true while the log is not here, however the partition changes."""
         if self._stopped or partition in self._waiting:
             return
         if self._waiting or self._is_spent():
@@ -61,7 +61,7 @@ class HostingSlices:
         return self._slice_began_ms is not None and self._now_ms() - self._slice_began_ms >= SLICE_MS
 
     def _begin_slice(self) -> None:
-        """It ends with this turn of the loop, or before."""
+        """A slice ends with this turn of the loop, or before."""
         if self._slice_began_ms is None:
             self._slice_began_ms = self._now_ms()
             asyncio.get_running_loop().call_soon(self._end_slice)

@@ -1,10 +1,10 @@
 """Deletes logs without waiting for their disk: a batch at a time for each log dir, in a thread.
 
-A deletion renames the log's directory and syncs the log dir, after what is under way in that directory; on a disk that
-hangs this takes for ever, and may hold up nothing in another log dir. So a log goes out of use at once, and the rest is
-done in a thread of its dir; what is deleted meanwhile in the same dir is the next batch, with one sync. Until a log's
-directory has another name, no log of the same name is created: `postpones` keeps that back. Not here: the renaming, and
-what becomes of a log whose directory cannot be renamed (`storage/log_dirs/log_removal.py`).
+A deletion waits for the work under way in the log's directory, renames it, and syncs the log dir. On a disk that hangs
+this takes for ever, and it must not hold up another log dir. So a log goes out of use at once, and the rest is done in
+a thread of its dir. Logs of the same dir that are deleted meanwhile are the next batch, with one sync. Until a log's
+directory has another name, no log of the same name is created: `postpones` delays that. The renaming, and what happens
+if it fails, are in `storage/log_dirs/log_removal.py`.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class LogDeletions:
         self._start(log_dir)
 
     async def close(self, wait: StopWait) -> None:
-        """Wait until nothing is being deleted, but in log dirs that are given up; AFTER nothing more is told of the
-        metadata."""
+        """Wait until nothing is being deleted, except in log dirs that are given up; AFTER the last change of the
+        metadata was published here."""
         await wait.until_idle(lambda: self._under_way | self._waiting.keys())
         for log_dir, threads in self._deleting_in.items():
             threads.close(wait=log_dir not in wait.given_up)

@@ -1,7 +1,7 @@
 """Opens a hosted partition over its log, and dismisses it again.
 
-Opening gives the partition its log (the one on disk, or a new one), the high watermark that was checkpointed for it,
-and its flushes. Dismissing takes it out of every table that has it; the log stays. Not here: when to do either
+Opening gives the partition its log (the one on disk, or a new one), its checkpointed high watermark, and its flushes.
+Dismissing takes it out of every table that has it; the log stays. Not here: when a partition is opened or dismissed
 (replica_creation.py, replica_revival.py, replica_assignments.py).
 """
 
@@ -32,7 +32,7 @@ class PartitionOpener:
         reports: PartitionReports,
         dismissed: Sequence[Callable[[TopicPartition], None]],
     ) -> None:
-        """`reports` is given to every partition; each of `dismissed` is told of one that is served no longer."""
+        """`reports` is given to every partition; each of `dismissed` is called for a partition that is dismissed."""
         self._hosted = hosted
         self._log_manager = log_manager
         self._high_watermarks = high_watermarks
@@ -45,7 +45,7 @@ class PartitionOpener:
         return self._log_manager.get(key, topic_id) is not None
 
     def why_not_empty(self, key: TopicPartition, assignment: Assignment) -> str:
-        """Why no empty log may take the place of one that held records; "" when one may, or a log is there."""
+        """Why an empty log may not replace one that held records; "" if it may, or if a log is there."""
         if self.has_log(key, assignment.topic_id):
             return ""
         vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)

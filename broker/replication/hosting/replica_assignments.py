@@ -1,8 +1,8 @@
-"""Carries out what the metadata says: which replicas this broker hosts in which role, and which no longer.
+"""Carries out assignments of the metadata: hosts replicas, gives them their roles, and deletes those that are removed.
 
-Called by the metadata publisher, with committed records only: data is deleted by a record, never by absence. A replica
-that is lost is revived if it may be; any other takes its role, or is created first. Not here: how (replica_creation.py,
-replica_revival.py, replica_roles.py).
+Called by the metadata publisher, with committed records only: a record deletes data, its absence never does. A lost
+replica is revived if it may be. Any other takes its role, and is created first if it is not here. Not here: how
+(replica_creation.py, replica_revival.py, replica_roles.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ReplicaAssignments:
         self._logs = logs
 
     def apply(self, key: TopicPartition, assignment: Assignment) -> None:
-        """This broker hosts `key` now, in the role that `assignment` says; AFTER its log is there."""
+        """This broker should host `key`, in the role of `assignment`, which it takes AFTER its log is there."""
         self._hosted.assign(key, assignment)
         if key in self._lost and not self._revival.sets_others_aside(key, assignment.topic_id):
             self._revival.revive(key)
@@ -63,7 +63,7 @@ class ReplicaAssignments:
         self._hosted.unassign(key)
         self._creation.forget(key)
         if partition is None and self._logs.is_of_others(key, topic_id):
-            return  # the log of another topic that had this name: no record says that it goes
+            return  # the log of another topic that had this name: no record deletes it
         self._lost.forget(key)
         if partition is not None:
             partition.stop(UnknownTopicOrPartitionError(f"{key} was deleted"))
@@ -78,12 +78,12 @@ class ReplicaAssignments:
         return key in self._hosted or key in self._lost or self._creation.awaits(key)
 
     def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
-        """Who is registered, and who of them is in service, as the metadata has it now."""
+        """The registered brokers, and those of them that are in service, as the metadata has them now."""
         self._lost.shown_in_metadata(registered_epochs.get(self.broker_id, NO_EPOCH))
         self._isrs.brokers_changed(registered_epochs, active_brokers, self._hosted.all())
 
     def revive_lost(self) -> None:
-        """AFTER all roles of an image: lost replicas may be judged by its registrations now."""
+        """Called AFTER all roles of an image: its registrations may now decide about lost replicas."""
         self._revival.revive_all()
 
     def __repr__(self) -> str:

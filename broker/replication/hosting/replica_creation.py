@@ -1,8 +1,8 @@
 """Brings a replica that this broker should host into service: over the log that is there, or over a new one.
 
 A new log waits for its turn (hosting_slices.py), and for the deletion of another topic's log of the same name
-(log_deletions.py). A replica that cannot be created is noted as lost. Not here: what it does in its role
-(replica_roles.py), when a lost one is tried again (replica_revival.py).
+(log_deletions.py). A replica that cannot be created is noted as lost. Not here: taking its role (replica_roles.py), and
+the next try for a lost replica (replica_revival.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ReplicaCreation:
         leave_isrs: Callable[[PartitionRegistration], None],
         on_fatal: Callable[[BaseException], None],
     ) -> None:
-        """`leave_isrs` is told of a replica in the ISR that could not be created."""
+        """`leave_isrs` is called for a replica in the ISR that could not be created."""
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
         self.deletions = LogDeletions(removal, lambda key, is_new: self.to_create.submit(key, is_new=is_new), threads)
         self._hosted = hosted
@@ -51,7 +51,7 @@ class ReplicaCreation:
         self._leave_isrs = leave_isrs
 
     def host(self, key: TopicPartition) -> None:
-        """Serve the partition in the role that it is assigned, at once if it can be; it is assigned one."""
+        """Serve the partition in its assigned role, at once if possible. It must have an assignment."""
         assignment = self._hosted.assignment(key)
         if assignment is None:
             return
@@ -65,7 +65,7 @@ class ReplicaCreation:
             self.to_create.submit(key, is_new=is_new)
 
     def _create(self, key: TopicPartition, is_new: bool) -> None:
-        """Host a partition that was not, in the role that the newest word of the metadata says."""
+        """Host a partition that was not hosted, in its role of the newest metadata."""
         assignment = self._hosted.assignment(key)
         if assignment is None or self.deletions.postpones(key, is_new=is_new):
             return
@@ -96,7 +96,7 @@ class ReplicaCreation:
         return key in self.to_create or key in self.deletions
 
     def forget(self, key: TopicPartition) -> None:
-        """It is not to be created any more."""
+        """Do not create the partition any more."""
         self.to_create.forget(key)
         self.deletions.forget(key)
 

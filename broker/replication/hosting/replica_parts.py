@@ -1,9 +1,10 @@
 """The parts that hold a broker's replicas, and the order in which they are made.
 
     known     the tables (hosted, lost, refused), and what takes a replica offline: these need no other part
-    hosting   how replicas come and go, and their roles: made last, for it needs the fetchers, and those the tables
+    hosting   creates, revives and deletes replicas, and gives them roles. Made last, because it needs the fetchers,
+              and the fetchers need the tables
 
-Wiring only, for the node and for tests alike. Not here: what runs on schedule (`broker/jobs/`).
+Wiring only, for the node and for tests alike. Not here: jobs that run on schedule (`broker/jobs/`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from storage.log_dirs.log_manager import LogManager
 
 @dataclass(frozen=True, slots=True)
 class KnownReplicas:
-    """Which replicas there are, which of them are lost, and who says that one is."""
+    """The tables of replicas and of lost replicas, and the part that reports a loss."""
 
     hosted: HostedPartitions
     lost: LostReplicas

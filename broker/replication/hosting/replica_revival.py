@@ -1,7 +1,7 @@
 """Takes lost replicas into service again: tries to create their log, or sets a damaged one aside for a new one.
 
-When that may be done is lost_replicas.py's decision. A log that is out of use and of another topic, which had the name
-before, is set aside as a stray: the new topic does not wait for it. Not here: what took a replica offline
+lost_replicas.py decides when that may be done. A log that is out of use may be of another topic, which had the name
+before; it is set aside as a stray, so the new topic does not wait for it. Not here: what took a replica offline
 (disk_failures.py), the creation of a log (replica_creation.py).
 """
 
@@ -48,7 +48,7 @@ class ReplicaRevival:
         self.revive_all()
 
     def revive_all(self) -> None:
-        """Take every lost replica into service that may be by now; called on schedule and after a registration."""
+        """Take every lost replica into service that may be served now; called on schedule and after a registration."""
         for key in self._lost.partitions:
             self.revive(key)
 

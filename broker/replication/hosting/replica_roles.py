@@ -1,8 +1,8 @@
 """Has a hosted partition take its role: lead, follow, or wait for a leader, with the settings of its topic.
 
-Leading and following themselves are partition.py's, fetching is the fetchers'. Here is what must come before and after:
-who fetches stops BEFORE it leads, and a follower's tail is durable BEFORE its first fetch acknowledges it. Not here:
-which role (the metadata says), how a partition comes to be hosted (replica_creation.py).
+partition.py leads and follows; the fetchers fetch. This module keeps the order: a replica stops fetching BEFORE it
+leads, and a follower's tail is durable BEFORE its first fetch acknowledges it. Not here: which role (the metadata
+decides), how a partition comes to be hosted (replica_creation.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Fetchers(Protocol):
-    """Who fetches for the followers; see follower/fetcher_manager.py."""
+    """Fetches for the followers; see follower/fetcher_manager.py."""
 
     def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None: ...
 
@@ -45,7 +45,7 @@ class ReplicaRoles:
         fetchers: Fetchers,
         partition_failed: Callable[[Partition, Exception], None],
     ) -> None:
-        """`partition_failed` is told of the disk that refused a role's first steps."""
+        """`partition_failed` is called if the disk refuses a role's first steps."""
         self._broker_id = broker_id
         self._clock = clock
         self._durability = durability
@@ -53,11 +53,11 @@ class ReplicaRoles:
         self._fetchers = fetchers
         self._partition_failed = partition_failed
         self.past_isr_shrinks = 0
-        """Of partitions that this broker led before, and leads no more."""
+        """Changes of ISRs that this broker led before and does not lead now."""
         self.past_isr_expands = 0
 
     def take(self, partition: Partition, assignment: Assignment) -> None:
-        """The role and the settings that the metadata says."""
+        """Take the role and the settings of the metadata."""
         _, state, settings, hint = assignment
         partition.configure(settings.log, settings.flush_policy, min(settings.min_insync_replicas, len(state.replicas)))
         try:

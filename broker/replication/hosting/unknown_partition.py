@@ -1,4 +1,4 @@
-"""Says why a request names a partition that this broker does not serve, in a way that its sender can act on.
+"""Makes the error for a request that names a partition which this broker does not serve, with the remedy.
 
 Pure. Not here: which partitions are served (hosted_partitions.py).
 """
@@ -17,8 +17,8 @@ def unknown_partition(
 ) -> ApiError:
     """The error for a request that names `topic_id`.
 
-    `hosted_id` is whose the partition of that name is here, and `assigned_id` whose the metadata says it should be;
-    None when there is none.
+    `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
+    if there is none.
     """
     if not topic_id:
         return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
