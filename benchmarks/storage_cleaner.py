@@ -23,9 +23,9 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.threads import SystemThreads
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.log_to_clean import Candidate
 from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions

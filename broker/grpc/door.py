@@ -31,11 +31,11 @@ from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
 from broker.network.client_names import ClientNames
-from broker.network.connection_quotas import ConnectionQuotas, host_of
 from broker.network.doors import Session
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import StreamQuotas, host_of
 from broker.requests import (
     DescribeClusterRequest,
     DescribeQuorumRequest,
@@ -132,7 +132,7 @@ class DoorLimits:
     """What a door holds against what comes in."""
 
     decoders: RequestDecoders
-    connections: ConnectionQuotas
+    connections: StreamQuotas
     requests: RequestMemory
     node_requests: RequestMemory
     """Those of the inter-broker listener: clients that fill their budget do not hold up followers."""

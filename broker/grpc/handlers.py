@@ -19,8 +19,8 @@ from google.protobuf.message_factory import GetMessageClass
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoder, RequestDecoders
 from broker.network.busy_time import BusyTime
-from broker.network.connection_quotas import host_of
 from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import host_of
 from penstock.errors import ApiError
 
 

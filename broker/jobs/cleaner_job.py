@@ -20,9 +20,9 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.threads import Threads
+from storage.cleaner.cleaner_log_view import Candidate, LogToClean
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.log_to_clean import Candidate, LogToClean
 from storage.disk.file_system import FileSystem
 from storage.log_dirs.log_manager import LogManager
 

@@ -1,7 +1,7 @@
 """The port for what comes in to a node: the listeners that serve clients, other nodes and scrapes of the metrics.
 
 A node says with what it serves (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC and HTTP are
-one implementation (`broker/grpc/doors.py`); tests have another that serves within one event loop
+one implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
 (`tests/support/memory_network.py`). Not here: what becomes of a request once it is in the request channel.
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 
-from broker.grpc.doors import GrpcDoors
+from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.peers import Peers
 from broker.network.thread_times import read_idle_processors, read_thread_times
 from broker.node.descriptors import open_files_limit

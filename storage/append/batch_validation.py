@@ -1,30 +1,17 @@
 """Every check of an append, made before any byte is written. Pure.
 
-A leader checks producers' batches strictly, and gives each batch its offsets, its epoch and, if the topic says so, its
-time. A follower takes batches as the leader placed them, and checks that they continue its log and are undamaged.
-Records inside a batch are not parsed: the checksum proves that they are as the producer wrote them, and a broker that
-decompressed them would do the clients' work. Only the keys of compacted topics are read (key_validation.py).
+A leader checks producers' batches strictly. A follower takes batches as the leader placed them (placing.py), and checks
+that they continue its log and are undamaged. Records inside a batch are not parsed: the checksum proves that they are
+as the producer wrote them, and a broker that decompressed them would do the clients' work. Only the keys of compacted
+topics are read (key_validation.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from penstock.errors import (
-    CorruptMessageError,
-    InvalidTimestampError,
-    MessageTooLargeError,
-    RecordListTooLargeError,
-)
-from penstock.record.batch import (
-    PLACEMENT_BYTES,
-    BatchHeader,
-    iter_headers,
-    placement,
-    set_max_timestamp_log_append_time,
-    verify_crc,
-)
+from penstock.errors import CorruptMessageError, InvalidTimestampError, MessageTooLargeError, RecordListTooLargeError
+from penstock.record.batch import BatchHeader, iter_headers, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fault, offset_fault
 from penstock.types import NO_TIMESTAMP
 from storage.append.batch_claims import check_fetched_room, check_produced_batch, from_leader
@@ -32,21 +19,6 @@ from storage.append.key_validation import check_keys
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
-
-MAX_BUFFERS = 1000
-"""writev takes 1,024 (IOV_MAX); two for each batch."""
-
-
-class Placed(NamedTuple):
-    """Batches ready to be written: `buffers` joined are `size_bytes` long and hold the batches of `headers`."""
-
-    buffers: list[Bytes]
-    headers: list[BatchHeader]
-    size_bytes: int
-
-    @property
-    def next_offset(self) -> int:
-        return self.headers[-1].next_offset
 
 
 def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
@@ -112,29 +84,6 @@ def _check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> Non
         )
 
 
-def place_as_leader(
-    records: Bytes, batches: list[tuple[int, BatchHeader]], first_offset: int, leader_epoch: int, append_time_ms: int
-) -> Placed:
-    """Give checked batches their offsets and epoch; bodies are not copied unless they are stamped with the time."""
-    if append_time_ms != NO_TIMESTAMP:
-        records = bytearray(records)
-        for position, _ in batches:
-            set_max_timestamp_log_append_time(records, position, append_time_ms)
-        batches = list(iter_headers(records))
-    view = memoryview(records)
-    buffers: list[Bytes] = []
-    headers: list[BatchHeader] = []
-    offset = first_offset
-    for position, header in batches:
-        headers.append(header._replace(base_offset=offset, leader_epoch=leader_epoch))
-        buffers.append(placement(offset, header.batch_length, leader_epoch))
-        buffers.append(view[position + PLACEMENT_BYTES : position + header.size_bytes])
-        offset += header.last_offset_delta + 1
-    if len(buffers) > MAX_BUFFERS:
-        buffers = [b"".join(buffers)]
-    return Placed(buffers, headers, len(records))
-
-
 def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> list[tuple[int, BatchHeader]]:
     """A leader's batches, after checking that they are undamaged, continue the log, and have epochs that never fall."""
     batches = list(whole_batches(records))
@@ -151,21 +100,3 @@ def check_fetched(records: Bytes, log_end_offset: int, latest_epoch: int) -> lis
         check_fetched_room(header)
         expected, epoch = header.next_offset, header.leader_epoch
     return batches
-
-
-def fetched_runs(
-    records: Bytes, batches: list[tuple[int, BatchHeader]], room: int, segment_bytes: int
-) -> Iterator[Placed]:
-    """A follower's batches in runs that each fit a segment and its index: the first into `room` bytes if possible."""
-    view = memoryview(records)
-    begin, end = 0, 0
-    headers: list[BatchHeader] = []
-    for position, header in batches:
-        after = position + header.size_bytes
-        is_wide = headers and header.next_offset - headers[0].base_offset > MAX_RELATIVE_OFFSET
-        if headers and (after - begin > room or is_wide):
-            yield Placed([view[begin:end]], headers, end - begin)
-            begin, headers, room = position, [], segment_bytes
-        headers.append(header)
-        end = after
-    yield Placed([view[begin:end]], headers, end - begin)

@@ -35,10 +35,10 @@ from penstock.types import TopicPartition
 from storage.cleaner.batch_filter import TombstoneRule
 from storage.cleaner.blocking_step import Steps, in_thread
 from storage.cleaner.cleaner import Cleaning, Surroundings
+from storage.cleaner.cleaner_log_view import Candidate, LogToClean
 from storage.cleaner.cleaner_plan import Assessment, KnownHorizon, assess
 from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace, StopSignal
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics, PassStatistics, Reason
-from storage.cleaner.log_to_clean import Candidate, LogToClean
 from storage.cleaner.offset_map import OffsetMap
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_system import FileSystem

@@ -19,8 +19,9 @@ from collections.abc import Iterable
 from penstock import epochs
 from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
-from storage.append.batch_validation import Placed, check_fetched, fetched_runs, place_as_leader
+from storage.append.batch_validation import check_fetched
 from storage.append.fetch_overlap import without_overlap
+from storage.append.placing import Placed, fetched_runs, place_as_leader
 from storage.append.recompression import prepared
 from storage.disk.file_system import Bytes, FileSystem
 from storage.disk.named_writes import NamedWrites
@@ -150,8 +151,7 @@ class Log:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
         append_time_ms = now_ms if self.config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         placed = place_as_leader(records, batches, self.log_end_offset, leader_epoch, append_time_ms)
-        info = AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms)
-        return self._append((placed,), info)
+        return self._append((placed,), AppendInfo.of(placed.headers, placed.size_bytes, append_time_ms))
 
     def append_as_follower(self, records: Bytes) -> AppendInfo:
         """Write the leader's batches as they are, all or none; they must continue this log."""

@@ -7,7 +7,7 @@ log. After a power cut, unflushed bytes of a refused append may be in the file, 
 batch of it was ever in a file, no recovery can find one. The error of a shortage then says that nothing was written,
 and a producer may send the records again without making duplicates.
 
-`batch_validation.py` decides what may be appended, `segment_roll.py` when a segment is full.
+`batch_validation.py` decides what may be appended, `placing.py` where, `segment_roll.py` when a segment is full.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from penstock.record.batch import BatchHeader
-from storage.append.batch_validation import Placed
+from storage.append.placing import Placed
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.log.flush import FlushTracker
 from storage.log.log_health import LogHealth

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 
-from storage.append.batch_validation import Placed
+from storage.append.placing import Placed
 from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment

@@ -22,8 +22,8 @@ The surviving records are synced before they count: a killed process leaves reco
 the disk. A log that ends below R is refused. Indexes are rebuilt for each checked segment, and each leader epoch is
 compared with the epoch checkpoint (`epoch_witness.py`).
 
-Even with X >= R, a tail that is no torn append (`torn_append.py`) may have been flushed. An owner that must not forget
-acked records, like a voter of the quorum, is called BEFORE such a cut and may refuse it.
+Even with X >= R, a tail that is no torn append may have been flushed (`doubtful_tail.py`). An owner that must not
+forget acked records, like a voter of the quorum, is called BEFORE such a cut and may refuse it.
 
 R comes from `log_directory.py`; the broker decides what follows from an offline log.
 """
@@ -40,8 +40,8 @@ from penstock.record.verifier import at_offset, offset_fault
 from storage.disk.file_system import FileSystem
 from storage.disk.named_writes import NamedWrites
 from storage.log_config import LogConfig
+from storage.recovery.doubtful_tail import is_torn_append
 from storage.recovery.epoch_witness import EpochWitness
-from storage.recovery.torn_append import is_torn_append
 from storage.segment import segment_faults
 from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache

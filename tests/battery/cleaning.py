@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from penstock.clock import ManualClock
 from penstock.errors import KafkaStorageError
+from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.log_to_clean import Candidate
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import LogHistory, Written

@@ -14,9 +14,9 @@ from penstock.record.rewrite import rewritten
 from penstock.record.row_scan import scan_rows
 from penstock.threads import SystemThreads
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.log_to_clean import Candidate
 from storage.log.log import Log
 from storage.log.log_types import AppendInfo, LogOptions
 from storage.log_config import LogConfig

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.backoff import Backoff
+from penstock.client.cluster.error_meaning import needs_metadata, outcome_unknown
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.cluster.retry import needs_metadata, outcome_unknown
 from penstock.client.producer.accumulator import Accumulator, PartitionQueue
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.wire.messages import ProduceAnswer, ProduceResult

@@ -20,9 +20,9 @@ from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceC
 from broker.grpc.door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.network.busy_time import BusyTimes
-from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import StreamQuotas
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.requests import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
@@ -242,9 +242,7 @@ class Stream:
 
 
 def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does() -> None:
-    limits = DoorLimits(
-        RequestDecoders(1 << 20), ConnectionQuotas(9, 9), RequestMemory(1 << 30), RequestMemory(1 << 30)
-    )
+    limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), RequestMemory(1 << 30), RequestMemory(1 << 30))
 
     async def scenario() -> None:
         channel, slow = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), asyncio.get_running_loop().create_future()

@@ -13,9 +13,9 @@ from broker.grpc.door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer
 from broker.network.busy_time import BusyTimes
-from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import StreamQuotas
 from broker.requests import ProduceResponse
 from penstock.pb import broker_pb2 as pb
 from tests.support.machine import NOW_NS
@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, queued_max: int = 10) -> None:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
-        limits = DoorLimits(RequestDecoders(1 << 20), ConnectionQuotas(9, 9), self.memory, self.memory)
+        limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, "INTERNAL")
         self.door.open()
 

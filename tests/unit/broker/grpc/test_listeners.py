@@ -16,9 +16,9 @@ from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import ListenerLimits, broker_server, inter_broker_server
 from broker.network.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
-from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import StreamQuotas
 from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
 from penstock.pb import broker_pb2 as pb
@@ -55,7 +55,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
     async def run() -> None:
         requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
         no_session = cast(Callable[[str], FetchSession], NoSession)
-        limits = DoorLimits(decoders, ConnectionQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
+        limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         door = BrokerDoor(requests, no_session, limits, "NODES")
         door.open()

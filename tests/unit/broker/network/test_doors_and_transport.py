@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.config.config import parse_config
-from broker.grpc.doors import GrpcDoors
+from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.peers import Peers
 from broker.network.busy_time import BusyTimes
 from broker.network.doors import BrokerService, ControllerService, Doors

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from broker.network.busy_time import BusyTimes
-from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
+from broker.network.stream_quotas import StreamQuotas
 from penstock.errors import InvalidRequestError, InvariantViolation, ResourceExhaustedError, UnknownServerError
 from tests.support.machine import NOW_NS
 
@@ -132,7 +132,7 @@ def test_a_handled_request_is_counted_by_its_api_until_it_is_answered_or_its_con
 
 
 def test_connections_are_counted_in_all_and_by_address() -> None:
-    quotas = ConnectionQuotas(3, 2)
+    quotas = StreamQuotas(3, 2)
     quotas.connected("ipv4:10.0.0.1:1")
     quotas.connected("ipv4:10.0.0.1:2")
     with pytest.raises(ResourceExhaustedError, match=r"max.connections.per.ip=2"):

@@ -17,7 +17,8 @@ from penstock.errors import (
 )
 from penstock.record.batch import HEADER_BYTES, pack_batch, placement, read_header
 from penstock.record.codecs import Codec, compress
-from storage.append.batch_validation import check_fetched, check_produced, fetched_runs
+from storage.append.batch_validation import check_fetched, check_produced
+from storage.append.placing import fetched_runs
 from storage.log_config import LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from tests.support.losing_fs import LosingFileSystem

@@ -13,9 +13,9 @@ from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from storage.cleaner.blocking_step import in_thread
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
+from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig, Reason
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.log_to_clean import Candidate
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from tests.support.compaction import COMPACT, RETENTION_MS, CompactedLog, NoWait, state_of

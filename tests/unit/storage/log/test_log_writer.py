@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import KafkaStorageError
 from penstock.record.batch import read_header
-from storage.append.batch_validation import Placed, place_as_leader, whole_batches
+from storage.append.batch_validation import whole_batches
+from storage.append.placing import Placed, place_as_leader
 from storage.disk.file_system import Bytes
 from storage.log.flush import FlushTracker
 from storage.log.log import Log

@@ -17,9 +17,9 @@ from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import GrpcServer, broker_server, controller_server, inter_broker_server, listener_limits
 from broker.metrics.exposition import serve_metrics
 from broker.network.client_names import ClientNames
-from broker.network.connection_quotas import ConnectionQuotas
 from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
+from broker.network.stream_quotas import StreamQuotas
 from penstock.clock import Clock
 from penstock.threads import Threads
 from penstock.types import Endpoint
@@ -58,7 +58,7 @@ class _GrpcBroker:
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
         limits = listener_limits(config, service.client_connections_max)
         node_limits = listener_limits(config, service.node_connections_max)
-        quotas = ConnectionQuotas(limits.connections_max, limits.connections_max_per_ip)
+        quotas = StreamQuotas(limits.connections_max, limits.connections_max_per_ip)
         self.clients = ClientNames()
         held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.clients)
         name = config.inter_broker_listener_name

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.errors import ResourceExhaustedError
 
 
-class ConnectionQuotas:
+class StreamQuotas:
     """Counts by host; a stream over a limit is refused with a typed error."""
 
     def __init__(self, connections_max: int, connections_max_per_ip: int) -> None:

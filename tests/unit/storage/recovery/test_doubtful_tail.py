@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.record.builder import build_batch
-from storage.recovery.torn_append import is_torn_append
+from storage.recovery.doubtful_tail import is_torn_append
 
 FIRST = build_batch([b"a" * 40] * 3, timestamps_ms=0, base_offset=7, leader_epoch=2)
 SECOND = build_batch([b"b" * 40] * 2, timestamps_ms=0, base_offset=10, leader_epoch=2)
