@@ -1,8 +1,8 @@
 """The configuration of a topic: the table of keys, validation, and the typed view that storage and brokers use.
 
-Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), but for `flush.policy`, which is ours,
-and for keys that would do nothing here and are therefore unknown. A topic stores only what it overrides, as text; the
-rest comes from the node's configuration under `broker_key`, and then from the default in the table.
+Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), with two exceptions: `flush.policy` is
+ours, and Kafka's keys that would do nothing here are unknown. A topic stores only its overrides, as text. Other values
+come from the node's configuration under `broker_key`, and then from the default in the table.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _INT_MAX: Final = (1 << 31) - 1
 _LONG_MAX: Final = (1 << 63) - 1
 _DAY_MS: Final = 86_400_000
 _LONGEST_KEY: Final = 64
-"""An unknown key is shown, and compared with the known ones, up to here."""
+"""An unknown key is shown, and compared with the known ones, up to this length."""
 _MIN_SEGMENT_BYTES: Final = 1024
-"""Smaller segments would be all file names; Kafka asks for 1 MiB since 4.1, which tests of rolling cannot afford."""
+"""Smaller segments would make too many files. Kafka's minimum is 1 MiB since 4.1; our tests of rolling need less."""
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
@@ -31,7 +31,7 @@ _TABLE: Final = (
         ConfigKind.LIST,
         ("delete",),
         "log.cleanup.policy",
-        "What happens to old segments: delete by age and size, or compact to the last value of each key, or both.",
+        "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
         choices=("delete", "compact"),
     ),
     ConfigDefinition(
@@ -39,7 +39,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         -1,
         "compression.gzip.level",
-        "How hard the leader tries where compression.type is gzip: 1 (fast) to 9 (small); -1 is gzip's own choice.",
+        "The leader's level with compression.type=gzip: 1 (fast) to 9 (small); -1 is gzip's own choice.",
         minimum=1,
         maximum=9,
         besides=-1,
@@ -49,7 +49,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         9,
         "compression.lz4.level",
-        "How hard the leader tries where compression.type is lz4. As in Kafka, 9 is the fast compressor.",
+        "The leader's level with compression.type=lz4. As in Kafka, 9 is the fast compressor.",
         minimum=1,
         maximum=17,
     ),
@@ -58,7 +58,7 @@ _TABLE: Final = (
         ConfigKind.STRING,
         "producer",
         "compression.type",
-        "The codec in which batches are kept: the producer's, or one into which the leader brings them.",
+        "Codec of stored batches: the producer's, or one to which the leader converts them.",
         choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     ),
     ConfigDefinition(
@@ -66,7 +66,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         3,
         "compression.zstd.level",
-        "How hard the leader tries where compression.type is zstd; above 9 it costs much time for little.",
+        "The leader's level with compression.type=zstd; above 9 it takes much time and saves little.",
         minimum=-131_072,
         maximum=22,
     ),
@@ -75,7 +75,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         _DAY_MS,
         "log.cleaner.delete.retention.ms",
-        "How long a compacted topic keeps a delete marker, and so the time a reader has to see it.",
+        "How long a compacted topic keeps a delete marker. A reader must read it within this time.",
         minimum=0,
         maximum=_LONG_MAX,
     ),
@@ -84,7 +84,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         60_000,
         "log.segment.delete.delay.ms",
-        "How long a deleted segment's file stays on disk, for readers that still hold it.",
+        "How long a deleted segment's file stays on disk, for readers that still have it open.",
         minimum=0,
         maximum=_LONG_MAX,
     ),
@@ -111,7 +111,7 @@ _TABLE: Final = (
         ConfigKind.STRING,
         "fsync",
         "flush.policy",
-        "When a write counts as kept: fsync (on stable storage before the ack) or os (in the page cache; lossy).",
+        "When a write is acked: fsync (after it is on stable storage) or os (from the page cache; lossy).",
         choices=("fsync", "os"),
     ),
     ConfigDefinition(
@@ -119,7 +119,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         4096,
         "log.index.interval.bytes",
-        "How many bytes of log lie between two entries of the offset index.",
+        "Bytes of log between two entries of the offset index.",
         minimum=0,
         maximum=_INT_MAX,
     ),
@@ -137,7 +137,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         1_048_588,
         "message.max.bytes",
-        "The largest record batch that is accepted, as it arrives and as compression.type makes it.",
+        "The largest record batch that is accepted, before and after conversion to compression.type.",
         minimum=0,
         maximum=_INT_MAX,
     ),
@@ -146,7 +146,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         3_600_000,
         "log.message.timestamp.after.max.ms",
-        "How far a record's create time may lie ahead of the broker's clock.",
+        "How far a record's create time may be ahead of the broker's clock.",
         minimum=0,
         maximum=_LONG_MAX,
     ),
@@ -155,7 +155,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         _LONG_MAX,
         "log.message.timestamp.before.max.ms",
-        "How far a record's create time may lie behind the broker's clock.",
+        "How far a record's create time may be behind the broker's clock.",
         minimum=0,
         maximum=_LONG_MAX,
     ),
@@ -164,7 +164,7 @@ _TABLE: Final = (
         ConfigKind.STRING,
         "CreateTime",
         "log.message.timestamp.type",
-        "Whether a record's timestamp is its producer's or the time of the append.",
+        "The time of a record: the producer's, or that of the append.",
         choices=("CreateTime", "LogAppendTime"),
     ),
     ConfigDefinition(
@@ -172,7 +172,7 @@ _TABLE: Final = (
         ConfigKind.DOUBLE,
         0.5,
         "log.cleaner.min.cleanable.ratio",
-        "The share of a compacted log that must be uncompacted before the cleaner takes it up.",
+        "The share of a log that must be uncompacted before it is compacted.",
         minimum=0.0,
         maximum=1.0,
     ),
@@ -190,7 +190,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         1,
         "min.insync.replicas",
-        "How many replicas, the leader counted, must hold a write with acks=all before it is acked.",
+        "How many replicas, with the leader, must hold a write with acks=all before it is acked.",
         minimum=1,
         maximum=_INT_MAX,
     ),
@@ -199,7 +199,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         -1,
         "log.retention.bytes",
-        "The oldest segments go while at least this much stays; -1 is without limit.",
+        "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
         minimum=-1,
         maximum=_LONG_MAX,
     ),
@@ -208,7 +208,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         7 * _DAY_MS,
         "log.retention.ms",
-        "How long a record is kept at least; -1 is for ever.",
+        "How long a record is kept at least; -1: for ever.",
         minimum=-1,
         maximum=_LONG_MAX,
     ),
@@ -217,7 +217,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         1 << 30,
         "log.segment.bytes",
-        "The size at which a new segment is begun.",
+        "A segment is rolled at this size.",
         minimum=_MIN_SEGMENT_BYTES,
         maximum=_INT_MAX,
     ),
@@ -226,7 +226,7 @@ _TABLE: Final = (
         ConfigKind.INT,
         10 << 20,
         "log.index.size.max.bytes",
-        "The size of an index; a full index begins a new segment.",
+        "An index of this size rolls its segment.",
         minimum=24,
         maximum=_INT_MAX,
     ),
@@ -235,7 +235,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         0,
         "log.roll.jitter.ms",
-        "The most that is taken from segment.ms at random, so that partitions do not all roll at once.",
+        "A segment rolls by up to this time earlier, at random, so that partitions do not all roll at once.",
         minimum=0,
         maximum=_LONG_MAX,
     ),
@@ -244,7 +244,7 @@ _TABLE: Final = (
         ConfigKind.LONG,
         7 * _DAY_MS,
         "log.roll.ms",
-        "The age at which a new segment is begun.",
+        "A segment is rolled at this age.",
         minimum=1,
         maximum=_LONG_MAX,
     ),
@@ -253,7 +253,7 @@ _TABLE: Final = (
         ConfigKind.BOOLEAN,
         False,
         "unclean.leader.election.enable",
-        "Whether a replica outside the ISR may lead when no member of the ISR lives. Loses acked records.",
+        "Whether a replica outside the ISR may lead if no member of the ISR lives. Loses acked records.",
     ),
 )
 
@@ -268,7 +268,7 @@ def parse_topic_config(key: str, text: str) -> ConfigValue:
 
 
 def validate_topic_config(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """What a topic overrides, typed; the first key that is unknown or has an unacceptable value is an error."""
+    """A topic's overrides, typed; the first key that is unknown or has an unacceptable value is an error."""
     parsed = {key: parse_topic_config(key, text) for key, text in overrides.items()}
     least, most = parsed.get("min.compaction.lag.ms"), parsed.get("max.compaction.lag.ms")
     if isinstance(least, int) and isinstance(most, int) and least > most:
@@ -282,8 +282,8 @@ def effective_topic_config(
     """Every key of the table, typed: the topic's own value, else the node's, else the default.
 
     `broker_defaults` holds typed values by the topic's key or by the broker's (`segment.bytes`, `log.segment.bytes`);
-    keys that do not concern topics are passed over, so the node's whole configuration may be given. An override that
-    this version does not know is passed over too: it was validated by the controller that wrote it.
+    keys that do not concern topics are ignored, so the node's whole configuration may be given. An override that
+    this version does not know is ignored, too: the controller that wrote it has validated it.
     """
     return {key: effective_value(key, overrides, broker_defaults or {}) for key in TOPIC_CONFIGS}
 
@@ -297,7 +297,7 @@ def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Map
 
 
 def topic_config_definition(key: str) -> ConfigDefinition:
-    """What is known of a key; InvalidConfigError, with the nearest one, when it is no key of a topic."""
+    """The definition of a key; InvalidConfigError, with the nearest key, if it is no key of a topic."""
     definition = TOPIC_CONFIGS.get(key)
     if definition is not None:
         return definition

@@ -2,7 +2,7 @@
 
 Driven by the table in config_table.py: unknown keys (with the nearest known one), types, ranges and units are judged
 here; rules between keys in config_check.py; the file itself in config_file.py. Loading touches nothing on disk, and a
-message is one line that names file, key, value and remedy. Topic configs are the controller's, not this module's.
+message is one line that names file, key, value and remedy. The controller checks the configurations of topics.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def load_config(path: str) -> NodeConfig:
 
 
 def parse_config(given: Mapping[str, object]) -> NodeConfig:
-    """A configuration from flat Kafka names; what is not given has its default."""
+    """A configuration from flat Kafka names; a key that is not given has its default."""
     for name in given:
         if name not in KEYS:
             raise ConfigError(_unknown_key(name))
@@ -197,7 +197,7 @@ def _listeners(name: str, items: tuple[str, ...], names: tuple[str, ...]) -> dic
 
 
 def _advertised(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Endpoint]:
-    """What is not advertised by hand: the broker as it listens, the controller as the list of voters names it."""
+    """Listeners that are not advertised by hand: the broker as it listens, the controller as in the list of voters."""
     found = dict(values["listeners"])
     voter = values["controller_quorum_voters"].get(values["node_id"])
     if CONTROLLER_LISTENER in found and voter is not None:

@@ -1,7 +1,7 @@
 """Reads a node's configuration file: TOML with Kafka's dotted names, flattened to name → value.
 
 Every way in which the file itself can be wrong (missing, a directory, unreadable, not UTF-8, not TOML, a key twice)
-becomes one ConfigError of one line. What the keys mean is config.py's.
+becomes one ConfigError of one line. config.py reads the values of the keys.
 
 Kafka has both `max.connections` and `max.connections.per.ip`; in TOML the first would be a value and a table at once.
 So a bare dotted key is read as one quoted name, and tables (`[log]`, then `segment.bytes = 1`) are joined by dots.
@@ -65,7 +65,7 @@ def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, ob
 
 
 def _toml_message(path: str, text: str, why: str) -> str:
-    """tomllib's message, or a better one where it means that a key stands there twice."""
+    """tomllib's message, or a better one if a key is in the file twice."""
     found = _LINE.search(why)
     line = int(found.group(1)) if found else 0
     lines = text.splitlines()

@@ -1,6 +1,6 @@
-"""docs/configuration.md, made from the tables: `python -m broker.config.config_reference > docs/configuration.md`.
+"""Makes docs/configuration.md from the tables: `python -m broker.config.config_reference > docs/configuration.md`.
 
-A test holds the page against this, so that a key cannot be added without its line.
+A test compares the page with this module, so a key cannot be added without its line.
 """
 
 from __future__ import annotations
@@ -29,17 +29,19 @@ from metadata.topic_config import TOPIC_CONFIGS
 INTRODUCTION = """# Configuration of a node
 
 Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. The keys of a topic follow those of a node, and then what becomes of Kafka's other keys.
+do not edit by hand. First the keys of a node, then those of a topic, then Kafka's keys that a node does not have.
 
-One TOML file, `penstock node start --config FILE`. Names are Kafka's; the few that Kafka has not say so. Dotted names
-and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`); a list is a TOML list or one
-string with commas. A mistake is answered before any file is touched, in one line that names key, value and remedy.
+A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's; a key that Kafka does not have says
+so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a
+TOML list or one string with commas. A mistake is reported before any file is touched, in one line that names key, value
+and remedy.
 """
 
 OF_A_TOPIC = """
 ## Of a topic
-What a topic says itself, with `penstock topics create -c KEY=VALUE` or `penstock configs alter`, goes before the node's
-key; `penstock configs describe TOPIC --all` shows what is in force and where that comes from. Lists have commas.
+A topic's own value overrides the node's key. It is set with `penstock topics create -c KEY=VALUE` or
+`penstock configs alter`. `penstock configs describe TOPIC --all` shows each value in force and its source. Lists have
+commas.
 
 | key | type | default | values | the node's key | meaning |
 | --- | --- | --- | --- | --- | --- |
@@ -47,19 +49,19 @@ key; `penstock configs describe TOPIC --all` shows what is in force and where th
 
 OF_KAFKA = """
 ## Kafka's keys that are not here
-For whoever brings a `server.properties`. `*` stands for all keys that begin so. A key of Kafka's that stands neither
-above nor here is unknown to a node, and its start says so.
+This table helps to convert a `server.properties`. `*` stands for all keys that begin with the text before it. Any other
+key is unknown: the node refuses to start and names the key.
 
 | Kafka's key | the node's | why, or how |
 | --- | --- | --- |
 """
 
 GROUPS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
-    ("Who the node is", IDENTITY),
+    ("Identity of the node", IDENTITY),
     ("Quorum and membership", QUORUM),
     ("Directories", DIRECTORIES),
     ("Requests", REQUESTS),
-    ("Topics, where they do not say otherwise", TOPICS),
+    ("Defaults of topics", TOPICS),
     ("Replication", REPLICATION),
     ("Log", LOG),
     ("Retention and compaction", RETENTION),

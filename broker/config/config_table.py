@@ -1,8 +1,8 @@
 """Every configuration key of a node: name, type, default, range, unit and meaning. The one copy.
 
 The loader (config.py), its messages and the generated reference are all made from this table, so a key that is not
-here does not exist. Names are Kafka's; the two that Kafka has not (`flush.policy`, `metrics.listener`) say so. Where a
-default is not Kafka's, `doc` says why. Rules between two keys stand in config_check.py, not here.
+here does not exist. Names are Kafka's; a key that Kafka does not have says so in `doc`, and so does a default that is
+not Kafka's. Rules between two keys are in config_check.py.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ REQUESTS = (
     _int(
         "num.io.threads",
         8,
-        "Threads for what may wait for a disk: reads that are not in the page cache, look-ups by time. Shared out over"
-        " the log dirs, at least one each. Everything else of a request is handled on the event loop.",
+        "Threads for work that may wait for a disk: reads that are not in the page cache, look-ups by time. Divided"
+        " among the log dirs, at least one each. The rest of a request is handled on the event loop.",
         1,
         1024,
     ),
@@ -140,22 +140,21 @@ REQUESTS = (
     _bytes(
         "queued.max.request.bytes",
         128 * MIB,
-        "Produce and fetch requests in memory; beyond it streams are not read, half of it for one address (Kafka: no "
-        "limit).",
+        "Produce and fetch requests in memory; above it streams are not read. Half for one address (Kafka: no limit).",
         MIB,
         INT64_MAX,
     ),
     _bytes(
         "queued.max.response.bytes",
         256 * MIB,
-        "Fetch answers in memory; beyond it none is built. Half for one address, 1/16 for one stream. Not Kafka's.",
+        "Fetch answers in memory; above it none is built. Half for one address, 1/16 for one stream. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),
     _bytes(
         "fetch.sessions.max.bytes",
         256 * MIB,
-        "What fetch streams ask to be remembered, 800 bytes a partition; half for one address. Not Kafka's.",
+        "Memory for the sessions of fetch streams, 800 bytes a partition; half for one address. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),
@@ -165,12 +164,12 @@ REQUESTS = (
         "Connections of a listener, and its produce and fetch streams; never above a quarter of the open files.",
         1,
     ),
-    _int("max.connections.per.ip", INT32_MAX, "The same of one address.", 1),
-    _ms("connections.max.idle.ms", 600_000, "A connection without a stream or call for so long is closed."),
+    _int("max.connections.per.ip", INT32_MAX, "The same for one address.", 1),
+    _ms("connections.max.idle.ms", 600_000, "A connection without a stream or call for this long is closed."),
     _ms(
         "connections.max.write.stall.ms",
         30_000,
-        "A connection whose client has not read an answer for so long is cut. Not Kafka's.",
+        "A connection whose client has not read an answer for this long is cut. Not Kafka's.",
         1_000,
     ),
     _bytes("fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB),
@@ -184,7 +183,7 @@ TOPICS = (
     _string(
         "compression.type",
         "producer",
-        "Codec of stored batches: the producer's, or one into which the leader brings them.",
+        "Codec of stored batches: the producer's, or one to which the leader converts them.",
         ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     ),
     ConfigKey("compression.gzip.level", Kind.INT, -1, "With compression.type=gzip; -1: its own.", 1, 9, besides=-1),
@@ -193,12 +192,12 @@ TOPICS = (
     _string(
         "log.message.timestamp.type",
         "CreateTime",
-        "The time in a record: the producer's, or that of the append.",
+        "The time of a record: the producer's, or that of the append.",
         ("CreateTime", "LogAppendTime"),
     ),
     _ms("log.message.timestamp.before.max.ms", INT64_MAX, "How old a producer's time may be.", 0, INT64_MAX),
     _ms("log.message.timestamp.after.max.ms", HOUR_MS, "How far ahead a producer's time may be.", 0, INT64_MAX),
-    _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead when no other lives: loses data."),
+    _bool("unclean.leader.election.enable", False, "Let a replica out of sync lead if no other lives: loses data."),
     _bool("auto.create.topics.enable", False, "Only false: topics are created explicitly."),
 )
 
@@ -237,14 +236,14 @@ RETENTION = (
     _list(
         "log.cleanup.policy",
         ("delete",),
-        "What happens to old segments: deleted by age and size, compacted to the last value of each key, or both.",
+        "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
         ("delete", "compact"),
     ),
-    _ms("log.retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1 is for ever.", -1, INT64_MAX),
+    _ms("log.retention.ms", 7 * DAY_MS, "How long a record is kept at least; -1: for ever.", -1, INT64_MAX),
     _bytes(
         "log.retention.bytes",
         -1,
-        "The oldest segments go while at least this much stays; -1 is without limit.",
+        "The oldest segments are deleted as long as at least this much remains; -1: no limit.",
         -1,
         INT64_MAX,
     ),

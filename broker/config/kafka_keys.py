@@ -1,8 +1,9 @@
-"""Kafka's configuration keys that a node does not have: which one of ours does it, or why there is none.
+"""Kafka's configuration keys that a node does not have: the key of ours in its place, or why there is none.
 
-For whoever brings a `server.properties`: the error for such a key says this instead of guessing at a similar name, and
-docs/configuration.md lists all of them. A name that ends in `*` stands for all that begin so. Keys that Kafka and this
-system share are in config_table.py and not here. Source: Kafka 4.1, "Broker Configs"; older names from 3.9.
+For operators that convert a `server.properties`: the error for such a key says this and does not guess a similar name,
+and docs/configuration.md lists all of them. A name that ends in `*` stands for all names that begin with the text
+before it. Keys that Kafka and this system share are in config_table.py. Source: Kafka 4.1, "Broker Configs"; older
+names from 3.9.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ KAFKA_KEYS = (
 
 
 def hint(name: str) -> str:
-    """What to do about a key of Kafka's that is not ours, and empty for one that is not Kafka's either."""
+    """What to do about a key of Kafka's that is not ours; "" for a key that is not Kafka's either."""
     for key in KAFKA_KEYS:
         if name == key.name or (key.name.endswith("*") and name.startswith(key.name[:-1])):
             return f"Kafka's {name} is {key.ours} here: {key.why}" if key.ours else f"no such key here: {key.why}"

@@ -1,4 +1,4 @@
-"""The configuration of one node, checked and complete: the value that the parts of a node are made from.
+"""The configuration of one node, checked and complete: the parts of a node are made from this value.
 
 Made by config.py from a file; the rules between its keys are in config_check.py.
 """
@@ -93,7 +93,7 @@ class NodeConfig:
     given: Mapping[str, object] = field(compare=False)
     """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()
-    """Not in the file, but said at one start: directory ids that the operator has given up."""
+    """Not from the file but from the command line of one start: directory ids that the operator has given up."""
 
     @property
     def roles(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ class NodeConfig:
         return self.controller_quorum_voters
 
     def listener(self, name: str) -> Endpoint:
-        """Where this node listens as `name`: BROKER, CONTROLLER, or what inter.broker.listener.name says."""
+        """Where this node listens as `name`: BROKER, CONTROLLER, or the value of inter.broker.listener.name."""
         if name not in self.listeners:
             raise ConfigError(f"listeners: no {name} listener on node {self.node_id}; add {name}://host:port")
         return self.listeners[name]

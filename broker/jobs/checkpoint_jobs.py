@@ -1,8 +1,8 @@
 """Writes the checkpoints of every log dir on schedule, so that a restart has little to recover.
 
-    recovery-point-checkpoint    log.flush.offset.checkpoint.interval.ms          what a recovery need not look at
-    log-start-checkpoint         log.flush.start.offset.checkpoint.interval.ms    what was deleted stays deleted
-    high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms    what is committed
+    recovery-point-checkpoint    log.flush.offset.checkpoint.interval.ms          a recovery checks only what is above
+    log-start-checkpoint         log.flush.start.offset.checkpoint.interval.ms    deleted records stay deleted
+    high-watermark-checkpoint    replica.high.watermark.checkpoint.interval.ms    records below it are committed
 
 Each log dir has jobs of its own, in threads: a dir that hangs holds up no other. A disk that is full delays a
 checkpoint to its next turn. Not here: the files (`storage/log_dirs/log_checkpoints.py`).
@@ -47,8 +47,8 @@ class CheckpointJobs:
         add(log_dirs, "high-watermark-checkpoint", interval_ms, self.checkpoint_high_watermarks)
 
     async def checkpoint_recovery_points(self, log_dir: str) -> None:
-        """Regular and small, so this is also what notices that a log dir is gone or read-only while nothing is
-        written to it, or while what is written goes to files that have no name any more."""
+        """This small regular write also notices that a log dir is gone or read-only while nothing else is written to
+        it, or while other writes go to files that have no name any more."""
         failure = await self._scheduler.in_thread(log_dir, self._checkpoints.try_recovery_points, log_dir)
         if failure is not None and isinstance(failure.__cause__, OSError) and not is_shortage(failure):
             self._on_log_dir_failed(log_dir, failure.__cause__)

@@ -1,10 +1,10 @@
 """Has compacted logs cleaned: the job log-cleaner, every log.cleaner.backoff.ms.
 
-A run goes on until no log is left whose turn it is, with log.cleaner.threads passes at a time. What a pass decides and
-changes happens on the loop; each of its blocking steps in a thread of the cleaner's own, which throttling may hold for
-long. While the calendar cannot be believed nothing is cleaned, for tombstones go by their age.
+A run goes on until no log is due, with log.cleaner.threads passes at a time. A pass decides and changes logs on the
+loop. Each of its blocking steps runs in a thread of the cleaner, which throttling may hold for long. While the clock
+cannot be trusted nothing is cleaned, because tombstones are removed by age.
 
-Not here: which log, which records, how a pass may end (`storage/cleaner/log_cleaner.py`).
+`storage/cleaner/log_cleaner.py` decides which log is cleaned, which records are removed, and how a pass may end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CleanerJob:
         fs: FileSystem,
         threads: Threads,
     ) -> None:
-        """`wall_ms` gives the calendar, or None while it cannot be believed."""
+        """`wall_ms` gives the wall time, or None while it cannot be trusted."""
         self.cleaner = LogCleaner(fs, config, self._candidates, clock, threads)
         self.dead = 0
         """Workers that met a bug."""
@@ -90,11 +90,11 @@ class CleanerJob:
                 _log.warning("%s: the cleaner met an error in a log that is out of use: %s", chosen.log, error)
 
     def stop(self) -> None:
-        """Passes under way end soon, and with them the run; call before the scheduler is stopped."""
+        """Passes under way end soon, and the run with them; call it before the scheduler is stopped."""
         self.cleaner.stop()
 
     def close(self) -> None:
-        """After the scheduler was stopped, which has waited for every step; a step that hangs keeps its thread."""
+        """Call it after the scheduler was stopped, which waits for every step; a step that hangs keeps its thread."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def statistics(self) -> CleanerStatistics:

@@ -1,12 +1,12 @@
-"""What is done to all logs of a broker on schedule: retention, and files that were deleted.
+"""The scheduled jobs of all logs of a broker: retention, and the removal of deleted files.
 
-    log-retention                every log.retention.check.interval.ms     oldest segments leave their logs
-    delete-logs                  log.segment.delete.delay.ms               files and directories that left before go
+    log-retention                every log.retention.check.interval.ms     the oldest segments leave their logs
+    delete-logs                  log.segment.delete.delay.ms               unlinks files and directories that left
 
-Each log dir has jobs of its own, so that a dir that hangs holds up no other. What may take long runs in the scheduler's
-threads; logs change on the loop only. A disk that is full delays a job: what it could not do it does at its next turn.
-Not here: when a segment goes (`storage/log/retention.py`), checkpoints (checkpoint_jobs.py), the cleaner
-(cleaner_job.py), when a job runs (scheduler.py).
+Each log dir has jobs of its own, so that a dir that hangs holds up no other. Slow work runs in the scheduler's threads;
+logs change on the loop only. A full disk delays the work to the job's next turn. Not here: which segments are deleted
+(`storage/log/retention.py`), checkpoints (checkpoint_jobs.py), the cleaner (cleaner_job.py), when a job runs
+(scheduler.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from storage.segment.segment_time import SegmentSnapshot, largest_time_ms
 _log = logging.getLogger(__name__)
 
 DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
-"""How often files are looked for whose time has come: some topic's delay may be shorter than the node's."""
+"""How often deleted files are looked for: a topic's delay may be shorter than the node's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class LogUpkeep:
     # -- retention -----------------------------------------------------------------------------------------------------
 
     async def delete_expired_segments(self, log_dir: str) -> None:
-        """The segments that retention lets go leave their logs; their files are renamed."""
+        """Remove the segments that retention deletes from their logs; their files are renamed."""
         wall_ms = self._calendar.believed_wall_ms()
         looked_at: dict[str, tuple[int, int]] = {}
         for partition in self._in_use(log_dir):
@@ -94,7 +94,7 @@ class LogUpkeep:
         self._times_ms[log_dir] = looked_at
 
     def _files_of(self, partition: Partition) -> list[SegmentSnapshot]:
-        """Empty when the disk does not even say what there is; the other partitions have their turn all the same."""
+        """Empty if the disk cannot even list the files; the other partitions have their turn all the same."""
         try:
             return [SegmentSnapshot.of(segment) for segment in partition.log.segments]
         except (OSError, CorruptFileError) as error:
@@ -108,7 +108,7 @@ class LogUpkeep:
         wall_ms: int | None,
         looked_at: dict[str, tuple[int, int]],
     ) -> tuple[DeletionReason, ...]:
-        """The decision, in a thread, for an age may have to be read; nothing when the log has changed meanwhile."""
+        """Decide in a thread, because an age may have to be read; nothing if the log has changed meanwhile."""
 
         known = self._times_ms.get(partition.log.log_dir, {})
 
@@ -172,9 +172,9 @@ class LogUpkeep:
                 self._failures.disk_error(partition, error)
 
     async def delete_files(self, log_dir: str) -> None:
-        """Unlink what left its log or was deleted with its topic `file.delete.delay.ms` ago."""
+        """Unlink files that left their log, or were deleted with their topic, `file.delete.delay.ms` ago."""
         for partition in self._in_use(log_dir):
-            await self.run_file_changes(partition)  # what a full disk has held up
+            await self.run_file_changes(partition)  # changes that a full disk has delayed
         logs, now_ms = [partition.log for partition in self._in_use(log_dir)], self._clock.now_ms()
         try:
             await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
@@ -206,7 +206,7 @@ def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> boo
 
 
 def _delete_expired_files(logs: Sequence[Log], now_ms: int) -> None:
-    """Of all of them; the first error after all had their turn."""
+    """The sum of all of them; raises the first error after all had their turn."""
     failure: OSError | None = None
     for one in logs:
         try:

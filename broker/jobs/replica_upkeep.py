@@ -1,4 +1,4 @@
-"""What is done to all replicas of a broker on schedule, and needs no disk by itself.
+"""The scheduled jobs of all replicas of a broker that need no disk by themselves.
 
     log-flusher      log.flush.scheduler.interval.ms    flushes that flush.messages and flush.ms ask for
     isr-check        half of replica.lag.time.max.ms    followers that lag leave the ISR

@@ -1,12 +1,12 @@
 """The node's periodic jobs by name: when each one runs, how long it took, and how often it failed.
 
-A job runs at fixed multiples of its interval from the start on, without jitter, and never twice at once: a turn that
-comes while the one before it still runs is left out. Blocking work goes through `in_thread`, to threads that `stop`
-waits for, so that nothing writes into a log dir that is being closed; for a log dir that hangs, as long as
-`storage/disk/stop_wait.py` says.
+A job runs at fixed multiples of its interval from the start on, without jitter, and never twice at once: a turn is
+skipped while the one before it still runs. Blocking work goes through `in_thread`. `stop` waits for these threads, so
+that nothing writes into a log dir that is being closed; `storage/disk/stop_wait.py` says how long it waits for a log
+dir that hangs.
 
-A disk that refuses fails the run and no more: the job is logged, counted, and comes again. Whatever else a job raises
-is a bug, and fatal. Not here: what the jobs do (log_upkeep.py, cleaner_job.py), the flushes that appends ask for
+An error of a disk fails only this run: it is logged and counted, and the job runs again at its next turn. Any other
+error of a job is a bug, and fatal. Not here: the jobs (log_upkeep.py, cleaner_job.py), the flushes that appends ask for
 (`storage/log/group_commit.py`).
 """
 
@@ -92,7 +92,7 @@ class Scheduler:
             self._tasks.append(task)
 
     async def stop(self, wait: StopWait) -> None:
-        """Begin no run any more, and wait for those under way, but for those in log dirs that are given up."""
+        """Begin no more runs, and wait for those under way, except in log dirs that are given up."""
         self._stopping.set()
         await wait.until_idle(self._log_dirs_under_way)
         if wait.given_up:  # all that is under way is there, and will not end
@@ -106,8 +106,8 @@ class Scheduler:
         return set(self._under_way.values())
 
     async def in_thread(self, log_dir: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do blocking work on a log dir elsewhere, and wait for it. Each dir has threads of its own: one that hangs
-        keeps those of no other."""
+        """Do blocking work on a log dir in a thread, and wait for it. Each dir has threads of its own: a dir that hangs
+        blocks only its own."""
         executor = self._executors.get(log_dir)
         if executor is None:
             executor = self._executors[log_dir] = self._threads.executor("upkeep", THREADS)

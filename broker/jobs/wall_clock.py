@@ -1,9 +1,9 @@
-"""Decides whether the calendar can be believed, so that a clock that jumps to 2106 does not make all data old.
+"""Decides whether the wall clock can be trusted, so that a clock that jumps to 2106 does not make all data old.
 
-Pure. Wall time should move on as the time since boot does. As long as it does, within an hour from one look to the
-next, it is believed; a slow correction is followed. After a larger jump, either way, whatever is deleted by age stays
-until the clock is back where it should be, or the node is started again, by somebody who has looked at the clock. A
-suspended machine is no jump: the time since boot counts it.
+Pure. The wall clock should advance as the time since boot does. It is trusted as long as the two differ by less than an
+hour from one look to the next; a slow correction is followed. After a larger jump, in either direction, nothing is
+deleted by age until the clock is right again, or until a person has checked the clock and started the node again. A
+suspended machine is no jump: the time since boot includes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JUMP_MS_MAX = 60 * 60 * 1000
 
 
 class WallClockGuard:
-    """One per node; both times are given by whoever asks."""
+    """One per node; the caller gives both times."""
 
     def __init__(self, wall_ms: int, boot_ms: int) -> None:
         self._offset_ms = wall_ms - boot_ms
@@ -50,7 +50,7 @@ class WallClockGuard:
 
 
 class Calendar:
-    """The guard over one clock, for everybody who deletes by age."""
+    """The guard over one clock, for all jobs that delete by age."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

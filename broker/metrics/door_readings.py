@@ -1,4 +1,4 @@
-"""Which numbers a node shows of what comes in from outside: memory in use against its budgets, and what was refused.
+"""The metrics of requests and connections: memory in use and its budgets, and refusals.
 
 Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 """

@@ -1,4 +1,4 @@
-"""What the node shows at /metrics, in Prometheus' exposition format (by prometheus-client).
+"""The metrics of a node at /metrics, in Prometheus' exposition format (by prometheus-client).
 
 Counters and gauges are read from the parts' `statistics()` when a scrape comes, so no part knows this library. Only the
 request times and the flush times are observed as they happen. Names follow Kafka's metrics in Prometheus' spelling.
@@ -78,7 +78,7 @@ class Metrics:
         ).observe
         self.loop_lag: Callable[[float], None] = Histogram(
             "penstock_event_loop_lag_seconds",
-            "How much later than asked for the event loop came back, looked at four times a second.",
+            "How much later than asked for a timer of the event loop ran, measured four times a second.",
             registry=self.registry,
             buckets=BUCKETS,
         ).observe

@@ -1,6 +1,6 @@
-"""Which numbers a node shows, each with the part that it is read from. The list of metrics, but for times and logs.
+"""The metrics of a node, each with the part that it is read from. Times and logs are elsewhere in this folder.
 
-Reads `statistics()` only; what a part does not have on this node (a controller without a broker) is left out.
+Reads `statistics()` only. Metrics of a role that this node does not have are left out.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def _request_path(node: NodeView) -> Iterator[Reading]:
     yield Reading("penstock_io_threads", "Threads for what may wait for a disk (num.io.threads).", io.threads)
     yield Reading("penstock_io_threads_busy", "I/O threads that wait for a disk or work.", io.busy)
     yield Reading("penstock_io_queue_size", "Reads and look-ups that wait for an I/O thread.", io.queued)
-    help_text = "Times that an I/O thread was not asked because the queue before it was full."
+    help_text = "Times that work was not given to an I/O thread because its queue was full."
     yield Reading("penstock_io_queue_refusals", help_text, io.refused, True)
-    help_text = "What was not in the page cache and was read in an I/O thread: records of a fetch, look-ups by time."
+    help_text = "Reads by an I/O thread because the page cache did not have it: records of a fetch, look-ups by time."
     for kind in IoWork:
         yield Reading("penstock_cold_reads", help_text, io.done.get(kind, 0), True, (("work", kind.value),))
 
 
 def _load(node: NodeView) -> Iterator[Reading]:
-    """What idle means stands in network/node_load.py."""
+    """network/node_load.py defines idle."""
     load = node.load.statistics()
     if node.broker is not None:
         yield Reading(

@@ -1,7 +1,6 @@
-"""The parts of a node that its metrics are read from, as protocols: the readings stand below the node that has them.
+"""The parts of a node that its metrics are read from. The metrics are a layer below the node.
 
-What a part is asked for stands here where the part is above the metrics (the lifecycle, the doors); every other part
-is named by its class.
+A part in a higher layer (the lifecycle, the doors) is a protocol here; every other part is named by its class.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ class StandingView(Protocol):
 
 
 class LifecycleView(Protocol):
-    """Who registers the broker and keeps it in service."""
+    """Registers the broker and keeps it in service."""
 
     def statistics(self) -> StandingView: ...
 
 
 class DecodersView(Protocol):
-    """Who reads requests from bytes."""
+    """Reads requests from bytes."""
 
     def received_bytes(self) -> Counter[str]:
         """Bytes of all requests, by API."""

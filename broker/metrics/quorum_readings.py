@@ -1,4 +1,4 @@
-"""Which numbers a node shows of the quorum, of the controller, and of the cluster as the metadata has it.
+"""The metrics of the quorum, of the controller, and of the cluster's metadata.
 
 Read from `statistics()` in the thread of a scrape, as in node_readings.py. In help texts "Kafka: X" names the metric of
 Kafka that says the same.
@@ -42,7 +42,7 @@ def quorum_readings(node: NodeView) -> Iterator[Reading]:
 
 
 def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
-    """Counts are of the time in which this node was the active controller, since the node's start."""
+    """These count only while this node is the active controller, since the node's start."""
     yield Reading(
         "penstock_leader_elections",
         "Leaders of partitions that this node elected, unclean ones counted. Kafka: LeaderElectionRateAndTimeMs.",
@@ -57,13 +57,13 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
     )
     yield Reading(
         "penstock_broker_sessions_expired",
-        "Brokers that this node fenced because their heartbeats stayed away. Kafka: TimedOutBrokerHeartbeatCount.",
+        "Brokers that this node fenced because no heartbeat came. Kafka: TimedOutBrokerHeartbeatCount.",
         found.sessions_expired,
         True,
     )
     yield Reading(
         "penstock_unclean_registrations",
-        "Brokers that registered with this node after a stop that was not in order.",
+        "Brokers that registered with this node after an unclean stop.",
         found.unclean_registrations,
         True,
     )
@@ -92,13 +92,13 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
         ("pre_votes", "Rounds of pre-votes that this node asked for: it had heard of no leader.", core.pre_vote_rounds),
         ("elections", "Elections of the quorum in which this node stood.", core.elections),
         ("elections_won", "Elections of the quorum that this node won.", core.elections_won),
-        ("resignations", "How often this node gave up to lead the quorum.", core.resignations),
-        ("truncations", "How often the metadata log was cut to the leader's.", core.truncations),
+        ("resignations", "How often this node resigned as the quorum's leader.", core.resignations),
+        ("truncations", "How often the metadata log was truncated to the leader's.", core.truncations),
         ("fetches_answered", "Fetches of other nodes from the metadata log.", core.fetches_answered),
-        ("requests_rejected", "Requests of the quorum that had no right to be asked.", core.requests_rejected),
+        ("requests_rejected", "Requests of the quorum that were refused.", core.requests_rejected),
         ("epoch_jumps_refused", "Requests refused for an epoch far above this node's.", core.epoch_jumps_refused),
-        ("answers_dropped", "Answers to questions that this node no longer asked.", core.answers_dropped),
-        ("answers_malformed", "Answers of the quorum that made no sense.", core.answers_malformed),
+        ("answers_dropped", "Answers to requests that this node had dropped.", core.answers_dropped),
+        ("answers_malformed", "Malformed answers of other voters.", core.answers_malformed),
         ("flushes", "Flushes of the metadata log.", driver.flushes),
         ("election_states_saved", "How often the epoch and the vote were written.", driver.election_state_saves),
         ("send_failures", "Messages to other voters that could not be sent or got no answer.", driver.send_failures),

@@ -1,8 +1,8 @@
-"""Which numbers a node shows of its logs and disks, and of the jobs that keep them. The other half of node_readings.py.
+"""The metrics of logs and disks, and of the jobs that maintain them. The other half of node_readings.py.
 
-Read in the thread of a scrape, from `statistics()` and from single numbers of the logs, which change meanwhile on the
-loop: each number is true for itself, a moment ago. Sizes are shown for each partition, as Kafka does, but of no more
-than a limit, the largest first: a node may host many more partitions than a monitoring system wants series.
+Read in the thread of a scrape, from `statistics()` and from single numbers of the logs. They change on the loop
+meanwhile, so each number is right by itself but may be a moment old. Sizes are shown for each partition, as in Kafka,
+but only of the largest ones, up to a limit: a node may host many more partitions than a monitoring system wants series.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _log_dirs(node: NodeView) -> Iterator[Reading]:
     failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
     yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
     strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
-    help_text = "Directories of partitions that stand aside, for a person to look at and delete."
+    help_text = "Directories of partitions that were set aside, for a person to look at and delete."
     yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
     yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
 
@@ -51,7 +51,7 @@ def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:
     offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline.names())
     yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
     lost = broker.replicas.lost.statistics()
-    help_text = "Replicas that this broker should serve and cannot, by what ails them."
+    help_text = "Replicas that this broker should serve and cannot, by the reason."
     for why, count in (
         ("damaged", lost.damaged),
         ("out_of_use", lost.out_of_use),
@@ -93,7 +93,7 @@ def _retention(broker: BrokerView) -> Iterator[Reading]:
     )
     yield Reading(
         "penstock_wall_clock_believed",
-        "0 after the clock has jumped: nothing is deleted by age until it is back.",
+        "0 after the clock has jumped: nothing is deleted by age until the clock is right again.",
         float(found.clock_is_believed),
     )
 
@@ -120,7 +120,7 @@ def _cleaner(broker: BrokerView) -> Iterator[Reading]:
     aborted = found.aborted + found.deferred
     yield Reading(
         "penstock_cleaner_passes_given_up",
-        "Passes of the cleaner that were given up, and will be tried again.",
+        "Passes of the cleaner that were given up. They are tried again.",
         aborted,
         True,
     )
