@@ -60,9 +60,9 @@ NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
 @dataclass(frozen=True, slots=True)
 class _StreamKind:
-    """How one kind of stream is decoded and encoded; `is_clients`: whether it is served where clients connect.
+    """How one kind of stream is decoded and encoded; `is_clients`: whether the clients' listener serves it.
 
-    `api` names its requests on their way through the node, `rpc` its limits. `parse`: instead of protobuf's.
+    `api` names its requests on their way through the node, `rpc` its limits. `parse` replaces protobuf's parser.
     """
 
     api: str
@@ -123,13 +123,13 @@ class _OneShot:
 
 
 def _note_failure(error: BaseException) -> None:
-    """A read fails when its stream has ended meanwhile, and then nobody asks how it went."""
+    """A read fails if its stream has ended meanwhile, and then its result is not needed."""
     _log.debug("a stream ended while it was read: %r", error)
 
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
-    """What a door holds against what comes in."""
+    """The limits that a door checks requests against."""
 
     decoders: RequestDecoders
     connections: StreamQuotas
@@ -150,8 +150,8 @@ class BrokerDoor:
         inter_broker_listener: str,
         convert: Callable[[ProduceRequest], Awaitable[None] | None] = lambda body: None,
     ) -> None:
-        """`new_session` makes that of a fetch stream from an address. `convert`: what a produce stream waits for, if
-        anything, before its request queues."""
+        """`new_session` makes the session of a fetch stream from an address. `convert`: if given, a produce stream
+        waits for it before its request queues."""
         self._convert = convert
         self._channel = channel
         self.busy = channel.busy.network
@@ -176,8 +176,8 @@ class BrokerDoor:
     def open(self) -> None:
         """Requests are taken from now on.
 
-        Not before the node has caught up: until then it knows no topic, and would tell whoever finds it by an old
-        address that theirs does not exist. (Kafka, too, enables request processing only then.)
+        Not before the node has caught up: until then it knows no topic, and would tell a client with an old address
+        that its topic does not exist. (Kafka, too, enables request processing only then.)
         """
         self._is_open = True
 
@@ -205,7 +205,7 @@ class BrokerDoor:
             session.close()
 
     def _check_asker(self, api: str, replica_id: int, is_clients: bool) -> None:
-        """Replicas ask at their listener, and nobody else does."""
+        """Replicas fetch at their own listener, and only they do."""
         if is_clients and replica_id != CONSUMER_REPLICA_ID:
             raise InvalidRequestError(
                 f"{api}: replica id {replica_id} is not served to clients; brokers connect to the listener "
@@ -333,7 +333,7 @@ class BrokerDoor:
         context: grpc.aio.ServicerContext,
         encode: Callable[[Any], Any],
     ) -> Any:
-        """A question that a replica would be told more about than a client."""
+        """A request to which a replica would get a fuller answer than a client."""
         try:
             self._check_asker(api, body.replica_id, True)
         except InvalidRequestError as error:

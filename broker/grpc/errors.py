@@ -1,7 +1,7 @@
-"""How a typed error crosses gRPC where a message has no field for it, and what gRPC's own failures mean. An edge.
+"""Carries a typed error over gRPC if the message has no field for it, and translates gRPC's own failures. An edge.
 
-A whole request that fails is a gRPC status with the wire code in the trailing metadata (penstock/error_trailer.py), so
-that another language sees a proper status and our own edges get the exact error back.
+A whole request that fails is a gRPC status with the wire code in the trailing metadata (penstock/error_trailer.py). So
+a client in another language sees a proper status, and our own edges get the exact error back.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def abort(context: grpc.aio.ServicerContext, error: ApiError) -> None:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:
-    """What a failed call to `peer` means."""
+    """The typed error of a failed call to `peer`."""
     status, details = error.code(), error.details() or ""
     told = error_in_trailer(error.trailing_metadata(), details)
     if told is not None:

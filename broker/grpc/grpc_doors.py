@@ -1,6 +1,6 @@
 """The doors of a node as gRPC serves them, and its metrics over HTTP: `Doors` of `broker/network/doors.py`.
 
-An edge. Not here: what a request of each service becomes (`door.py`, `controller_door.py`, `replication_door.py`).
+An edge. Not here: the handling of each service's requests (`door.py`, `controller_door.py`, `replication_door.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GrpcDoors:
 
 
 class _GrpcBroker:
-    """The two listeners, and what bounds the bytes and the connections that come in at them."""
+    """The two listeners, and the limits of their bytes and connections."""
 
     def __init__(self, config: NodeConfig, service: BrokerService, clock: Clock, threads: Threads) -> None:
         self.decoders = RequestDecoders(config.socket_request_max_bytes)

@@ -1,9 +1,9 @@
 """Registers a service with a gRPC server so that its requests arrive as bytes and pass their limits first. An edge.
 
-The generated `add_…Servicer_to_server` parses a request before anybody is asked. Here a call's bytes go through the
-decoder of its API (grpc/limits.py) and count in memory until the call is answered; a refusal is its typed error. What
-a call occupies of the loop is counted: decoding, encoding and what lies between. A stream's behaviour reads, decodes
-(`RequestDecoder.decode`), writes and counts itself.
+The generated `add_…Servicer_to_server` parses a request before any check. Here a call's bytes go through the decoder of
+its API (grpc/limits.py) and count in memory until the call is answered; a refusal is a typed error. The loop's time
+that a call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads, decodes
+(`RequestDecoder.decode`), writes and counts by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def add_service(
     memory: RequestMemory,
     busy: BusyTime,
 ) -> None:
-    """Serve every method of `service` with the method of that name of `servicer`; `busy` is told of its calls."""
+    """Serve every method of `service` with the method of that name of `servicer`; `busy` counts its calls' time."""
     handlers = {
         method.name: _handler(
             method, getattr(servicer, method.name), decoders.of(method.name, method.input_type), memory, busy

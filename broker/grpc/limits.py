@@ -1,8 +1,9 @@
-"""Turns the bytes of a request into its message, after the limits of its API were held against them. An edge.
+"""Checks the bytes of a request against the limits of its API, and parses them into its message. An edge.
 
-Bytes first: that costs nothing. A message of fewer bytes than the smallest element limit cannot have too many elements,
-and most are that small; elements of the others are counted by a walk over the wire (wire_walk.py). Only then does
-protobuf parse, because its parser makes an object for every element. What is left to fail there is a typed error, too.
+The number of bytes is checked first: that costs nothing. A message of fewer bytes than the smallest element limit
+cannot have too many elements, and most are that small. The elements of others are counted by a walk over the wire
+(wire_walk.py). Protobuf parses only after that, because its parser makes an object for every element. A failure of the
+parser is a typed error, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from broker.grpc.wire_walk import Field, Shape, WireWalk
 from penstock.errors import InvalidRequestError, InvariantViolation
 
 STEPS_BESIDES = 1_000
-"""Fields that a request may have besides its elements and theirs: its own, and those of a newer client."""
+"""Fields that a request may have besides its elements and their fields: its own, and those of a newer client."""
 _OF_BYTES = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
 
 
@@ -44,8 +45,8 @@ class RequestDecoder:
             raise InvariantViolation(f"{api}: the limits name fields that do not exist: {', '.join(self._limits)}")
 
     def decode(self, raw: bytes, parse: Callable[[bytes], Any] | None = None) -> Any:
-        """The message, or what `parse` makes of the bytes; InvalidRequestError names the limit that the request is
-        over, or says that it is no message."""
+        """The message, or the result of `parse`; InvalidRequestError names the limit that the request exceeds, or says
+        that it is no message."""
         self.received_bytes += len(raw)
         try:
             self.check(raw)
@@ -58,7 +59,7 @@ class RequestDecoder:
             raise
 
     def check(self, raw: bytes) -> dict[str, int]:
-        """Hold the limits against the bytes. What was counted, by path; nothing where no limit can be passed."""
+        """Check the bytes against the limits. The counts, by path; empty if the message is too small to exceed one."""
         if len(raw) > self._bytes_max:
             raise InvalidRequestError(
                 f"{self._api}: the request has {len(raw)} bytes; at most {self._bytes_max} are allowed, send several "

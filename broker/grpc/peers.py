@@ -1,4 +1,4 @@
-"""What a node says to other nodes over gRPC: quorum calls, controller calls, and fetch streams. An edge.
+"""Sends a node's requests to other nodes over gRPC: quorum calls, controller calls, and fetch streams. An edge.
 
 One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short
 so that a restarted node is found again at once. gRPC's failures become typed errors here.
@@ -49,7 +49,7 @@ def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
 
 
 async def _answer(call: Awaitable[Any], name: str) -> Any:
-    """The message that a call is answered with, or a typed error."""
+    """The answer of a call, or a typed error."""
     try:
         message = await call
     except grpc.aio.AioRpcError as error:
@@ -161,8 +161,8 @@ _ALTER_CONFIGS: Callable[[Any], Any] = configs.alter_configs_response_from_pb
 class GrpcFetchStream:
     """One bidirectional fetch stream.
 
-    Requests are written by a task of its own. gRPC's own way, to be given an iterator of them, leaves a task that waits
-    on the iterator for ever when the other side ends the stream: cancelling a call that is over reaches it no more.
+    A task of its own writes the requests. gRPC could take an iterator of them instead. But if the other side ends the
+    stream, gRPC's task waits on the iterator for ever: cancelling an ended call does not reach that task.
     """
 
     def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
@@ -178,7 +178,7 @@ class GrpcFetchStream:
             while True:
                 await self._call.write(fetch.request_to_pb(await self._outgoing.get()))
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            return  # the stream is broken, as `receive` tells
+            return  # the stream is broken; `receive` reports it
         except Exception:
             self._call.cancel()  # a request that cannot be encoded: let `receive` end
             raise
@@ -194,7 +194,7 @@ class GrpcFetchStream:
         except asyncio.InvalidStateError as error:
             raise NetworkError(f"{self._peer}: the stream is closed") from error
         except asyncio.CancelledError as error:
-            # gRPC says so of a call that was cancelled, too; only a cancelled task may end by it.
+            # gRPC raises this for a cancelled call, too; only a cancelled task may end by it.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise

@@ -1,6 +1,6 @@
-"""The gRPC door of the inter-broker listener: followers fetch here, and nobody else does anything. An edge.
+"""The gRPC door of the inter-broker listener: only followers use it, and they only fetch. An edge.
 
-A fetch under a replica's id counts as its acknowledgement, so this door is not where clients are. Its streams are the
+A fetch under a replica's id counts as its acknowledgement, so clients have no access to this door. Its streams are the
 broker door's, with the same request path behind them; the limits on clients' connections do not count them.
 """
 

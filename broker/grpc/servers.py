@@ -42,7 +42,7 @@ CONNECTION_STREAMS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """What one listener takes."""
+    """The limits of one listener."""
 
     message_bytes_max: int
     request_bytes_max: int
@@ -96,12 +96,12 @@ class GrpcServer:
         memory: RequestMemory,
         busy: BusyTime,
     ) -> None:
-        """Serve `service`; its requests pass their limits before they are parsed. `busy` is told of its calls."""
+        """Serve `service`; its requests pass their limits before they are parsed. `busy` counts its calls' time."""
         add_service(self._server, service, servicer, decoders, memory, busy)
         self._services.append(service.full_name)
 
     async def start(self) -> None:
-        """Bind and serve; ConfigError when the address cannot be had."""
+        """Bind and serve; ConfigError if the address cannot be bound."""
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
@@ -119,7 +119,7 @@ class GrpcServer:
         self.connections.start()
 
     async def serving(self, is_serving: bool) -> None:
-        """What the health service answers, for the server ("") and each of its services."""
+        """The answer of the health service, for the server ("") and each of its services."""
         known = health_pb2.HealthCheckResponse
         status = known.SERVING if is_serving else known.NOT_SERVING
         for service in ("", *self._services):

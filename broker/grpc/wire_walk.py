@@ -7,9 +7,9 @@
              | 4 bytes                   5
 
 The walk steps from tag to tag and jumps over values, so it costs a step for each field and nothing for record bytes.
-It enters a message only where repeated fields may be inside, or where the message is so large that fields of no use
-could hide there. Steps are limited too, because a field that nobody knows is two bytes and a step: the walk's cost, and
-that of the parser after it, grows with the limits and not with the message.
+It enters a message only if repeated fields may be inside, or if the message is so large that many unknown fields could
+hide there. Steps are limited too, because an unknown field of two bytes costs a step. So the cost of the walk, and of
+the parser after it, grows with the limits and not with the message.
 
 Pure: bytes in, counts out or InvalidRequestError. The shape of a message comes from grpc/limits.py. Groups (wire types
 3 and 4) are refused, because no message of ours has one.
@@ -50,7 +50,7 @@ class Shape:
 
 
 class WireWalk:
-    """One walk over one message. `counts` says what was found, by path."""
+    """One walk over one message. `counts` has the number of elements, by path."""
 
     def __init__(self, api: str, raw: bytes, steps_max: int) -> None:
         self.counts: dict[str, int] = {}

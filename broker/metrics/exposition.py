@@ -12,7 +12,7 @@ from penstock.types import Endpoint
 
 
 def serve_metrics(endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
-    """Answer scrapes from now on; returns what ends that. ConfigError when the address cannot be had."""
+    """Answer scrapes from now on; returns a function that ends it. ConfigError if the address cannot be bound."""
     ProcessCollector(registry=registry)
     try:
         server, thread = start_http_server(endpoint.port, addr=endpoint.host, registry=registry)

@@ -1,7 +1,7 @@
-"""How long each kind of work has occupied the event loop: one counter a kind, told by whoever does the work.
+"""Counts the event loop's time that each kind of work takes: one counter a kind; the work itself reports its time.
 
-Wall time between two readings of the clock, so a pause of the thread in the middle of a piece of work counts as that
-work's. What the counters mean together with the threads' own times is node_load.py's.
+It is wall time between two readings of the clock, so a pause of the thread in the middle of a piece of work counts for
+that work. node_load.py combines the counters with the threads' own times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class WorkKind(StrEnum):
     HANDLERS = "handlers"
     """The APIs: appends, reads, look-ups, compression to a topic's `compression.type`."""
     FETCHERS = "fetchers"
-    """Taking in what leaders have sent."""
+    """Appending batches that leaders have sent."""
     RAFT = "raft"
     """The quorum and the metadata log."""
     FLUSH = "flush"
@@ -46,7 +46,7 @@ class BusyTime:
         self.total_ns += to_ns - from_ns
 
     async def timed(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns; every step of it that occupies the loop is counted, its waiting is not."""
+        """Returns the coroutine's result; each step of it on the loop is counted, its waiting is not."""
         return await _Timed(self, work)
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class BusyTime:
 
 
 class _Timed(Generic[T]):
-    """Drives a coroutine step by step, and passes on what it waits for."""
+    """Drives a coroutine step by step, and passes on the awaitables that it waits for."""
 
     __slots__ = ("_busy", "_work")
 
@@ -86,7 +86,7 @@ class _Timed(Generic[T]):
 
 
 class BusyTimes:
-    """Of every kind that says when it occupies the loop."""
+    """The counters of every kind that reports its time on the loop."""
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         """`now_ns` is monotonic."""

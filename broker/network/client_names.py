@@ -1,7 +1,7 @@
-"""How many streams each client has open, by the `client_id` that its requests carry: which application is connected.
+"""Counts the open streams of each client, by the `client_id` of its requests, to show which applications connect.
 
-Clients choose their names, and nobody checks them: so the names are cut, and no more than a limit are told apart at a
-time. A stream is counted from its first request on, under the name in that one.
+Clients choose their names and no one checks them, so a long name is cut, and only a limited number of names have a
+count of their own. A stream is counted from its first request on, under the name in that request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ClientNames:
         self._streams: dict[str, int] = {}
 
     def joined(self, client_id: str) -> str:
-        """A stream has said its name; under which one it is counted, for `left`."""
+        """A stream has given its name. The name under which it is counted, for `left`."""
         name = client_id[:NAME_CHARS_MAX] or UNNAMED
         if name not in self._streams and len(self._streams) >= NAMES_MAX:
             name = OTHERS

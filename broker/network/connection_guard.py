@@ -39,7 +39,7 @@ class ConnectionGuard:
         self._cut_over_limit = self._cut_stalled = 0
 
     def look(self, connected: Collection[Peer], with_streams: Collection[Peer]) -> set[Peer]:
-        """Who is over a limit."""
+        """The connections over a limit."""
         self._looks += 1
         since = self._since
         self._since = {peer: since.get(peer, self._looks) for peer in connected}
@@ -61,7 +61,7 @@ class ConnectionGuard:
         return gone
 
     def stalled(self, writing_since_ms: Mapping[Peer, int], now_ms: int) -> set[Peer]:
-        """Whose answer has been under way for too long."""
+        """The connections whose answer has been under way for too long."""
         gone = {peer for peer, since in writing_since_ms.items() if now_ms - since > self._write_stall_ms_max}
         self._cut_stalled += len(gone)
         return gone
@@ -74,7 +74,7 @@ class ConnectionGuard:
 
 
 def _from_the_largest(by_host: dict[str, list[Peer]], count: int) -> list[Peer]:
-    """The last `count` connections, from the addresses that have the most: all are brought down to one level."""
+    """The last `count` connections, taken from the addresses that have the most, until these have equally many."""
     sizes = sorted((len(peers) for peers in by_host.values()), reverse=True)
     level = next(level for level in range(sizes[0] + 1) if sum(max(0, size - level) for size in sizes) <= count)
     gone = [peer for peers in by_host.values() for peer in peers[level:]]

@@ -28,18 +28,18 @@ GLANCE_SECONDS = 0.25
 """How often descriptors are counted, which costs little."""
 GLANCES_PER_LOOK = 8
 NEWCOMERS = 16
-"""So many descriptors more than at the last look are worth another one at once."""
+"""With this many descriptors more than at the last look, the next look is at once."""
 BUSY_SHARE = 20
 """Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""
 
 
 class StreamsView(Protocol):
-    """What a door knows of its streams."""
+    """A door's knowledge of its streams."""
 
     def peers_with_streams(self) -> Collection[Peer]: ...
 
     def writing_since_ms(self) -> Mapping[Peer, int]:
-        """Whose answer is being written, and since when (monotonic)."""
+        """The connections whose answer is being written, and since when (monotonic)."""
         ...
 
 
@@ -65,7 +65,7 @@ class ConnectionWatch:
         clock: Clock,
         executor: Executor,
     ) -> None:
-        """`executor` looks and cuts, for that may take long; it is the caller's."""
+        """Looking and cutting may take long, so they run in `executor`, which belongs to the caller."""
         self._listener = listener
         self._sockets = sockets
         self._guard = guard

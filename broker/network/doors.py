@@ -1,6 +1,6 @@
-"""The port for what comes in to a node: the listeners that serve clients, other nodes and scrapes of the metrics.
+"""The port for requests to a node: the listeners that serve clients, other nodes and scrapes of the metrics.
 
-A node says with what it serves (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC and HTTP are
+A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC and HTTP are
 one implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
 (`tests/support/memory_network.py`). Not here: what becomes of a request once it is in the request channel.
 """
@@ -27,14 +27,14 @@ Handle = Callable[[Any], Awaitable[Any]]
 
 
 class Session(Protocol):
-    """What a fetch stream has as long as it lives: the request path finds it as its requests' context."""
+    """The state of a fetch stream, as long as it lives: the request path finds it as its requests' context."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerService:
-    """With what a broker serves its clients and its followers."""
+    """The parts with which a broker serves its clients and its followers."""
 
     channel: RequestChannel
     new_session: Callable[[str], Session]
@@ -51,7 +51,7 @@ class BrokerService:
 
 @dataclass(frozen=True, slots=True)
 class ControllerService:
-    """With what a controller serves the quorum and the brokers."""
+    """The parts with which a controller serves the quorum and the brokers."""
 
     quorum: Handle
     controller: Handle
@@ -60,10 +60,10 @@ class ControllerService:
 
 
 class Listener(Protocol):
-    """What can be started and stopped; `serving` is what it answers when somebody asks for its health."""
+    """A listener that can be started and stopped; `serving` sets the answer of its health service."""
 
     async def start(self) -> None:
-        """Take requests; ConfigError when the address cannot be had."""
+        """Take requests; ConfigError if the address cannot be bound."""
         ...
 
     async def serving(self, is_serving: bool) -> None: ...
@@ -72,7 +72,7 @@ class Listener(Protocol):
 
 
 class Decoders(Protocol):
-    """What reads requests from bytes."""
+    """Reads requests from bytes."""
 
     def received_bytes(self) -> Counter[str]:
         """Bytes of the requests that came, refused ones too, by API."""
@@ -84,7 +84,7 @@ class Decoders(Protocol):
 
 
 class Connections(Protocol):
-    """Who counts the connections of a listener."""
+    """Counts the connections of a listener."""
 
     def statistics(self) -> ConnectionGuardStatistics: ...
 
@@ -116,5 +116,5 @@ class Doors(Protocol):
     def controller(self, config: NodeConfig, service: ControllerService, /) -> Listener: ...
 
     def metrics(self, endpoint: Endpoint, registry: CollectorRegistry, /) -> Callable[[], None]:
-        """Answer scrapes from now on; returns what ends that. ConfigError when the address cannot be had."""
+        """Answer scrapes from now on; returns a function that ends it. ConfigError if the address cannot be bound."""
         ...

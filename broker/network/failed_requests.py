@@ -1,7 +1,7 @@
-"""The one rule by which an exception becomes the answer of the request that it met, wherever that was at work.
+"""The one rule by which an exception becomes the answer of a request, wherever the request was handled.
 
-An API error is the answer. Anything else is a bug: logged, and answered as UNKNOWN_SERVER_ERROR. An invariant that does
-not hold ends the node besides, because the next request could make it worse. Not here: how an answer leaves
+An API error is the answer. Any other exception is a bug: it is logged, and answered as UNKNOWN_SERVER_ERROR. A violated
+invariant also ends the node, because the next request could make it worse. Not here: how an answer leaves
 (processor.py), how an error is written (grpc/codec/error.py).
 """
 

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class IoWork(StrEnum):
-    """What a thread is asked to do."""
+    """A kind of work for a thread."""
 
     READ = "read"
     """Records that a fetch wants and that are not in the page cache."""
@@ -110,7 +110,7 @@ class IoThreads:
         return True
 
     def _has_thread(self, lane: _Lane) -> bool:
-        """One more where all are at work. Where the system gives none, those that are there have to do."""
+        """Start one more thread if all are at work. If the system gives none, the existing ones must do."""
         if lane.open >= lane.workers.count < self._threads_per_dir:
             try:
                 lane.workers.grow()
@@ -119,7 +119,7 @@ class IoThreads:
         return lane.workers.count > 0
 
     def close(self) -> None:
-        """The threads go after what they have; nobody waits for them."""
+        """The threads end after their present work; the stop does not wait for them."""
         for lane in self._lanes.values():
             lane.workers.close(wait=False)
         self._lanes.clear()

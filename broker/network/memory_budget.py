@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 HOST_SHARE = 2
-"""Divides the budget: whatever one address does, the others find half of it."""
+"""Divides the budget: one address gets at most half of it, so the others always have the other half."""
 
 
 class Lease:
@@ -43,7 +43,7 @@ class Lease:
 
 
 class Account:
-    """What one stream has in use. At most one `acquire` of it waits at a time."""
+    """The bytes in use by one stream. At most one `acquire` of it waits at a time."""
 
     __slots__ = ("budget", "host", "used", "waiter")
 
@@ -66,7 +66,7 @@ class Account:
         return None
 
     def has_room(self, size: int) -> bool:
-        """Whether so much could be taken now."""
+        """Whether this many bytes could be taken now."""
         return self.budget.has_room(self, size)
 
     def room(self) -> int:
@@ -130,7 +130,7 @@ class MemoryBudget:
         return Account(self, host)
 
     def has_room(self, account: Account, size: int) -> bool:
-        """Whether `size` more bytes are within all limits, and nobody is before this account."""
+        """Whether `size` more bytes are within all limits, and no other account is first."""
         return not self._is_awaited and not account.host.waiting and self._fits(account, size)
 
     def room(self, account: Account) -> int:
@@ -185,14 +185,14 @@ class MemoryBudget:
         self._turns.setdefault(host.name, host)
 
     def _grant(self) -> None:
-        """Give room to those whose turn it is, address by address, as long as there is any."""
+        """Give room to the waiting streams in their order, address by address, as long as there is any."""
         self._is_awaited = False
         passed_over = 0
         while passed_over < len(self._turns):
             host = next(iter(self._turns.values()))
             waiter = host.waiting[0]
             if self._used and self._used + waiter.size > self._max:
-                self._is_awaited = True  # nobody takes what it waits for
+                self._is_awaited = True  # no other stream takes the room that it waits for
                 return
             del self._turns[host.name]
             if not host.used or host.used + waiter.size <= self._host_max:

@@ -3,12 +3,12 @@
 Everything a node decides runs on one event loop. So the capacity that a kind of work has left is idle time: the time in
 which the loop had nothing to do and a processor was free to run more of it. Its idle share is idle / (idle + own busy
 time), over the last minute. It is near 1 when there is nothing to do, and 0 when the loop or the processors have no
-time left, whoever took it: the node itself, gRPC's threads, a neighbour on the machine. Own busy time is what the kind
-occupied of the loop and of threads that work for it, their waiting in the run queue included: a loop that waits for a
-processor has work of all kinds, and each kind's part of the waiting is as its part of the work. Kafka's
+time left, no matter what took it: the node itself, gRPC's threads, another process. Own busy time is the time that the
+kind took of the loop and of threads that work for it, with their waiting in the run queue. A loop that waits for a
+processor has work of all kinds, so each kind's share of the waiting equals its share of the work. Kafka's
 RequestHandlerAvgIdlePercent and NetworkProcessorAvgIdlePercent are read the same way.
 
-Processor time by kind adds up to the process's own: what the kinds did not claim of the loop is OTHER.
+Processor time by kind adds up to the process's own: loop time that no kind counted is OTHER.
 
 Pure: a driver (load_sampler.py) gives it the threads' times about once a second.
 """
@@ -77,8 +77,8 @@ class NodeLoad:
         busy_ns: Mapping[WorkKind, int],
         processors_ns: Mapping[int, int],
     ) -> None:
-        """Totals since the start: of each thread, of what each kind occupied of the loop, and of the time that each
-        processor had nothing to do (none where that is not known)."""
+        """Totals since the start: the times of each thread, the loop's time that each kind took, and the idle time of
+        each processor (none where that is not known)."""
         before_ns, self._sampled_ns = self._sampled_ns, now_ns
         used = {thread: _since(self._times.get(thread), total) for thread, total in times.items()}
         claimed = {kind: total - self._busy_ns.get(kind, 0) for kind, total in busy_ns.items()}
@@ -138,14 +138,14 @@ class NodeLoad:
 
 
 def _since(before: ThreadTime | None, now: ThreadTime) -> ThreadTime:
-    """A thread that is new, or has the id of one that ended, has had all of its time since."""
+    """The time since the last sample; all of it for a new thread, or one with the id of an ended one."""
     if before is None or now.run_ns < before.run_ns:
         return now
     return ThreadTime(now.run_ns - before.run_ns, max(0, now.wait_ns - before.wait_ns))
 
 
 def _free_since(before: Mapping[int, int], now: Mapping[int, int]) -> float:
-    """How much processor time nobody used; without end where that is not known."""
+    """How much processor time was idle; infinite where that is not known."""
     both = before.keys() & now.keys()
     return float(sum(now[processor] - before[processor] for processor in both)) if both else math.inf
 
@@ -160,7 +160,7 @@ def _threads_by_kind(used: Mapping[int, ThreadTime], names: Mapping[int, str]) -
 
 
 def _kind_of(name: str | None) -> WorkKind:
-    """Of a thread by its name; None for one that Python does not know."""
+    """The kind of a thread by its name; None for a thread that Python does not know."""
     if name is None or GRPC_POLLER in name:
         return WorkKind.NATIVE
     return next((kind for start, kind in THREADS_BY_NAME.items() if name.startswith(start)), WorkKind.OTHER)

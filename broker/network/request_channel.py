@@ -25,7 +25,7 @@ would hold up the producers of all others."""
 
 
 class ResponseSink(Protocol):
-    """Where an answer goes: the processor of the connection that asked."""
+    """Takes an answer: the processor of the connection that sent the request."""
 
     def response_ready(self, request: Request) -> None:
         """The request has its response; called once, on the loop."""
@@ -33,7 +33,7 @@ class ResponseSink(Protocol):
 
 
 class Outcome(Protocol):
-    """What became of one part of a request: a partition, a topic, a resource."""
+    """The result of one part of a request: a partition, a topic, a resource."""
 
     @property
     def error(self) -> ApiError | None: ...
@@ -96,7 +96,7 @@ class Request:
 
     def complete(self, response: object, outcomes: Iterable[Outcome] = ()) -> None:
         """Answer with `response`; a second answer is ignored, because a time-out may have been first. `outcomes` are
-        those of its parts, for the figures."""
+        the results of its parts, for the metrics."""
         if self.completed_ns == 0:
             self.response = response
             if self.error is None:
@@ -114,7 +114,7 @@ class Request:
             self.complete(None)
 
     def waits_among(self, waiting: Counter[str]) -> None:
-        """It was handled and is not answered: it is counted, by its API, until it is."""
+        """It was handled and is not answered yet: it is counted, by its API, until it is answered."""
         self.waiting = waiting
         waiting[self.api] += 1
 
@@ -124,14 +124,14 @@ class Request:
             self.waiting = None
 
     def abandoned(self) -> None:
-        """The connection is gone: the answer goes nowhere, and nobody waits for it."""
+        """The connection is gone: the answer is dropped."""
         self.sink, self.is_abandoned = _NOWHERE, True
         self._waits_no_more()
         self.dropped()
 
     def handled(self) -> None:
-        """A handler is done with the body. A large one counts until it is answered, for a moment: what is appended and
-        not flushed yet would otherwise grow without end, and everybody's flushes would wait for the disk behind it."""
+        """A handler is done with the body. A large one still counts until it is answered, for a limited time. Otherwise
+        appended, unflushed bytes would grow without limit, and all flushes would wait for the disk behind them."""
         lease = self.body_lease
         if lease is None or self.is_complete:
             return
@@ -141,7 +141,7 @@ class Request:
             asyncio.get_running_loop().call_later(UNANSWERED_MS / 1000, lease.release)
 
     def dropped(self) -> None:
-        """The answer was written, or nobody is there to read it."""
+        """The answer was written, or its connection is gone."""
         if self.response_lease is not None:
             self.response_lease.release()
 
@@ -160,7 +160,7 @@ _NOWHERE = _Nowhere()
 
 @dataclass(frozen=True, slots=True)
 class RequestChannelStatistics:
-    """What the channel looks like now."""
+    """A snapshot of the channel."""
 
     request_queue_size: int
     response_queue_size: int
@@ -179,7 +179,8 @@ class RequestChannel:
         now_ns: Callable[[], int],
         on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None,
     ) -> None:
-        """`now_ns` is monotonic; `on_sent` is given every request whose answer has left the node, and when."""
+        """`now_ns` is monotonic; `on_sent` is called with every request whose answer has left the node, and the
+        time."""
         self.now_ns = now_ns
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
         self.busy = busy

@@ -36,7 +36,7 @@ class RequestMemory:
         return RequestIntake(self.small.open(host), self.large.open(host))
 
     def admit(self, host: str, size: int) -> Lease:
-        """Count a call. It has arrived whole and cannot wait: a large one is refused where there is no room."""
+        """Count a call. It has arrived whole and cannot wait: a large one is refused if there is no room."""
         budget = self.small if size <= SMALL_BYTES else self.large
         account = budget.open(host)
         try:

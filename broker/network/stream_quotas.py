@@ -1,7 +1,7 @@
-"""How many streams a node and one address may have: `max.connections`, `max.connections.per.ip` (KIP-612's limits).
+"""Limits the streams of a node and of one address: `max.connections`, `max.connections.per.ip` (KIP-612's limits).
 
-One gRPC connection may carry many streams, and each costs the node memory: so the limits of connections are held here
-against streams, which are refused at once, and in connection_guard.py against connections, which are cut when seen.
+One gRPC connection may carry many streams, and each costs the node memory. So the limits hold twice: here for streams,
+which are refused at once, and in connection_guard.py for connections, which are cut when it sees them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What each thread of this process has had of the processors, how long it waited for one, and what they had left.
+"""Reads the processor time of each thread of this process, its waiting for a processor, and the processors' idle time.
 
-gRPC makes threads of its own, which Python does not know; the kernel does. A thread is told apart by its kernel id.
-Elsewhere than on Linux only the thread that asks is known, and neither its waiting nor what the processors have left.
+gRPC makes threads of its own, which Python does not know; the kernel does. A thread is known by its kernel id. On
+systems other than Linux only the calling thread is known, and neither its waiting nor the processors' idle time.
 Not here: which kind of work a thread does (node_load.py). Sources: sched-stats.rst of Linux' documentation (schedstat:
 time on the processor and time in the run queue, in nanoseconds) and proc(5) (/proc/stat: ticks of each processor).
 """

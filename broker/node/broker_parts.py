@@ -1,7 +1,7 @@
 """The broker's half of a node: request path, replicas, replication, and its standing with the controller.
 
-Put together in `__init__`, started and stopped in an order that node.py relies on: nothing takes requests before what
-answers them runs, and nothing is closed while something may still write to it.
+Made in `__init__`, started and stopped in an order that node.py relies on: requests are taken only AFTER the parts that
+answer them run, and a part is closed only AFTER the last one that writes to it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class BrokerMeters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """What the broker role is given of its node."""
+    """The parts and values of its node that the broker role needs."""
 
     cluster_id: str
     log_manager: LogManager
@@ -214,7 +214,7 @@ class BrokerParts:
         self.dispatcher = Dispatcher(self.channel, self._router().handle, self.failed_requests.fail)
 
     def _make_doors(self) -> None:
-        """The two listeners, and what bounds the bytes and the connections that come in at them."""
+        """The two listeners, and the limits of their bytes and connections."""
         config, hosted = self.config, self.replicas.hosted
         clock, threads = self._environment.clock, self._environment.threads
         converting = threads.executor("produce-conversion", threads_for(self._environment.processors))
@@ -325,7 +325,7 @@ class BrokerParts:
         watch(self.lifecycle.start(), lambda error: self._node.on_fatal(self._as_refusal(error)))
 
     def _standing_changed(self, may_serve: bool) -> None:
-        """Whoever asks the health service does not go on sending clients to a broker that leads nothing."""
+        """A load balancer that asks the health service then sends no more clients to a broker that leads nothing."""
         task = asyncio.create_task(self.serving(may_serve))
         self._announcements.add(task)
         task.add_done_callback(self._announcements.discard)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from penstock.errors import ConfigError
 
 OPEN_FILES = 65_536
-"""Wanted. More would be kernel memory for files that nobody reads."""
+"""The wanted number. More would cost kernel memory for files that are not read."""
 DESCRIPTORS_MIN = 128
 """With fewer a node could not open its own files beside a few connections."""
 DESCRIPTORS_WANTED = 4096
@@ -30,7 +30,7 @@ class DescriptorPlan:
 
 
 def plan_descriptors(limit: int) -> DescriptorPlan:
-    """For a process that may have `limit` descriptors; ConfigError where that cannot work."""
+    """The shares of a process that may have `limit` descriptors; ConfigError if these are too few."""
     if limit < DESCRIPTORS_MIN:
         raise ConfigError(f"the limit of open files is {limit}: a node needs {DESCRIPTORS_MIN} at least; {REMEDY}")
     clients, nodes = limit // CLIENTS_SHARE, limit // NODES_SHARE
@@ -41,7 +41,7 @@ def plan_descriptors(limit: int) -> DescriptorPlan:
 
 
 def raise_open_files_limit() -> None:
-    """As many descriptors as the machine lets this process have: the soft limit of a shell is made for shells."""
+    """Raise the limit as far as the machine allows: the soft limit of a shell is too low for a node."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

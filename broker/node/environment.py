@@ -1,8 +1,8 @@
-"""What a node needs of the machine, in one value: whoever builds a node decides where it lives.
+"""Everything that a node needs of the machine, in one value. The caller that makes a node gives it.
 
 In production this is `system_environment()`: the machine's clocks, randomness, disk, threads and network. A simulation
-builds one whose time is virtual, whose threads are steps, whose disk forgets and whose network is a queue. Not here:
-asyncio's loop, which whoever runs the node brings, and the node's configuration.
+makes one with virtual time, threads that are steps, a disk that forgets, and a network that is a queue. Not here:
+asyncio's loop, which is the caller's, and the node's configuration.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Environment:
 
     clock: Clock
     random: random.Random
-    """For what need not be unguessable: election time-outs, placement of replicas."""
+    """For random choices that may be guessed: election time-outs, placement of replicas."""
     ids: Ids
     file_system: FileSystem
     threads: Threads

@@ -1,10 +1,10 @@
 """Keeps freed memory in two heaps, where every thread finds it again. glibc only; elsewhere it does nothing.
 
-glibc makes up to eight arenas a core, one for each thread that meets another in malloc. What a thread of gRPC frees in
-its arena no other thread can use, and it is not given back: under a flood of large requests a node on two cores kept
-200 MiB more than its budgets count. Two are enough for one event loop with helpers. An operator who has set the number
-(MALLOC_ARENA_MAX, or glibc.malloc.arena_max in GLIBC_TUNABLES) has the say. Not here: what may be held at all
-(network/memory_budget.py). Source: mallopt(3), M_ARENA_MAX.
+glibc makes up to eight arenas a core, one for each thread that meets another in malloc. Memory that a thread of gRPC
+frees in its arena is neither usable by other threads nor given back: under a flood of large requests a node on two
+cores kept 200 MiB more than its budgets count. Two arenas are enough for one event loop with helpers. If the operator
+has set the number (MALLOC_ARENA_MAX, or glibc.malloc.arena_max in GLIBC_TUNABLES), it is not changed. Not here: the
+budgets of memory (network/memory_budget.py). Source: mallopt(3), M_ARENA_MAX.
 """
 
 from __future__ import annotations

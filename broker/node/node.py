@@ -2,7 +2,7 @@
 
 Start: log dirs (locked, recovered) → metadata log and raft → controller door → broker parts → registered → unfenced.
 Stop is the reverse. A fatal error of any part (a disk under the metadata log, an invariant) stops the node at once,
-without the clean-shutdown marker: what is on disk is what the next start must judge.
+without the clean-shutdown marker: the next start must check the files.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class Node:
             await self.loader.wait_for_offset(0)
 
     def status(self) -> str:
-        """How the node fares, in a line for people."""
+        """The state of the node, in a line for people."""
         said = []
         if self.broker is not None:
             replicas = self.broker.replicas.statistics()

@@ -1,4 +1,4 @@
-"""Opens the log dirs of a node before there is a node: it is made of what they hold.
+"""Opens the log dirs of a node before the node is made, because the node needs the opened logs.
 
 This blocks, for as long as a recovery takes. Not here: the opening itself (`storage/log_dirs/log_manager.py`).
 """

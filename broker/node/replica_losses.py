@@ -19,7 +19,7 @@ class ReplicaLosses:
         self._news = asyncio.Event()
 
     def post(self) -> None:
-        """A replica here is lost: leave every ISR, and come back where that is deserved."""
+        """A replica here is lost: leave every ISR, and join those again whose partitions are still good here."""
         self.is_open = True
         self._news.set()
 
@@ -28,7 +28,7 @@ class ReplicaLosses:
         self.is_open = False
 
     async def wait(self, seconds: float) -> None:
-        """Until there is news, so long at most."""
+        """Wait for a lost replica, but no longer than this."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()

@@ -1,7 +1,7 @@
-"""What `systemctl status` says while a node opens its logs: how many of them are left, in which log dir.
+"""The line in `systemctl status` while a node opens its logs: how many are left, in which log dir.
 
-After a crash each log is checked from its recovery point on, which may take minutes, and nothing else of the node runs
-before that is over. Kafka shows the same as remainingLogsToRecover. Not here: the node's log (log_progress).
+After a crash each log is checked from its recovery point on. That may take minutes, and nothing else of the node runs
+before it is done. Kafka shows the same as remainingLogsToRecover. Not here: the node's log (log_progress).
 """
 
 from __future__ import annotations

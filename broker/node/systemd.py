@@ -1,9 +1,9 @@
-"""Tells the service manager how the node fares: READY=1, STOPPING=1, WATCHDOG=1, STATUS=… (sd_notify(3)).
+"""Tells the service manager the state of the node: READY=1, STOPPING=1, WATCHDOG=1, STATUS=… (sd_notify(3)).
 
-One datagram to the socket that NOTIFY_SOCKET names; without it nothing happens. Anybody who starts a node can set that
-variable: systemd does, and so do `penstock dev` and `penstock.testing`, which learn in this way, without polling, that
-a node is ready. Ready means: registered and unfenced, or, for a controller only, that the quorum has a leader.
-When to call is the node's to decide; a lost datagram is not an error, since nobody may be listening any more.
+Each message is one datagram to the socket that NOTIFY_SOCKET names; without the variable nothing is sent. systemd sets
+it, and so do `penstock dev` and `penstock.testing`, which learn in this way, without polling, that a node is ready. A
+broker is ready once it is registered and unfenced; a node that is only a controller, once the quorum has a leader. The
+node decides when to call. A lost datagram is not an error, because the listener may be gone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Notifier:
         self._send("WATCHDOG=1")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`, and for whoever waits for this node to be ready."""
+        """One line for `systemctl status`, and for a process that waits for this node to be ready."""
         self._send("STATUS=" + text.replace("\n", " "))
 
     def close(self) -> None:

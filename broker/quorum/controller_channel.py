@@ -1,8 +1,8 @@
-"""How a broker reaches the active controller: in this process if it is here, over the controller listener otherwise.
+"""A broker's way to the active controller: in this process if it is here, over the controller listener otherwise.
 
-It follows the quorum's leader as the raft driver knows it and retries while there is none, within a time limit. A call
-that waits for a node that hangs is made anew as soon as another node leads the quorum. What it carries are
-`metadata.requests`; what comes back are their answers, or the controller's typed error.
+It follows the quorum's leader as the raft driver knows it, and retries while there is none, within a time limit. A call
+to a node that hangs is repeated as soon as another node leads the quorum. Requests are `metadata.requests`; each
+returns its answer, or raises the controller's typed error.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ControllerChannel:
     ) -> Any:
         """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time.
 
-        `of_repetition` makes of the answer what it means where an earlier attempt may have been carried out already.
+        An earlier attempt may have been carried out already; `of_repetition` then corrects the answer of a later one.
         """
         deadline_ms = self._clock.now_ms() + timeout_ms
         last: ApiError = NotControllerError("the quorum has no leader")

@@ -1,8 +1,8 @@
 """Runs the controller's decisions on the active controller: decide, propose, replay, answer on commit.
 
-One decision at a time, and no wait between deciding and proposing: the records of a decision stand in the log in the
-order in which they were decided on. The in-memory state is ahead of the commit; when leadership is lost it is thrown
-away, and the next active controller begins from the committed image. Answers leave AFTER the commit.
+One decision at a time, and no wait between decision and proposal: so decisions are in the log in the order in which
+they were made. The in-memory state is ahead of the commit. When leadership is lost it is thrown away, and the next
+active controller begins from the committed image. Answers leave AFTER the commit.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _log = logging.getLogger(__name__)
 
 TICK_MS_MAX = 500
 NO_ROOM_ANSWER_MS = 5_000
-"""After so long, whoever waits for a commit is told of the full disk. Before, another voter may lead."""
+"""After this time, a request that waits for a commit is answered with the full disk. Before, another voter may lead."""
 NO_ROOM_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerDriverStatistics:
-    """What this node did as the active controller, all its times since its start together."""
+    """The work of this node as the active controller, summed over all its epochs as leader since its start."""
 
     leader_elections: int
     unclean_elections: int
@@ -165,7 +165,7 @@ class ControllerDriver:
             for index, record in enumerate(result.records):
                 controller.replay(record, base_offset + index)
         except Exception as error:
-            self._on_fatal(error)  # proposed, but the state does not have it: nothing may be decided on that
+            self._on_fatal(error)  # proposed, but not in the state: no decision may be made from it
             raise
         self._last_proposal = committed
         changes = controller.take_leader_changes()

@@ -1,8 +1,8 @@
-"""What the active controller's log says of elections: partitions that lost their leader and why, and unclean elections.
+"""The log lines of the active controller about elections: partitions that lost their leader, and unclean elections.
 
-A broker that dies may take the leaders of thousands of partitions with it: of each kind the first few are named, the
-others are counted. An ordinary change of leader is not worth a line. The lines are made when the decision is, because a
-moment later the same brokers may be in service again; they are written once it is committed.
+A broker that dies may lead thousands of partitions: of each kind the first few are named, the others are counted. An
+ordinary change of leader has no line. The lines are made with the decision, because a moment later the same brokers may
+be in service again. They are written once the decision is committed.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ METADATA_BATCH_BYTES_MAX = 16 << 20
 """One decision is one batch: fencing a broker that leads every one of 100,000 partitions must fit."""
 METADATA_LOG_CONFIG = LogConfig(max_message_bytes=2 * METADATA_BATCH_BYTES_MAX, retention_ms=-1)
 REPAIRS = "docs/data-directory.md"
-"""Where it stands what a person can do for a quorum that cannot help itself."""
+"""The page that says how a person repairs a quorum that cannot recover by itself."""
 QUORUM_STATE_FILE = "quorum-state"
 DATA_VERSION = 1
 DATA_VERSION_FORGOTTEN = 2
-"""Of a voter that has forgotten something; a release that does not know `forgotten` must not let it vote."""
+"""The version for a voter that has forgotten something; a release without `forgotten` must not let it vote."""
 _FORGOTTEN = tuple(forgotten.value for forgotten in Forgotten if forgotten is not Forgotten.NOTHING)
 _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
 
@@ -105,8 +105,8 @@ class QuorumStateFile:
     """`raft.driver.protocols.QuorumStateStore`: Kafka's quorum-state, one sealed JSON object, replaced atomically and
     fsynced.
 
-    A vote that a flipped bit has changed would be given twice; so a damaged file is refused. One without a checksum is
-    of an older release.
+    A flipped bit could change the vote, and the voter would vote twice; so a damaged file is refused. A file without a
+    checksum is of an older release.
     """
 
     def __init__(self, directory: str, fs: FileSystem, on_saved: Callable[[], None] = nothing_to_note) -> None:

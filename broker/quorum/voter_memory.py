@@ -1,4 +1,4 @@
-"""Notices at a start which promises a voter of the quorum has lost; docs/adr/0009 says why it must.
+"""Finds out at a start which promises a voter of the quorum has lost; docs/adr/0009 says why it must.
 
     quorum-voter    in the metadata log dir, beside the metadata log's directory, so that it outlives that:
                     {"hasVoted": true, "hasRecords": true, "data_version": 1, "crc32c": …}
@@ -32,14 +32,14 @@ _REMEDY = f"see `A quorum that cannot elect` in {REPAIRS}"
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What the voter has done in any of its lives."""
+    """What the voter has ever done, before this start too."""
 
     has_voted: bool = False
     has_records: bool = False
 
 
 def forgotten_of(promised: Promised, state: ElectionState | None, log_end_offset: int) -> Forgotten:
-    """What is missing of it now. A log without a quorum state beside it is that of a voter, too."""
+    """The promises that are missing now. A log without a quorum state beside it is a voter's, too."""
     if state is None:
         return Forgotten.VOTES if promised.has_voted or log_end_offset > 0 else Forgotten.NOTHING
     if state.forgotten is Forgotten.NOTHING and promised.has_records and log_end_offset == 0:
@@ -64,7 +64,7 @@ class VoterMemory:
         self._note(replace(self._promised, has_records=True))
 
     def recall(self, quorum_state: QuorumStateFile, log: Log, voters: int, *, gave_up_dirs: bool = False) -> None:
-        """Compare with what is on disk; a loss is written to the quorum-state file BEFORE this node says anything.
+        """Compare with the files; a loss is written to the quorum-state file BEFORE this node sends any message.
 
         `gave_up_dirs`: the operator says that log dirs are lost. ConfigError for a voter of which nothing is known
         then: it is new, or what it promised went with such a dir, and only the operator can tell.
