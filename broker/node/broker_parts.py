@@ -158,7 +158,9 @@ class BrokerParts:
         def broker_epoch() -> int:
             return known.lost.broker_epoch
 
-        self.alter_partition = AlterPartitionManager(config.node_id, broker_epoch, node.controller.call, node.on_fatal)
+        self.alter_partition = AlterPartitionManager(
+            config.node_id, broker_epoch, node.controller.call, node.on_fatal, self._environment.random
+        )
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         self.fetchers = FetcherManager(
             FetcherConfig(
@@ -171,6 +173,7 @@ class BrokerParts:
             ),
             config.num_replica_fetchers,
             clock,
+            self._environment.random,
             node.transport.open_fetch_stream,
             FollowerNode(known.lost, known.hosted, durability),
             node.on_fatal,
@@ -250,6 +253,7 @@ class BrokerParts:
             node.controller,
             node.loader,
             self._environment.ids,
+            self._environment.random,
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
             self._losses,

@@ -24,11 +24,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import BrokerHeartbeatRequest, BrokerHeartbeatResponse, HostedReplicas, RegisterBrokerRequest
+from penstock.backoff import Backoff
 from penstock.errors import (
     ApiError,
     BrokerIdNotRegisteredError,
@@ -42,7 +44,10 @@ from penstock.types import NO_EPOCH, NO_OFFSET
 
 _log = logging.getLogger(__name__)
 
-RETRY_MS = 200
+RETRY_MS = 50
+RETRY_MS_MAX = 200
+"""A broker that is not registered serves nobody: one that waits until the session of its predecessor has ended is not
+kept out for longer than this after it."""
 SHUTDOWN_POLL_MS = 50
 CONTROLLED_SHUTDOWN_MS_MAX = 5_000
 
@@ -64,6 +69,7 @@ class BrokerLifecycle:
         channel: ControllerChannel,
         loader: MetadataLoader,
         ids: Ids,
+        random: Random,
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
         losses: ReplicaLosses,
@@ -80,6 +86,7 @@ class BrokerLifecycle:
         self._channel = channel
         self._loader = loader
         self._ids = ids
+        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._session_timeout_ms = session_timeout_ms
         self._answered_s = 0.0  # by the loop's clock
@@ -164,6 +171,7 @@ class BrokerLifecycle:
         await self._register()
 
     async def _register(self) -> None:
+        failures = 0
         while True:
             try:
                 answer = await self._channel.call(replace(self._registration, replicas=self._hosted_replicas()))
@@ -180,7 +188,8 @@ class BrokerLifecycle:
                 _log.warning("registration: %s; waiting for that session to end", error)
             except ApiError as error:
                 _log.warning("registration: %s; retrying", error)
-            await asyncio.sleep(RETRY_MS / 1000)
+            failures += 1
+            await asyncio.sleep(self._backoff.wait_ms(failures) / 1000)
         self.broker_epoch = answer.broker_epoch
         if answer.unknown_lost_log_dirs:
             _log.warning(

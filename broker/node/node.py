@@ -89,7 +89,12 @@ class Node:
         self.raft = self._make_raft()
         self.controller: ControllerDriver | None = self._make_controller() if config.is_controller else None
         self._channel = ControllerChannel(
-            config.node_id, self, clock, self._peers.call_controller, self._local_controller_call
+            config.node_id,
+            self,
+            clock,
+            self._peers.call_controller,
+            self._local_controller_call,
+            environment.random,
         )
         self.raft.subscribe(self)
         self._controller_server = self._make_controller_server() if config.is_controller else None

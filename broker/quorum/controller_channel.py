@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import Any, Protocol
 
+from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError, NetworkError, NotControllerError, RequestTimedOutError
 from penstock.types import NO_LEADER
 
 RETRY_MS = 50
+RETRY_MS_MAX = 200
+"""Nobody waits that long for an election: the news of a leader ends the wait. This limits how often a controller that
+is known, and does not answer or is not ready, is asked again."""
 CALL_TIMEOUT_MS = 10_000
 
 
@@ -36,19 +41,24 @@ class ControllerChannel:
         clock: Clock,
         remote: Callable[[int, Any, int], Awaitable[Any]],
         local: Callable[[Any], Awaitable[Any]] | None,
+        random: Random,
     ) -> None:
         self._node_id = node_id
         self._quorum = quorum
         self._clock = clock
         self._remote = remote
         self._local = local
+        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
+        self._leader_news = asyncio.Event()
         self._under_way: dict[asyncio.Future[Any], int] = {}
         """Calls to other nodes, and to which one."""
 
     def leader_changed(self, leader_id: int) -> None:
-        """The quorum has a leader: what waits for another node waits in vain, and is left."""
+        """The quorum has a leader: it is asked at once, and what waits for another node is left."""
         if leader_id == NO_LEADER:
             return
+        self._leader_news.set()
+        self._leader_news = asyncio.Event()
         for call, asked_id in self._under_way.items():
             if asked_id != leader_id:
                 call.cancel()
@@ -65,7 +75,7 @@ class ControllerChannel:
         """
         deadline_ms = self._clock.now_ms() + timeout_ms
         last: ApiError = NotControllerError("the quorum has no leader")
-        is_repetition = False
+        is_repetition, failures = False, 0
         while True:
             left_ms = deadline_ms - self._clock.now_ms()
             if left_ms <= 0:
@@ -76,7 +86,16 @@ class ControllerChannel:
             except (NotControllerError, NetworkError) as error:
                 last = error
                 is_repetition = True  # NOT_CONTROLLER, too, may come after the records were proposed
-            await asyncio.sleep(RETRY_MS / 1000)
+            failures = 0 if await self._pause(failures + 1) else failures + 1
+
+    async def _pause(self, failures: int) -> bool:
+        """Before the next attempt; True when the news of a leader ended the wait."""
+        news = self._leader_news
+        try:
+            async with asyncio.timeout(self._backoff.wait_ms(failures) / 1000):
+                return await news.wait()
+        except TimeoutError:
+            return False
 
     async def _once(self, request: Any, timeout_ms: int) -> Any:
         leader_id = self._quorum.leader_id

@@ -15,6 +15,7 @@ import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from broker.replication.follower.fetcher_core import (
     AdvanceLogStart,
@@ -32,6 +33,7 @@ from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchS
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from broker.requests import FetchRequest, FetchResponse
+from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
 from penstock.tasks import watch
@@ -40,8 +42,8 @@ from storage.disk.disk_errors import is_shortage
 
 _log = logging.getLogger(__name__)
 
-RECONNECT_BACKOFF_MS_MIN = 50
-RECONNECT_BACKOFF_MS_MAX = 1_000
+RECONNECT_MS = 50
+RECONNECT_MS_MAX = 1_000
 SLOW_FLUSH_MS = 50
 """Flushed partitions wait this long for the others, to be fetched in one request; a good disk flushes faster."""
 ANSWER_MS_MAX = 30_000
@@ -70,6 +72,7 @@ class ReplicaFetcher:
         name: str,
         config: FetcherConfig,
         clock: Clock,
+        random: Random,
         open_stream: Callable[[], ReplicaFetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
@@ -89,7 +92,8 @@ class ReplicaFetcher:
         self._node = node
         self._stream: ReplicaFetchStream | None = None
         self._outstanding = 0
-        self._backoff_ms = 0
+        self._reconnect = Backoff(RECONNECT_MS, RECONNECT_MS_MAX, random)
+        self._failures = 0
         self._flush_done = asyncio.Event()
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
@@ -155,9 +159,8 @@ class ReplicaFetcher:
                 if not len(self.core):
                     continue  # the stream was left, see _leave_if_idle
                 _log.info("fetcher %s: %s; retrying", self.name, error)
-                doubled_ms = max(RECONNECT_BACKOFF_MS_MIN, self._backoff_ms * 2)
-                self._backoff_ms = min(RECONNECT_BACKOFF_MS_MAX, doubled_ms)
-                await asyncio.sleep(self._backoff_ms / 1000)
+                self._failures += 1
+                await asyncio.sleep(self._reconnect.wait_ms(self._failures) / 1000)
 
     async def _follow(self) -> None:
         """One stream's life: until it breaks or nothing is left to follow."""
@@ -169,7 +172,7 @@ class ReplicaFetcher:
                 if self._outstanding == 0:
                     self._ask(stream)
                 response = await self._answer(stream)
-                self._backoff_ms = 0
+                self._failures = 0
                 self._outstanding -= 1
                 await self._apply(response)
         finally:

@@ -10,6 +10,7 @@ import asyncio
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from broker.replication.follower.fetcher_core import FetcherStatistics
 from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
@@ -37,6 +38,7 @@ class FetcherManager:
         config: FetcherConfig,
         fetchers_per_broker: int,
         clock: Clock,
+        random: Random,
         open_stream: Callable[[int], ReplicaFetchStream],
         node: FetcherNode,
         on_fatal: Callable[[BaseException], None],
@@ -45,6 +47,7 @@ class FetcherManager:
         self._config = config
         self._fetchers_per_broker = fetchers_per_broker
         self._clock = clock
+        self._random = random
         self._open_stream = open_stream
         self._node = node
         self._on_fatal = on_fatal
@@ -66,6 +69,7 @@ class FetcherManager:
                 f"{leader_id}-{key[1]}",
                 self._config,
                 self._clock,
+                self._random,
                 lambda: self._open_stream(leader_id),
                 self._node,
                 self._on_fatal,

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from itertools import islice
+from random import Random
 from typing import Any
 
 from broker.replication.leader.leader_state import ProposedIsr
@@ -21,13 +22,17 @@ from metadata.requests import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
+from penstock.backoff import Backoff
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
 from penstock.tasks import watch
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
-RETRY_MS = 200
+RETRY_MS = 50
+RETRY_MS_MAX = 200
+"""A proposal that waits may hold up every acks=all of its partition, so the waits stay short; a controller can bear a
+request from each broker that often."""
 PARTITIONS_MAX = 1_000
 """The most partitions of one request. The controller refuses a request with more than 10,000, and when a broker dies,
 leaders may have that many proposals at once."""
@@ -42,11 +47,14 @@ class AlterPartitionManager:
         broker_epoch: Callable[[], int],
         call: Callable[[AlterPartitionRequest], Awaitable[Any]],
         on_fatal: Callable[[BaseException], None],
+        random: Random,
     ) -> None:
         self._on_fatal = on_fatal
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._call = call
+        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
+        self._failures = 0
         self._proposals: dict[TopicPartition, tuple[Partition, ProposedIsr]] = {}
         self._has_work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -81,13 +89,20 @@ class AlterPartitionManager:
             except ApiError as error:
                 _log.warning("AlterPartition for %d partitions: %s; retrying", len(wanted), error)
                 self._has_work.set()
-                await asyncio.sleep(RETRY_MS / 1000)
+                await self._pause()
                 continue
             self._answered(wanted, response)
             if self._proposals:
                 self._has_work.set()
             if self._proposals.keys() & wanted.keys():
-                await asyncio.sleep(RETRY_MS / 1000)
+                await self._pause()
+            else:
+                self._failures = 0
+
+    async def _pause(self) -> None:
+        """Before something is proposed again."""
+        self._failures += 1
+        await asyncio.sleep(self._backoff.wait_ms(self._failures) / 1000)
 
     def _request(self, wanted: dict[TopicPartition, tuple[Partition, ProposedIsr]]) -> AlterPartitionRequest:
         return AlterPartitionRequest(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,9 +24,9 @@ from metadata.requests import (
     RegisterBrokerRequest,
     RegisterBrokerResponse,
 )
-from penstock.errors import ApiError, InvalidRegistrationError, RequestTimedOutError
+from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
 from tests.support.machine import IDS
-from tests.support.virtual_time import run_virtual
+from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 
@@ -83,6 +85,7 @@ def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeC
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
             IDS,
+            Random(0),
             1,
             6,
             losses,
@@ -121,6 +124,34 @@ def test_a_registration_without_an_answer_is_asked_for_again_as_the_same() -> No
     assert unanswered.incarnation_id == answered.incarnation_id
 
 
+def test_a_registration_is_asked_for_again_soon_at_first_then_less_often() -> None:
+    """As by a broker that comes back while the session of its predecessor lasts."""
+
+    class Refusing(FakeController):
+        image = SimpleNamespace(topics_by_id=())
+
+        def __init__(self) -> None:
+            super().__init__(6)
+            self.asked_ms: list[int] = []
+
+        async def call(self, request: Any, timeout_ms: int = 0) -> Any:
+            self.asked_ms.append(virtual_clock().now_ms())
+            await super().call(request, timeout_ms)
+            raise DuplicateBrokerRegistrationError("its session lasts")
+
+    async def main() -> list[int]:
+        controller = Refusing()
+        lifecycle = lifecycle_of(cast(RealController, controller))
+        lifecycle.start()
+        await controller.enough.wait()
+        await lifecycle.stop()
+        return controller.asked_ms
+
+    waits = [later - earlier for earlier, later in pairwise(run_virtual(main()))]
+    assert len(waits) == 5
+    assert 40 <= waits[0] <= 51 and 80 <= waits[1] <= 101 and all(160 <= wait <= 201 for wait in waits[2:])
+
+
 class RealController(ControllerChannel):
     """The controller's own decisions, committed at once; what it commits is at once in the broker's image, too."""
 
@@ -151,6 +182,7 @@ def lifecycle_of(controller: RealController, lost_log_dirs: tuple[str, ...] = ()
         controller,
         cast(MetadataLoader, controller),
         IDS,
+        Random(0),
         1,
         6,
         ReplicaLosses(),
@@ -288,6 +320,7 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
             cast(ControllerChannel, controller),
             cast(MetadataLoader, CaughtUp()),
             IDS,
+            Random(0),
             1,
             6,
             ReplicaLosses(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,8 @@ from broker.apis.delete_topics import deleted_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
 from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse
 from penstock.clock import SystemClock
-from penstock.errors import NetworkError, RequestTimedOutError, UnknownTopicIdError
+from penstock.errors import NetworkError, NotControllerError, RequestTimedOutError, UnknownTopicIdError
+from penstock.types import NO_LEADER
 from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.unit.metadata.harness import Cluster
 
@@ -27,7 +30,7 @@ def test_a_controller_in_this_process_that_does_not_answer_in_time_is_a_typed_er
         raise AssertionError("the leader is here")
 
     async def scenario() -> None:
-        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=HERE), SystemClock(), elsewhere, never)
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=HERE), SystemClock(), elsewhere, never, Random(0))
         with pytest.raises(RequestTimedOutError, match="did not answer"):
             await channel.call("a heartbeat", timeout_ms=10)
 
@@ -46,7 +49,7 @@ def test_a_call_to_a_hung_controller_is_made_anew_as_soon_as_another_node_leads(
             return "done"
 
         clock = virtual_clock()
-        channel = ControllerChannel(HERE, quorum, clock, remote, None)
+        channel = ControllerChannel(HERE, quorum, clock, remote, None, Random(0))
         began_ms = clock.now_ms()
         call = asyncio.create_task(channel.call("a heartbeat"))
         await asyncio.sleep(1)
@@ -58,6 +61,50 @@ def test_a_call_to_a_hung_controller_is_made_anew_as_soon_as_another_node_leads(
         assert await call == "done"
         assert asked == [2, 3]
         assert clock.now_ms() - began_ms < 2_200
+
+    run_virtual(scenario())
+
+
+def test_the_news_of_a_leader_ends_the_wait_for_one() -> None:
+    async def scenario() -> None:
+        quorum = SimpleNamespace(leader_id=NO_LEADER)
+
+        async def remote(node_id: int, _request: Any, _timeout_ms: int) -> Any:
+            return node_id
+
+        clock = virtual_clock()
+        channel = ControllerChannel(HERE, quorum, clock, remote, None, Random(0))
+        calls = [asyncio.create_task(channel.call("a heartbeat")) for _ in range(10)]
+        await asyncio.sleep(1.001)
+        quorum.leader_id = 3
+        channel.leader_changed(3)
+        began_ms = clock.now_ms()
+        assert await asyncio.gather(*calls) == [3] * 10
+        assert clock.now_ms() == began_ms
+
+    run_virtual(scenario())
+
+
+def test_a_controller_that_is_not_ready_is_asked_less_and_less_often_and_a_new_one_soon_again() -> None:
+    async def scenario() -> None:
+        clock, asked_ms = virtual_clock(), list[int]()
+
+        async def remote(_node_id: int, _request: Any, _timeout_ms: int) -> Any:
+            asked_ms.append(clock.now_ms())
+            raise NotControllerError("not yet")
+
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), clock, remote, None, Random(0))
+        call = asyncio.create_task(channel.call("a heartbeat", timeout_ms=1_000))
+        await asyncio.sleep(0.6)
+        waits = [later - earlier for earlier, later in pairwise(asked_ms)]
+        assert all(full * 4 // 5 <= wait <= full + 1 for wait, full in zip(waits, (50, 100, 200), strict=False))
+        assert len(waits) == 4 or sum(waits) > 350
+        channel.leader_changed(2)
+        began_ms, before = clock.now_ms(), len(asked_ms)
+        await asyncio.sleep(0.051)
+        assert asked_ms[before] == began_ms and len(asked_ms) == before + 2
+        with pytest.raises(RequestTimedOutError, match="not yet"):
+            await call
 
     run_virtual(scenario())
 
@@ -76,7 +123,7 @@ def test_a_deletion_repeated_after_a_lost_answer_deletes_nothing_that_was_made_i
                 raise NetworkError("the connection broke before an answer came")
             return answer
 
-        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None)
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
         request = DeleteTopicsRequest((first, "never was"))
         answer = await channel.call(request, of_repetition=deleted_by_an_earlier_attempt)
         assert asked == [request.topic_ids] * 2

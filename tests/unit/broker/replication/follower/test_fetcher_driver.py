@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -20,7 +22,7 @@ from broker.replication.follower.fetcher_core import (
 )
 from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
-from broker.replication.follower.fetcher_ports import FetcherNode
+from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
 from broker.replication.partition import Partition
 from broker.requests import FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
@@ -76,6 +78,7 @@ def test_records_that_came_spoilt_are_asked_for_again(tmp_path: Path) -> None:
             "1-0",
             FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
             ManualClock(),
+            Random(0),
             lambda: stream,
             cast(FetcherNode, node),
             pytest.fail,
@@ -142,6 +145,7 @@ def test_a_follower_reports_its_log_start_as_soon_as_it_is_durable_and_not_befor
             "1-0",
             FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0),
             ManualClock(),
+            Random(0),
             lambda: stream,
             cast(FetcherNode, node),
             pytest.fail,
@@ -178,7 +182,9 @@ def test_the_log_start_of_a_deleted_topic_is_not_reported_of_the_one_that_was_ma
             make_log_start_durable=lambda partition, done: waiting.append(done),
         )
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetcher = ReplicaFetcher("1-0", config, ManualClock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher(
+            "1-0", config, ManualClock(), Random(0), lambda: stream, cast(FetcherNode, node), pytest.fail
+        )
         fetcher.add(partition, 5)
         async with asyncio.timeout(10):
             await stream.asked_again.wait()
@@ -223,7 +229,7 @@ def test_a_source_that_hangs_is_left_when_nothing_is_followed_from_it_and_asked_
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
         fetcher = ReplicaFetcher(
-            "1-0", config, ManualClock(), lambda: next(unopened), cast(FetcherNode, node), pytest.fail
+            "1-0", config, ManualClock(), Random(0), lambda: next(unopened), cast(FetcherNode, node), pytest.fail
         )
         fetcher.add(partition, 5)
         async with asyncio.timeout(10):
@@ -263,7 +269,9 @@ def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Pa
         stream = LeaderStream(leaders)
         node = SimpleNamespace(broker_epoch=102, find=followers.get, request_flush=request_flush)
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetcher = ReplicaFetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher(
+            "1-0", config, virtual_clock(), Random(0), lambda: stream, cast(FetcherNode, node), pytest.fail
+        )
 
         async def reached(key: TopicPartition, offset: int) -> None:
             await until(lambda: stream.acked.get(key) == offset)
@@ -322,7 +330,9 @@ def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_
             request_flush=lambda partition: asyncio.get_running_loop().call_soon(flush, partition),
         )
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
-        fetcher = ReplicaFetcher("1-0", config, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher(
+            "1-0", config, virtual_clock(), Random(0), lambda: stream, cast(FetcherNode, node), pytest.fail
+        )
         with fs.failing("create", ".log", errno.ENOSPC) as fault:
             fetcher.add(follower, 5)
             await asyncio.sleep(1.1)
@@ -332,3 +342,33 @@ def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_
         await fetcher.stop()
 
     run_virtual(scenario())
+
+
+def test_a_source_that_is_gone_is_asked_less_and_less_often_and_not_by_all_fetchers_at_once(tmp_path: Path) -> None:
+    def opened_ms(seed: int) -> list[int]:
+        async def scenario() -> list[int]:
+            follower = make_partition(tmp_path / str(seed), broker_id=2)
+            follower.become_follower(state(), NOBODY)
+            clock, times = virtual_clock(), list[int]()
+
+            def broken() -> ReplicaFetchStream:
+                times.append(clock.now_ms())
+                raise NetworkError("nobody listens")
+
+            config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 5)
+            node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: follower))
+            fetcher = ReplicaFetcher("1-0", config, clock, Random(seed), broken, node, pytest.fail)
+            fetcher.add(follower, 5)
+            await asyncio.sleep(10)
+            await fetcher.stop()
+            return times
+
+        return run_virtual(scenario())
+
+    one, other = opened_ms(1), opened_ms(2)
+    for times in (one, other):
+        fulls = [50, 100, 200, 400, 800] + [1_000] * len(times)
+        waits = [later - earlier for earlier, later in pairwise(times)]
+        assert len(waits) > 8
+        assert all(full * 4 // 5 <= wait <= full + 1 for wait, full in zip(waits, fulls, strict=False))
+    assert not set(one[1:]) & set(other[1:])

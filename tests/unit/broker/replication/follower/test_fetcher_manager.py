@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -56,7 +57,9 @@ def test_a_partition_gets_another_role_after_the_stop_and_nothing_breaks(tmp_pat
         partition.become_follower(state(), NOBODY)
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: partition))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetchers = FetcherManager(config, 1, ManualClock(), lambda leader_id: SilentStream(), node, pytest.fail)
+        fetchers = FetcherManager(
+            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail
+        )
         fetchers.add(partition, 1, 5)
         assert fetchers.follows(PARTITION, 1)
         await fetchers.stop()
@@ -73,7 +76,9 @@ def test_a_partition_that_goes_offline_is_followed_no_more_and_another_one_is(tm
         hosted = {key: Partition(2, make_log(tmp_path / str(key), partition=key), 0, 1) for key in (PARTITION, OTHER)}
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=hosted.get))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
-        fetchers = FetcherManager(config, 1, ManualClock(), lambda leader_id: SilentStream(), node, pytest.fail)
+        fetchers = FetcherManager(
+            config, 1, ManualClock(), Random(0), lambda leader_id: SilentStream(), node, pytest.fail
+        )
         for partition in hosted.values():
             partition.become_follower(state(), NOBODY)
             fetchers.add(partition, 1, 5)
@@ -93,7 +98,9 @@ def test_a_fetcher_that_meets_a_bug_ends_the_node(tmp_path: Path) -> None:
         node = cast(FetcherNode, SimpleNamespace(broker_epoch=102, find=lambda key: partition))
         config = FetcherConfig(2, "c", 500, 1 << 20, 1 << 20, 0)
         bug, told = InvariantViolation("a bug"), asyncio.get_running_loop().create_future()
-        fetchers = FetcherManager(config, 1, ManualClock(), lambda leader_id: BrokenStream(bug), node, told.set_result)
+        fetchers = FetcherManager(
+            config, 1, ManualClock(), Random(0), lambda leader_id: BrokenStream(bug), node, told.set_result
+        )
         fetchers.add(partition, 1, 5)
         assert await told is bug
         await fetchers.stop()

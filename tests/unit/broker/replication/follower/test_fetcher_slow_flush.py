@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -56,7 +57,9 @@ def test_a_partition_that_is_added_while_the_only_other_ones_flush_hangs_is_fetc
 
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
-        fetcher = ReplicaFetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+        fetcher = ReplicaFetcher(
+            "1-0", CONFIG, virtual_clock(), Random(0), lambda: stream, cast(FetcherNode, node), pytest.fail
+        )
         fetcher.add(hung, 5)
         await until(lambda: asked_to_flush == [hung])
         await asyncio.sleep(1)
@@ -96,7 +99,9 @@ def test_what_went_offline_with_a_neighbour_in_the_same_answer_is_not_waited_for
     async def scenario() -> None:
         node = SimpleNamespace(broker_epoch=102, find=hosted.get, request_flush=request_flush)
         fetchers.append(
-            ReplicaFetcher("1-0", CONFIG, virtual_clock(), lambda: stream, cast(FetcherNode, node), pytest.fail)
+            ReplicaFetcher(
+                "1-0", CONFIG, virtual_clock(), Random(0), lambda: stream, cast(FetcherNode, node), pytest.fail
+            )
         )
         (fetcher,) = fetchers
         with fs.failing("write", f"{OTHER}/", errno.EIO) as fault:

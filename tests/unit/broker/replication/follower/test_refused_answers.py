@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -59,7 +60,13 @@ def follow(
         node = SimpleNamespace(broker_epoch=102, find=lambda key: partition)
         config = FetcherConfig(2, "c", 50, 1 << 20, 1 << 20, BACKOFF_MS)
         fetcher = ReplicaFetcher(
-            "1-0", config, virtual_clock(), lambda: SameAnswerStream(answer), cast(FetcherNode, node), pytest.fail
+            "1-0",
+            config,
+            virtual_clock(),
+            Random(0),
+            lambda: SameAnswerStream(answer),
+            cast(FetcherNode, node),
+            pytest.fail,
         )
         fetcher.add(partition, 5)
         await scenario(fetcher, partition)

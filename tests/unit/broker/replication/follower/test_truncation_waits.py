@@ -6,6 +6,7 @@ import asyncio
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -76,7 +77,7 @@ class Stage:
             when_disk_answers=lambda partition, then: self.probes.append((partition.topic_partition, then)),
         )
         self.fetcher = ReplicaFetcher(
-            "1-0", CONFIG, virtual_clock(), lambda: self.stream, cast(FetcherNode, node), pytest.fail
+            "1-0", CONFIG, virtual_clock(), Random(0), lambda: self.stream, cast(FetcherNode, node), pytest.fail
         )
         self.cut = self.followers[PARTITION]
         for follower in self.followers.values():

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
+from random import Random
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from broker.replication.leader import alter_partition
 from broker.replication.leader.alter_partition import PARTITIONS_MAX, AlterPartitionManager
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from metadata.requests import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, IsrMember
-from penstock.errors import ApiError, NotControllerError
+from penstock.errors import ApiError, NotControllerError, RequestTimedOutError
 from penstock.types import TopicPartition
+from tests.support.virtual_time import run_virtual, virtual_clock
 
 PROPOSED = ProposedIsr((IsrMember(1, 101),), 3)
 
@@ -44,7 +46,7 @@ def sent(partitions: list[Led], errors: list[ApiError | None]) -> list[int]:
         return AlterPartitionResponse(tuple(answers))
 
     async def scenario() -> None:
-        manager = AlterPartitionManager(1, lambda: 101, controller, lambda error: None)
+        manager = AlterPartitionManager(1, lambda: 101, controller, pytest.fail, Random(0))
         manager.start()
         for partition in partitions:
             manager.propose(cast(Partition, partition), PROPOSED)
@@ -52,7 +54,7 @@ def sent(partitions: list[Led], errors: list[ApiError | None]) -> list[int]:
             await partition.done.wait()
         await manager.stop()
 
-    asyncio.run(asyncio.wait_for(scenario(), 10))
+    run_virtual(asyncio.wait_for(scenario(), 10))
     return sizes
 
 
@@ -61,6 +63,26 @@ def test_more_proposals_than_one_request_may_carry_go_in_several() -> None:
     assert sent(partitions, []) == [PARTITIONS_MAX, PARTITIONS_MAX, 1]
 
 
-def test_a_partition_that_another_controller_knows_better_is_proposed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alter_partition, "RETRY_MS", 1)
+def test_a_partition_that_another_controller_knows_better_is_proposed_again() -> None:
     assert sent([Led(0)], [NotControllerError("I am behind")]) == [1, 1]
+
+
+def test_what_is_refused_for_now_is_proposed_again_soon_at_first_then_less_often() -> None:
+    async def scenario() -> list[int]:
+        clock, asked_ms = virtual_clock(), list[int]()
+
+        async def controller(_request: AlterPartitionRequest) -> AlterPartitionResponse:
+            asked_ms.append(clock.now_ms())
+            raise RequestTimedOutError("no answer")
+
+        manager = AlterPartitionManager(1, lambda: 101, controller, pytest.fail, Random(0))
+        manager.start()
+        manager.propose(cast(Partition, Led(0)), PROPOSED)
+        await asyncio.sleep(1)
+        await manager.stop()
+        return asked_ms
+
+    waits = [later - earlier for earlier, later in pairwise(run_virtual(scenario()))]
+    assert len(waits) >= 5
+    assert all(40 <= wait <= 51 for wait in waits[:1]) and all(80 <= wait <= 101 for wait in waits[1:2])
+    assert all(160 <= wait <= 201 for wait in waits[2:]) and len(set(waits[2:])) > 1, "a random part is left out"
