@@ -2,7 +2,7 @@
 
 A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC and HTTP are
 one implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
-(`tests/support/memory_network.py`). Not here: what becomes of a request once it is in the request channel.
+(`tests/support/memory_network.py`). Not here: the handling of a request in the request channel.
 """
 
 from __future__ import annotations

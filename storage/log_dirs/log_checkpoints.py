@@ -52,8 +52,8 @@ class LogCheckpoints:
         return self._failure(log_dir, self.write_log_starts_of)
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
-        """Only the log starts that the next start could not find by itself: those inside a segment, and those above
-        segments whose removal is not on the disk yet."""
+        """Only the log starts that a node could not find by itself when it starts: those inside a segment, and those
+        above segments whose removal is not durable yet."""
         directory.checkpoint_log_starts(
             lambda: {
                 log.topic_partition: log.claimed_log_start_offset
@@ -116,7 +116,7 @@ class LogCheckpoints:
             raise failure
 
     def _failure(self, log_dir: str, write: Callable[[LogDirectory], None]) -> KafkaStorageError | None:
-        """Write to the dir, unless it is out of use; the error when it did not take it."""
+        """Write to the dir, unless it is out of use; returns the error if the write failed."""
         directory = self._directories.get(log_dir)
         if directory is None:
             return None

@@ -5,14 +5,14 @@
     log-start-offset-checkpoint        log starts that are not the beginning of a segment
     cleaner-offset-checkpoint          how far compacted logs were cleaned (cleaner_checkpoint.py)
 
-Every line is a claim that may only be too low. A truncation therefore lowers them BEFORE any record goes, else the next
-start would take the missing records for rot. A checkpoint that is missing or damaged claims nothing, and costs time:
-every record is checked, a log starts where its first epoch does (at worst at its first segment, and records that were
-deleted can be read again until that goes), high watermarks rise with the first fetches.
+Every line is a claim that may be too low, never too high. A truncation therefore lowers the lines BEFORE any record is
+cut; otherwise the next start would take the missing records for rot. A missing or damaged checkpoint claims nothing,
+and costs time: every record is checked, and high watermarks rise with the first fetches. A log then starts where its
+first epoch does; at worst at its first segment, and deleted records can be read again until that segment is deleted.
 
 The checkpoint job may run in another thread, and a disk may take ten seconds for it; a lock keeps it and a truncation
-apart. A log about which nothing is claimed, on the disk or in what is under way, need not wait for it: new logs are
-created on the event loop. Not here: the logs (`log_manager.py`), meta.properties.
+apart. A log without a claim, on the disk or in the write under way, need not wait for it: new logs are created on the
+event loop. Not here: the logs (`log_manager.py`), meta.properties.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogDirectory:
     """A log dir that this process holds."""
 
     def __init__(self, fs: FileSystem, path: str, threads: Threads) -> None:
-        """Lock the dir, and read what it knows. The marker is gone afterwards."""
+        """Lock the dir, and read its files. The marker is removed."""
         self._fs = fs
         self.path = path
         try:
@@ -60,10 +60,10 @@ class LogDirectory:
             self._claims = threads.lock()
             """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
             self._under_way: Offsets = {}
-            """What is being written and may be on the disk already."""
+            """Lines that are being written and may be on the disk already."""
             self.clean_stop = take_marker(fs, path)
-            """What the marker of a clean stop before this start said; None after any other stop."""
-            fs.fsync_dir(path)  # a killed process leaves names that no disk has; what stands in them is about to count
+            """The content of the marker of a clean stop before this start; None after any other stop."""
+            fs.fsync_dir(path)  # a killed process leaves names that may not be on the disk: durable BEFORE use
             self._recovery_points = OffsetCheckpoint(fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True)
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
@@ -103,7 +103,7 @@ class LogDirectory:
         )
 
     def flushed_logs(self) -> set[LogId]:
-        """The logs of which something was flushed, by a good recovery-point checkpoint: they are here, or were."""
+        """The logs that had flushed records, by a good recovery-point checkpoint: they are here, or were."""
         points = self._recovery_points
         if not points.is_good:
             return set()
@@ -186,7 +186,7 @@ class LogDirectory:
         return self._recovery_points, self._high_watermarks, self._log_starts
 
     def close(self, *, clean: bool, broker_epoch: int, directory_ids: Collection[str] = ()) -> None:
-        """Let the dir go; with `clean`, everything in it was flushed and checkpointed BEFORE."""
+        """Release the dir; with `clean`, everything in it was flushed and checkpointed BEFORE."""
         try:
             if clean:
                 write_marker(self._fs, self.path, broker_epoch, directory_ids)

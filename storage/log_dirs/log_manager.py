@@ -167,8 +167,8 @@ class LogManager:
     ) -> Log:
         """The log of the topic, created when there is none: in `log_dir`, or else in the log dir with the fewest logs.
 
-        A log dir that failed before its logs were listed may have the log; only a partition that `is_new` in the
-        cluster is created then, for an empty replica must not take the place of one that has records.
+        A log dir that failed before its logs were listed may have the log. Then only a partition that `is_new` in the
+        cluster is created, because an empty replica must not replace one that has records.
         """
         if self.removal.is_deleting(topic_partition):
             raise KafkaStorageError(f"{topic_partition} is being deleted; create it when that is done")
@@ -248,11 +248,11 @@ class LogManager:
     # -- checkpoints; from any thread ----------------------------------------------------------------------------------
 
     def checkpoint_recovery_points(self) -> None:
-        """Write how far each log is flushed; regularly, so that the next recovery is short."""
+        """Write how far each log is flushed; called regularly, so that the next recovery is short."""
         self.checkpoints.write_recovery_points()
 
     def checkpoint_log_starts(self) -> None:
-        """Write the log starts that are not the beginning of a segment; regularly."""
+        """Write the log starts that are not the beginning of a segment; called regularly."""
         self.checkpoints.write_log_starts()
 
     def checkpoint_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:

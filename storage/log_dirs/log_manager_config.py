@@ -21,14 +21,14 @@ RECOVERY_THREADS = 2
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far the loading of one log dir is."""
+    """The progress of loading one log dir."""
 
     log_dir: str
     done: int
     total: int
     """How many logs there are in the dir."""
     size_bytes: int
-    """How large those are that are done."""
+    """The size of the opened ones."""
     was_clean: bool
     """False: every one of them is checked from its recovery point on."""
 
@@ -49,11 +49,11 @@ def log_progress(progress: LoadProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LogManagerConfig:
-    """Whose log dirs they must be, and how logs are opened."""
+    """The node and cluster of the log dirs, and how logs are opened."""
 
     node_id: int
     cluster_id: str | None = None
-    """None: whatever the dirs agree on."""
+    """None: the cluster id on which the dirs agree."""
     log_config: LogConfig = field(default_factory=LogConfig)
     flush_policy: FlushPolicy = "fsync"
     config_for: Callable[[TopicPartition], LogConfig] | None = None
@@ -63,6 +63,6 @@ class LogManagerConfig:
     open_files_max: int | None = None
     """How many segments of all logs have their files open; None: half of `Machine.descriptors_max`."""
     before_doubtful_cut: Callable[[TopicPartition, str, CorruptFileError], None] | None = None
-    """Called, with the log's directory, BEFORE a tail is cut that may have been flushed; what it raises is why the log
-    stays offline, uncut. In a loader's thread."""
+    """Called with the log's directory BEFORE a tail that may have been flushed is cut, in a loader's thread. If it
+    raises, the log stays offline with that error, and nothing is cut."""
     progress: Callable[[LoadProgress], None] = log_progress

@@ -1,10 +1,10 @@
-"""Takes logs out of a node: deleted, set aside because nobody asked for them, or set aside because they are damaged.
+"""Takes logs out of a node: deletes them, or sets aside logs that are not assigned here or are damaged.
 
-A deletion renames first, durably (a crash then finishes the job), and removes later. What is set aside otherwise is
-never deleted here: absence never deletes, and what can be saved of a damaged log is for a person to say.
+A deletion renames first, durably (after a crash the next start finishes it), and removes later. A log that is set aside
+is never deleted here: only a record deletes, and a person decides what can be saved of a damaged log.
 
 A log that is in use is deleted in three steps, because its disk may hang: `begin_deletion` takes it out of use,
-`delete_begun` renames in another thread, `end_deletion` says what came of it.
+`delete_begun` renames in another thread, `end_deletion` takes the result.
 
 Called from one thread, except `delete_begun`, `delete_due` and `remove_deleted`, which may run in another. Not here:
 the rename (`set_aside.py`), the removal of files (`deleted_logs.py`), failures (`log_manager.py`).
@@ -43,17 +43,17 @@ class LogRemoval:
         directories: Mapping[str, LogDirectory],
         table: LogTable,
     ) -> None:
-        """`default_config` says when the files of a log go that could not be opened."""
+        """`default_config` says when the files of a deleted log that could not be opened are removed."""
         self._clock, self._default_config = machine.clock, default_config
         self._directories, self._table = directories, table
         self.strays: list[str] = []
-        """Directories set aside because nobody asked for them, now or by an earlier run."""
+        """Directories set aside because they are not assigned here, now or by an earlier run."""
         self.rotten: list[str] = []
         """Directories set aside because they are damaged, now or by an earlier run."""
         self.deleted = DeletedLogs(machine.file_system, machine.threads.lock())
         self.aside = SetAside(machine.file_system, machine.ids)
         self._deleting: ByLogId[Log] = ByLogId()
-        """Out of use, in no table, and their directories may have the old names yet."""
+        """Logs out of use and in no table, whose directories may still have the old names."""
 
     def found(self, set_aside: Mapping[str, str]) -> None:
         """An earlier run set these directories aside: path to suffix."""
@@ -70,8 +70,8 @@ class LogRemoval:
             self.deleted.remove(path)
 
     def begin_deletion(self, topic_partition: TopicPartition, topic_id: str) -> Log | None:
-        """Take the log out of use without waiting for its disk; `delete_begun` and `end_deletion` must follow. None
-        where there is no more to do: a log that was out of use already is deleted here, like `set_aside_for_deletion`.
+        """Take the log out of use without waiting for its disk; `delete_begun` and `end_deletion` must follow. None if
+        nothing is left to do: a log that was out of use already is deleted here, as by `set_aside_for_deletion`.
         """
         log = self._table.logs.get(topic_partition, self._table.id_here(topic_partition, topic_id))
         if log is None:
@@ -105,7 +105,7 @@ class LogRemoval:
         return {log: outcomes[log.directory] for log in logs}
 
     def end_deletion(self, log: Log, outcome: str | KafkaStorageError) -> None:
-        """It has a new path, or it stays where it is, out of use, and the next start sets it aside as stray."""
+        """Take the result: the log has a new path, or it stays, and the next start sets it aside as stray."""
         self._deleting.pop(log.topic_partition, log.topic_id)
         if isinstance(outcome, str):
             self.deleted.add(outcome, self._clock.now_ms() + log.config.file_delete_delay_ms)
@@ -165,7 +165,7 @@ class LogRemoval:
         return paths[0]
 
     def _in_use(self, path: str) -> bool:
-        """Whether its log dir is."""
+        """Whether its log dir is offline."""
         return os.path.dirname(path) in self._directories
 
     def _set_aside(self, topic_partition: TopicPartition, topic_id: str, suffix: str) -> list[str]:
@@ -185,7 +185,7 @@ class LogRemoval:
         return targets
 
     def _leave_behind(self, topic_partition: TopicPartition, offline: OfflineLog) -> None:
-        """What is in log dirs that failed: they are not ours any more, another process may hold them."""
+        """Refuse logs in log dirs that failed: another process may hold these dirs now."""
         paths = [path for path in offline.directories if not self._in_use(path)]
         if paths:
             rest = OfflineLog(paths[0], offline.error, tuple(paths[1:]), offline.topic_id)

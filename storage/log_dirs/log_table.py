@@ -22,7 +22,7 @@ _NONE: Mapping[str, object] = {}
 
 
 class LogId(NamedTuple):
-    """What tells a log from every other log."""
+    """Identifies a log."""
 
     topic_partition: TopicPartition
     topic_id: str
@@ -44,12 +44,12 @@ class ByLogId(Generic[T]):
         return self.named(topic_partition).get(topic_id)
 
     def get_as(self, topic_partition: TopicPartition, topic_id: str) -> T | None:
-        """That of the topic, or else the one whose id is not known: it may be the topic's."""
+        """The value of the topic's log, or else of the log whose id is not known: it may be the topic's."""
         named = self.named(topic_partition)
         return named.get(topic_id, named.get(""))
 
     def named(self, topic_partition: TopicPartition) -> Mapping[str, T]:
-        """Those of one name, by topic id; a look at what changes."""
+        """The values of one name, by topic id; the mapping is live."""
         return self._named.get(topic_partition, _NONE)  # type: ignore[arg-type]
 
     def put(self, topic_partition: TopicPartition, topic_id: str, value: T) -> None:
@@ -96,12 +96,12 @@ class LogTable:
     def __init__(self) -> None:
         self.logs: ByLogId[Log] = ByLogId()
         self.offline: ByLogId[OfflineLog] = ByLogId()
-        """Logs that a replica here waits for, or that somebody must look at."""
+        """Logs that a replica here waits for, or that a person must look at."""
         self.left_behind: ByLogId[OfflineLog] = ByLogId()
         """Logs in log dirs that failed, which no replica here waits for any more: it was deleted or moved away since. A
         replica of the same topic may not begin with an empty log: the old one may be back after the next start."""
         self.vanished: ByLogId[str] = ByLogId()
-        """Logs that had flushed records and are not there: where they were. A new log of that topic ends it."""
+        """The old paths of logs that had flushed records and are gone. A new log of that topic removes the entry."""
         self._counts: Counter[str] = Counter()
 
     def add(self, log: Log) -> None:
@@ -111,12 +111,12 @@ class LogTable:
         self._counts[log.log_dir] += 1
 
     def forget_vanished(self, topic_partition: TopicPartition, topic_id: str) -> None:
-        """Nobody waits for that log any more; nor for one whose topic is not known."""
+        """No replica waits for that log any more, nor for one whose topic is not known."""
         self.vanished.pop(topic_partition, topic_id)
         self.vanished.pop(topic_partition, "")
 
     def drop(self, log: Log, *, wait: bool = True) -> None:
-        """The log is out of use: nothing of it is written any more, once a change that is under way is done."""
+        """The log is out of use: after a change that is under way, nothing is written to it any more."""
         if self.logs.get(log.topic_partition, log.topic_id) is log:
             self.logs.pop(log.topic_partition, log.topic_id)
             self._counts[log.log_dir] -= 1

@@ -99,7 +99,7 @@ def _content(properties: MetaProperties) -> bytes:
 
 
 def read_meta_properties(fs: FileSystem, path: str) -> MetaProperties | None:
-    """What the dir's meta.properties says; None without the file."""
+    """The content of the dir's meta.properties; None without the file."""
     file = f"{path}/{META_PROPERTIES}"
     try:
         text = read_text(fs, file)

@@ -1,13 +1,13 @@
 """Sets a log's directory aside: a durable rename to a name that says why, and that no partition can have.
 
     orders-3.<uuid>-delete      its topic was deleted; removed later
-    orders-3.<uuid>-stray       nobody asked for it; kept
-    orders-3.<uuid>-rotten      damaged, and built anew from its leader; kept
+    orders-3.<uuid>-stray       not assigned to this broker; kept
+    orders-3.<uuid>-rotten      damaged, and fetched anew from its leader; kept
 
-The sync after a rename may find no descriptor. Then the rename is remembered, and the next call for that directory
-makes it durable instead of renaming what is gone. Any other error is final: a sync that failed is not made again.
+The sync after a rename may find no descriptor. Then the rename is remembered, and the next call for that directory only
+makes it durable. Any other error is final: a failed sync is not repeated.
 
-Not here: what the names look like (`file_names.py`), who is renamed and when (`log_manager.py`).
+Not here: the form of the names (`file_names.py`), which log is renamed and when (`log_manager.py`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class SetAside:
 
     @contextlib.contextmanager
     def one_sync(self) -> Iterator[None]:
-        """All that is taken within is made durable at the end, by one sync of each log dir: a topic has thousands of
-        logs. Until then a crash may bring them back under their old names; whoever creates a log there syncs as well.
-        KafkaStorageError when a disk refused that."""
+        """Renames in this block become durable at its end, by one sync of each log dir: a topic may have thousands of
+        logs. Until then a crash may bring back the old names; the creation of a log in that dir syncs it as well.
+        KafkaStorageError if a disk refused the sync."""
         self._unsynced = set()
         try:
             yield
@@ -102,9 +102,9 @@ class SetAside:
     def take_all(
         self, paths: Mapping[str, TopicPartition], suffix: str, log_dir: str
     ) -> dict[str, str | KafkaStorageError]:
-        """Those of one log dir, with one sync; in any thread, for paths that nobody else takes meanwhile. The new path
-        of each, or why it could not be renamed. When the disk refuses the sync, a crash may bring them back; whoever
-        creates a log there syncs as well."""
+        """Rename directories of one log dir, with one sync; in any thread, if no other thread takes these paths. The
+        new path of each, or why it could not be renamed. If the disk refuses the sync, a crash may bring them back; the
+        creation of a log in that dir syncs it as well."""
         outcomes: dict[str, str | KafkaStorageError] = {}
         for path, topic_partition in paths.items():
             try:

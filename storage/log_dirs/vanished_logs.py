@@ -1,11 +1,11 @@
 """Finds the logs that held flushed records, by a recovery-point checkpoint, and that are not in their log dir.
 
-A replica without its log must not lead with an empty one; who sees to that is the broker. A log is known by its topic
-id here: a line of a topic that was deleted says nothing of the topic that was made anew under its name, and a directory
-that is still being deleted is no excuse for the new topic's log to be gone. Lines of an older release have no id: they
-are of whoever has the name.
+A replica without its log must not lead with an empty one; the broker prevents that. A log is known by its topic id
+here. So a line of a deleted topic does not count for a new topic of that name, and a directory that is still being
+deleted does not explain why the new topic's log is gone. Lines of an older release have no id: they count for any topic
+of that name.
 
-Not here: what has become of the topics meanwhile (`broker/quorum/metadata_publisher.py`).
+Not here: whether the topics still exist (`broker/quorum/metadata_publisher.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_vanished(
 
 
 def _is_here(table: LogTable, log_id: LogId) -> bool:
-    """In use, or offline: an offline log whose id cannot be read may be anybody's."""
+    """In use, or offline: an offline log whose id cannot be read may be any topic's."""
     topic_partition, topic_id = log_id
     logs, offline = table.logs.named(topic_partition), table.offline.named(topic_partition)
     return topic_id in logs or topic_id in offline or "" in offline or bool(not topic_id and (logs or offline))

@@ -26,7 +26,7 @@ CHUNK_BYTES = 512 * 1024
 
 
 class Seen(NamedTuple):
-    """One batch, or what stands where one should."""
+    """One batch, or the bytes where one should be."""
 
     position: int
     header: BatchHeader | None
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
-    """Every batch of the file; `on_read` is told now and then by how many bytes the walk has come further."""
+    """Every batch of the file; `on_read` is called now and then with the number of bytes read since the last call."""
     chunk, chunk_at, position, end, told = b"", 0, 0, file.size_bytes, 0
     try:
         while position < end:
@@ -88,6 +88,6 @@ def _crc_in_pieces(file: LogFile, position: int, size: int) -> int:
 
 
 def _no_header(head: bytes, position: int, left: int) -> Seen:
-    """Zeros are what a file system leaves of a write whose length it has noted, but not the bytes."""
+    """A file system leaves zeros if it has stored the length of a write but not its bytes."""
     is_cut_off = left < HEADER_BYTES or not any(head)
     return Seen(position, None, segment_faults.no_batch(head, left), is_cut_off)

@@ -44,7 +44,7 @@ PROGRESS_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What the command line asks for; of each action only its own fields."""
+    """The request of the command line; each action uses only its own fields."""
 
     path: str
     progress: bool = False
@@ -62,7 +62,7 @@ class ToolRequest:
 
 def main(action: str, request_json: str) -> int:
     """Runs one action; its exit code."""
-    logging.getLogger().addHandler(logging.NullHandler())  # what recovery tells a node's log is told here as lines
+    logging.getLogger().addHandler(logging.NullHandler())  # recovery's log messages are printed as lines here
     try:
         request = ToolRequest(**json.loads(request_json))
     except (TypeError, ValueError) as error:
@@ -111,7 +111,7 @@ class _Lines:
 
 
 def _dump(request: ToolRequest, lines: _Lines) -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever has seen enough ends it
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that closes the pipe ends it
     options = DumpOptions(request.what, request.from_offset, request.max_bytes)
     problems = 0
     for row in islice(dump(OverlayFileSystem(), request.path, options), request.count or None):

@@ -30,7 +30,7 @@ NO_POINT = (
 
 
 class BadBytes(NamedTuple):
-    """What is wrong, and where."""
+    """A bad byte: its place, and the fault."""
 
     segment: Segment
     position: int

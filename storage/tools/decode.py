@@ -1,4 +1,4 @@
-"""Decodes the records of one batch that lies in a file, within the cap on what it may unpack to.
+"""Decodes the records of one batch in a file, within the cap on the unpacked size.
 
 Control batches too, which readers never see. Not here: checksums (`batch_walk.py`).
 """

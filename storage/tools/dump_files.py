@@ -32,7 +32,7 @@ Dump = Callable[[FileSystem, str], Iterator[Row]]
 
 
 def dump(fs: FileSystem, path: str, options: DumpOptions) -> Iterator[Row]:
-    """What is wanted of a log dir, a partition's directory or one file; ConfigError when it is none of them."""
+    """The rows of a log dir, a partition's directory or one file; ConfigError for any other path."""
     if fs.exists(path) and not fs.is_directory(path):
         yield from _dump_file(fs, path, options)
         return

@@ -42,7 +42,7 @@ _CODECS = {int(codec): codec.name.lower() for codec in Codec}
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What of a log is wanted."""
+    """Which rows of a log to dump."""
 
     what: str = "batches"
     """`batches`, `records`, `index`, `epochs` or `checkpoints`."""
@@ -60,7 +60,7 @@ def segment_paths(fs: FileSystem, directory: str, from_offset: int) -> list[str]
 
 
 def plain_name(path: str) -> str:
-    """Without what marks a file on its way in or out."""
+    """The name without a suffix of an unfinished or deleted file."""
     name = os.path.basename(path)
     for suffix in (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX):
         name = name.removesuffix(suffix)

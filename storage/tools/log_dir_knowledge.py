@@ -31,7 +31,7 @@ class LogDirKnowledge:
     """A running node holds the dir."""
 
     def offset(self, checkpoint: str, topic_partition: TopicPartition | None) -> int | None:
-        """What the line of the log says; None without a line."""
+        """The offset in the log's line; None without a line."""
         offsets = self.checkpoints.get(checkpoint, {})
         return None if topic_partition is None else offsets.get(topic_partition)
 
@@ -50,7 +50,7 @@ NOTHING_KNOWN = LogDirKnowledge({}, (), None, False)
 
 
 def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
-    """Reads the machine's files, whatever the caller works on: what is known is known before anything changes."""
+    """Reads the machine's files, even if the caller works on an overlay: it reads before anything changes."""
     if log_dir is None:
         return NOTHING_KNOWN
     fs = OverlayFileSystem()

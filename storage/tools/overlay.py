@@ -153,7 +153,7 @@ class OverlayFileSystem:
         """There is nothing to sync."""
 
     def lock(self, path: str) -> int:
-        """The lock itself is real, so that nobody changes what is looked at; without the file nobody can hold it."""
+        """The lock itself is real, so that no other process changes the files; without the file none can hold it."""
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -165,7 +165,7 @@ class OverlayFileSystem:
         return self._open_file(_InMemory(bytearray()))
 
     def _file(self, path: str) -> _File:
-        """What stands under the name; a file of the machine is remembered, for it may be cut."""
+        """The file of that name; a file of the machine is remembered, because it may be cut."""
         if path not in self._changed:
             self._changed[path] = _OnDisk(path, self._disk.size(path))
         file = self._changed[path]

@@ -14,15 +14,15 @@ from storage.disk.file_system import FileSystem
 
 
 class Change(NamedTuple):
-    """One thing that was done to a file."""
+    """One change of a file."""
 
     action: str
     """`removed`, `cut`, `renamed`, `written` or `created`."""
     file: str
     bytes: int
-    """How many went, or how many there are now."""
+    """Bytes that were removed, or the bytes that there are now."""
     to: str = ""
-    """What it is called after a rename."""
+    """The name after a rename."""
 
 
 class RecordedFileSystem:

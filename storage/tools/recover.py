@@ -1,15 +1,15 @@
 """`penstock log recover`: does to a stopped directory what a start would do, without a node.
 
-The same code as a start's: the log dir is locked (refused while a running node has it), the marker of a clean stop is
-taken, each log is opened with what the checkpoints know of it, which tidies, checks, cuts and rebuilds (`recovery.py`),
-and closed again, which writes its indexes. A log that has rotted is refused and nothing in it is touched. A dry run is
-the same on an overlay (`overlay.py`).
+It runs the code of a start. The log dir is locked (refused while a running node has it), and the marker of a clean stop
+is removed. Each log is opened with its checkpoints, which tidies, checks, cuts and rebuilds it (`recovery.py`), and
+closed again, which writes its indexes. A log that has rotted is refused and not changed. A dry run does the same on an
+overlay (`overlay.py`).
 
-Checkpoints stay true: they are lowered BEFORE records go, and have the recovery points afterwards. The marker is put
-back only where nothing below a recovery point was given up: a node that has lost what it acknowledged must not look as
-if it had stopped in order (KIP-966). Losing records at damage is never done here unless `truncate_at` has the log and
-the very offset (`truncation.py` finds it, a person agrees). Files that begin behind deleted damage (`start_at`) lose
-nothing, and no checkpoint changes.
+Checkpoints stay true: they are lowered BEFORE records are cut, and have the recovery points afterwards. The marker is
+put back only if no record below a recovery point was given up: a node that has lost acked records must not look as if
+it had stopped cleanly (KIP-966). Records are lost at damage only if `truncate_at` has the log and exactly that offset
+(`truncation.py` finds it, a person agrees). Files that begin behind deleted damage (`start_at`) lose nothing, and no
+checkpoint changes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from storage.tools.restart import begin_at
 from storage.tools.target import LogPath, Target
 
 _NOBODY = TopicPartition("unnamed", 0)
-"""For a directory whose name tells no partition; a log needs a name for its messages only."""
+"""For a directory whose name is no partition's; a log needs a name only for its messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverOptions:
-    """What is done besides."""
+    """The actions that a start would not take."""
 
     rebuild_indexes: bool = False
     truncate_at: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class RecoverOptions:
     start_at: Mapping[str, int] = field(default_factory=dict)
     """Directory to offset: the files of these logs are to begin there, behind damage below the log start."""
     agreed_at: Callable[[LogPath], int | None] = lambda log: None
-    """Where such a log would be cut, or begun, now, while the lock is held: it must be where it was agreed to."""
+    """Where such a log would be cut, or begin, now, while the lock is held: it must be the place that was agreed to."""
     on_read: Callable[[int], None] = lambda count: None
 
 
@@ -70,7 +70,7 @@ class Recovered:
 def recover(
     fs: FileSystem, target: Target, options: RecoverOptions, threads: Threads
 ) -> Iterator[Change | Finding | Recovered]:
-    """What was done, as it is done."""
+    """Yields each change when it is done."""
     recorded = RecordedFileSystem(fs, options.on_read)
     if target.log_dir is None:
         for log in target.logs:
@@ -158,7 +158,7 @@ class _Recovery:
         yield found
 
     def _last_known(self, path: LogPath) -> LastKnown:
-        """As for a start; a log that is to be truncated counts as flushed up to there and not further."""
+        """As for a start; a log that will be truncated counts as flushed only up to that offset."""
         tp = path.topic_partition
         known = LastKnown()
         if self._directory is not None and tp is not None:
@@ -167,7 +167,7 @@ class _Recovery:
         if end is None:
             return known
         if self._directory is not None and tp is not None:
-            self._directory.lower_checkpoints(tp, end)  # durable BEFORE any record goes
+            self._directory.lower_checkpoints(tp, end)  # durable BEFORE any record is cut
         return LastKnown(False, end, min(known.log_start_offset, end))
 
     def _is_as_agreed(self, path: LogPath) -> bool:

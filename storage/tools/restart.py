@@ -1,15 +1,15 @@
-"""Makes the files of a log begin behind damage that is below its log start: what can be read stays as it is.
+"""Makes the files of a log begin behind damage that is below its log start: all readable records stay.
 
-Segments that end at or below the new beginning are removed, oldest first. Where the damage is in the segment that holds
+Segments that end at or below the new beginning are removed, oldest first. If the damage is in the segment that holds
 the new beginning, the good rest of that segment is copied to a segment of its own first:
 
     1  B.log.cleaned     the batches from offset B on, synced; a crash leaves a leftover that the next start removes
-    2  older segments    removed, each for good before the next
+    2  older segments    removed, each durably before the next
     3  B.log.cleaned -> B.log, durable
     4  the damaged segment is removed
 
-After a crash between 3 and 4 both segments hold the rest, and the damage is still there: the tool is run again, and
-finds B.log to begin behind it. Not here: the indexes of B.log (`recover.py`), where B is (`truncation.py`).
+After a crash between 3 and 4 both segments hold the rest, and the damage is still there. The tool is run again, and
+finds that B.log begins behind it. Not here: the indexes of B.log (`recover.py`), the choice of B (`truncation.py`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def begin_at(fs: FileSystem, directory: str, offset: int, log_start_offset: int)
 
 
 def _remove(fs: FileSystem, directory: str, segments: list[Segment]) -> None:
-    fs.fsync_dir(directory)  # the segment that is to be the first must be there when these go
+    fs.fsync_dir(directory)  # the new first segment must be durable BEFORE these are removed
     for segment in segments:
         segment.delete()
         fs.fsync_dir(directory)

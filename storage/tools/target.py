@@ -48,7 +48,7 @@ class LogPath:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which logs are meant, and the log dir they stand in."""
+    """The logs that are meant, and their log dir."""
 
     logs: tuple[LogPath, ...]
     log_dir: str | None

@@ -1,4 +1,4 @@
-"""What it takes to use a damaged log again, and what that costs, for a user without another replica.
+"""Plans how a damaged log can be used again, and what that costs, for a user without another replica.
 
     damage only below the log start   the log's files begin behind it (`restart.py`): no readable record is lost
     any other damage                  the log is cut at the first bad byte, and everything behind it is lost
@@ -32,17 +32,17 @@ class Truncation:
     position: int
     offset: int
     lost_offsets: int
-    """From `offset` on, as far as anybody knows; some of them may have been gone before."""
+    """Offsets from `offset` on, as far as is known; some of their records may have been gone before."""
     readable_records: int
-    """That could be read until now, in the good batches that go."""
+    """Records in good batches behind the cut: they can be read until then."""
     what: str
     caution: str = ""
-    """Why one may rather not."""
+    """A reason against the cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One log whose files would begin at `offset`, at or below its log start: nothing that can be read goes."""
+    """One log whose files would begin at `offset`, at or below its log start: no readable record is lost."""
 
     directory: str
     file: str
@@ -89,7 +89,7 @@ def find_repair(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[[int
 
 
 def _behind_deleted_damage(report: LogReport) -> int | None:
-    """Where the files may begin, if everything from the log start on is good, and there is as much as was flushed."""
+    """Where the files may begin, if everything from the log start on is good, and no flushed record is missing."""
     if report.whole_from is None or report.whole_from > report.log_start_offset:
         return None
     return report.whole_from if report.log_end_offset >= (report.recovery_point or 0) else None

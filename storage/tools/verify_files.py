@@ -70,7 +70,7 @@ def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
 
 
 def topic_id(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
-    """partition.metadata, without which nobody knows whose records these are."""
+    """partition.metadata; without it the topic of these records is not known."""
     path = f"{directory}/{PARTITION_METADATA}"
     remedy = "put back the line `topic_id` as other replicas of the partition have it, or move the directory away"
     try:
@@ -126,7 +126,7 @@ def log_dir_names(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
 
 
 def meta_properties(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
-    """Whose the log dir is."""
+    """The log dir's meta.properties."""
     path = f"{log_dir}/{META_PROPERTIES}"
     try:
         if read_meta_properties(fs, log_dir) is None:

@@ -26,7 +26,7 @@ _NEVER = (2**63, 2**63)
 
 @dataclass(slots=True)
 class _Entries:
-    """The entries of one index file, taken one by one; what is wrong with them."""
+    """The entries of one index file, taken one by one, and their faults."""
 
     path: str
     entry_bytes: int
@@ -79,7 +79,7 @@ class IndexCheck:
         self._max_timestamp_ms = _OLDER_THAN_ALL
 
     def _load(self, path: str, entry_bytes: int, entry: struct.Struct) -> _Entries:
-        """In both indexes the second column leads to the batch, and the first is what is known of it."""
+        """In both indexes the second column leads to the batch, and the first holds a fact about it."""
         entries = _Entries(path, entry_bytes, [])
         try:
             content = self._fs.read_file(path)
@@ -113,7 +113,7 @@ class IndexCheck:
             self._max_timestamp_ms = header.max_timestamp_ms
 
     def finish(self, *, walked_to_end: bool) -> Iterator[Finding]:
-        """What is wrong; entries behind the end of the file are, where the whole of it was walked."""
+        """The faults. An entry behind the end of the file is one if the whole file was walked."""
         if walked_to_end:
             for entries in (self._offsets, self._times):
                 while entries.next is not _NEVER:

@@ -35,7 +35,7 @@ UNDECODABLE = "the bytes are as they were produced: the producer is at fault, an
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """How much is looked at."""
+    """The options of a verification."""
 
     deep: bool = False
     """Decompress and decode every record."""
@@ -80,7 +80,7 @@ class _LogCheck:
         self._epochs = EpochWitness(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
         self._expected: int | None = self._first
-        """The offset that comes next; None behind damage of unknown extent."""
+        """The next expected offset; None behind damage of unknown extent."""
         self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
         """As a start finds it, but for the end of the log."""
         self._whole_from: int | None = self._first
@@ -142,7 +142,7 @@ class _LogCheck:
                 self._expected = None if problem else belongs + header.last_offset_delta + 1
                 continue
             self._expected = header.next_offset
-            if is_sound:  # behind damage the entries say nothing that is not said already
+            if is_sound:  # behind damage the entries would only repeat the finding
                 indexes.note(position, header)
             found = self._good(segment, file, position, header)
             if found is not None:

@@ -31,7 +31,7 @@ _REWRITTEN = "nothing to do: it is written again while the node runs"
 
 
 def verify(target: Target, options: VerifyOptions) -> Iterator[Finding | LogReport]:
-    """Everything there is to say, log by log."""
+    """All findings, log by log."""
     knowledge = read_knowledge(target.log_dir)
     if target.log_dir is not None:
         yield from _log_dir(target, target.log_dir, knowledge)
@@ -72,7 +72,7 @@ def _lines_without_log(target: Target, log_dir: str, knowledge: LogDirKnowledge)
 
 
 def _lines_fit(log_dir: str, knowledge: LogDirKnowledge, log: LogPath, log_end: int) -> Iterator[Finding]:
-    """Of the recovery point itself `damage.py` speaks."""
+    """Recovery points are not checked here; `damage.py` does it."""
     for name, meaning in _ABOVE_END.items():
         offset = knowledge.offset(name, log.topic_partition)
         if offset is not None and offset > log_end:
