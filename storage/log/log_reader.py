@@ -8,7 +8,7 @@ Not here: the log's offsets (log.py), the threads (broker).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,7 +35,11 @@ class Records(NamedTuple):
 
 
 class ColdLookUp:
-    """A look-up by time for a thread, in copies of the segments. `run` or `discard` must be called."""
+    """A look-up by time for a thread, in copies of the segments. `run` or `discard` must be called.
+
+    A copy is dropped when the next one is looked at. So a log of any number of segments costs no more descriptors than
+    it has open, and one, and no more memory than it has in use, and the indexes of one segment.
+    """
 
     __slots__ = ("_copies", "_error", "_found", "_looked_at", "wanted")
 
@@ -43,6 +47,7 @@ class ColdLookUp:
         self.wanted = wanted
         self._looked_at: list[tuple[Segment, int]] = []
         self._copies: list[Segment] = []
+        """The next one is the last."""
         self._found: TimestampAndOffset | None = None
         self._error: Exception | None = None
         try:
@@ -50,6 +55,7 @@ class ColdLookUp:
                 if segment.next_offset > wanted.log_start_offset and segment.size_bytes:
                     self._copies.append(segment.detached())
                     self._looked_at.append((segment, segment.cuts))
+            self._copies.reverse()
         except OSError:
             self.discard()
             raise
@@ -58,16 +64,21 @@ class ColdLookUp:
         """Blocks, in any thread. What goes wrong is raised by `result`."""
         try:
             try:
-                self._found = self.wanted.find(self._copies)
+                self._found = self.wanted.find(self._one_by_one())
             finally:
                 self.discard()
         except Exception as error:
             self._error = error
 
+    def _one_by_one(self) -> Iterator[Segment]:
+        while self._copies:
+            yield self._copies[-1]
+            self._copies.pop().close()
+
     def discard(self) -> None:
         """Closes the copies."""
-        for copy in self._copies:
-            copy.close()
+        while self._copies:
+            self._copies.pop().close()
 
     def is_current(self, segments: SegmentList) -> bool:
         """Whether no segment was cut, replaced or removed since; otherwise what was found, or went wrong, is of a log

@@ -101,9 +101,9 @@ class SegmentList:
         return found
 
     def finish(self, cold: ColdRead) -> CheckedRead | None:
-        """What a thread has read; None when the segment was cut, replaced or removed meanwhile."""
+        """What a thread has read; None when the segment was cut, distrusted, replaced or removed meanwhile."""
         segment = cold.segment
-        if self.at_base(segment.base_offset) is not segment or segment.cuts != cold.cuts:
+        if self.at_base(segment.base_offset) is not segment or not cold.is_current:
             return None
         found = cold.result()
         segment.learn(cold.copy, found.begin, found.end)

@@ -2,7 +2,8 @@
 
 The thread works on a copy of the segment (`Segment.detached`) with a descriptor of its own. So appends, truncation,
 retention and the cleaner go on meanwhile, and nothing is locked. Whoever takes the outcome must first see that the log
-still has that segment, and has not cut it since (`cuts`): what was read of another history must never be answered.
+still has that segment and has not cut it since, because what was read of another history must never be answered; and
+that nobody has reported bad bytes in it since, because the thread may not have checked them (`is_current`).
 Not here: the threads (broker), whether the reader may have what was read (partition).
 """
 
@@ -19,12 +20,13 @@ class ColdRead:
     __slots__ = (
         "_cancelled",
         "_check",
+        "_cuts",
+        "_doubts",
         "_error",
         "_found",
         "_is_active",
         "_places",
         "copy",
-        "cuts",
         "segment",
         "wanted",
     )
@@ -33,7 +35,8 @@ class ColdRead:
         self, segment: Segment, wanted: Wanted, check: BatchCheck, places: Places | None, *, is_active: bool
     ) -> None:
         """`places` are where the batches stand, if that could be told without the disk."""
-        self.segment, self.cuts, self.wanted = segment, segment.cuts, wanted
+        self.segment, self.wanted = segment, wanted
+        self._cuts, self._doubts = segment.cuts, segment.doubts
         self.copy = segment.detached(with_indexes=places is None)
         self._check, self._places, self._is_active = check, places, is_active
         self._found: CheckedRead | None = None
@@ -65,6 +68,11 @@ class ColdRead:
     def discard(self) -> None:
         """It will not be run."""
         self.copy.close()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the segment, if the log still has it, was neither cut nor distrusted since."""
+        return (self.segment.cuts, self.segment.doubts) == (self._cuts, self._doubts)
 
     def result(self) -> CheckedRead:
         """What was found, AFTER `run`."""

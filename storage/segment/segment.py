@@ -64,6 +64,7 @@ class Segment:
         "_pinned",
         "base_offset",
         "cuts",
+        "doubts",
         "indexes",
         "log_path",
         "next_offset",
@@ -93,6 +94,8 @@ class Segment:
         """How much of the file is durable; -1: not even the empty file is."""
         self.cuts = 0
         """The number of truncations; a flush that began before a cut did not make the cut durable."""
+        self.doubts = 0
+        """The number of times that its bytes were distrusted; a read that began before may not have checked them."""
         self._open_files = open_files
         self.used = False
         self._fd = _CLOSED
@@ -226,7 +229,8 @@ class Segment:
         return copy
 
     def learn(self, copy: Segment, begin: Place, end: Place) -> None:
-        """Take over what reading a copy has found out, for the next reader; this segment was not cut since."""
+        """Take over what reading a copy has found out, for the next reader; this segment was neither cut nor distrusted
+        since."""
         if copy.size_bytes == self.size_bytes:
             self.indexes.take_over(copy.indexes)
         self._remember(begin.offset, begin.position)
@@ -247,6 +251,7 @@ class Segment:
     def distrust(self) -> None:
         """A follower reports bad bytes: every byte now in the file is checked again when it is read."""
         self._opened_bytes, self._checked_to = self.size_bytes, 0
+        self.doubts += 1
 
     def place_of(self, offset: int, *, nowait: bool = False) -> Place:
         """The begin of the batch that holds `offset`; without one, of the first above it; else the end of the file."""

@@ -227,6 +227,21 @@ def test_rot_is_found_in_the_thread() -> None:
         finished(log, work)
 
 
+def test_bytes_that_are_reported_bad_during_a_read_are_not_answered_and_stay_unchecked() -> None:
+    """The thread read them before the report, and took them for the process's own, which need no check."""
+    fs = ColdFileSystem()
+    log = filled(fs)
+    work = cold(log, fs)
+    fs._file(log.segments[0].log_path).data[300] ^= 1
+    in_thread(work)
+    log.segments[0].distrust()
+    assert finished(log, work) is None
+    again = cold(log, fs)
+    in_thread(again)
+    with pytest.raises(CorruptFileError, match="checksum"):
+        finished(log, again)
+
+
 def test_a_file_that_is_shorter_than_it_was_is_damage() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
@@ -272,3 +287,26 @@ def test_a_look_up_whose_log_was_cut_meanwhile_is_made_again() -> None:
     log.truncate_to(5)
     log.read(0, ALL)
     assert log.reader.finish_look_up(work, 0) is None
+
+
+def test_a_look_up_in_many_segments_has_no_more_than_one_of_them_open_and_loaded() -> None:
+    fs = ColdFileSystem()
+    filled(fs, 200, LogConfig(segment_bytes=3000, index_interval_bytes=1000)).close()
+    log = reopened(fs, 200, clean=True, config=LogConfig(segment_bytes=3000, index_interval_bytes=1000))
+    assert len(log.segments) > 30
+    fs.go_cold()
+    files = open_files(fs)
+    work = log.reader.look_up_nowait(TimeLookUp(0, NOW_MS + 199))
+    assert isinstance(work, ColdLookUp)
+    most = 0
+
+    def noting(path: str) -> bytes:
+        nonlocal most
+        most = max(most, open_files(fs))
+        return read_file(path)
+
+    read_file, fs.read_file = fs.read_file, noting  # type: ignore[method-assign]
+    in_thread(work)
+    found = log.reader.finish_look_up(work, 0)
+    assert not isinstance(found, ColdLookUp) and found is not None and found.offset == 199
+    assert files < most <= files + 1 and open_files(fs) == files
