@@ -12,7 +12,7 @@ The bytes of a read are counted in the stream's memory BEFORE it begins. The thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.network.io_threads import IoPort, IoWork
 from broker.network.memory_budget import Account, Lease
@@ -20,18 +20,19 @@ from penstock.types import TopicPartition
 from storage.segment.cold_read import ColdRead
 
 READS_MAX = 4
-"""The most reads of one session, under way or not yet answered, so that other sessions have their turn at the disk."""
+"""The most reads of one session in one log dir, under way or not yet answered, so that other sessions have their turn
+at the disk. A log dir that hangs takes only its own."""
 AGAIN_MS = 20
-"""The pause after a read found the queue full or no memory, if no other read of the session is under way."""
+"""The pause between two looks at the reads that have not begun, while no other read of the session is under way."""
 
 
 class _Reading:
     """A read in a thread, or its result."""
 
-    __slots__ = ("cold", "is_done", "lease")
+    __slots__ = ("cold", "is_done", "lease", "log_dir")
 
-    def __init__(self, cold: ColdRead, lease: Lease) -> None:
-        self.cold, self.lease = cold, lease
+    def __init__(self, cold: ColdRead, log_dir: str, lease: Lease) -> None:
+        self.cold, self.log_dir, self.lease = cold, log_dir, lease
         self.is_done = False
 
 
@@ -41,14 +42,16 @@ class ColdFetches:
     def __init__(self, io: IoPort, memory: Account, ready: Callable[[TopicPartition], None]) -> None:
         self._io, self._memory, self._ready = io, memory, ready
         self._readings: dict[TopicPartition, _Reading] = {}
-        self._later: dict[TopicPartition, None] = {}
-        """Cold partitions whose read has not begun, in the order in which they came."""
+        self._later: dict[str, dict[TopicPartition, None]] = {}
+        """For each log dir, cold partitions whose read has not begun, in the order in which they came."""
         self._timer: asyncio.TimerHandle | None = None
 
     def is_awaited(self, partition: TopicPartition) -> bool:
         """Whether there is nothing to answer before `ready`."""
         reading = self._readings.get(partition)
-        return partition in self._later if reading is None else not reading.is_done
+        if reading is not None:
+            return not reading.is_done
+        return any(partition in later for later in self._later.values())
 
     def found(self, partition: TopicPartition) -> ColdRead | None:
         """The finished read of the partition, if there is one."""
@@ -58,16 +61,21 @@ class ColdFetches:
     def begin(self, partition: TopicPartition, log_dir: str, cold: ColdRead, *, is_replica: bool) -> None:
         """Read in a thread. A follower's read does not wait for memory, because acks wait for followers."""
         self._remove(partition)
-        if len(self._readings) < READS_MAX and (is_replica or self._memory.has_room(cold.bytes_max)):
-            reading = _Reading(cold, self._memory.take(cold.bytes_max))
+        if self._has_turn(log_dir) and (is_replica or self._memory.has_room(cold.bytes_max)):
+            reading = _Reading(cold, log_dir, self._memory.take(cold.bytes_max))
             if self._io.submit(log_dir, IoWork.READ, cold.run, lambda: self._done(partition, reading)):
                 self._readings[partition] = reading
                 return
             reading.lease.release()
         cold.discard()
-        self._later[partition] = None
-        if not any(not reading.is_done for reading in self._readings.values()) and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(AGAIN_MS / 1000, self._again)
+        self._later.setdefault(log_dir, {})[partition] = None
+        self._look_again()
+
+    def _in_dir(self, log_dir: str) -> Iterator[_Reading]:
+        return (reading for reading in self._readings.values() if reading.log_dir == log_dir)
+
+    def _has_turn(self, log_dir: str) -> bool:
+        return sum(1 for _ in self._in_dir(log_dir)) < READS_MAX
 
     def _done(self, partition: TopicPartition, reading: _Reading) -> None:
         reading.is_done = True
@@ -76,16 +84,27 @@ class ColdFetches:
         else:
             reading.lease.release()
 
+    def _next(self) -> None:
+        """In each log dir, the read that waits longest has its turn. It may turn out to be needed no more, or to find
+        no room, so the others are looked at again in any case."""
+        for log_dir, later in self._later.items():
+            if later and self._has_turn(log_dir):
+                partition = next(iter(later))
+                del later[partition]
+                self._ready(partition)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """When a read of the log dir was sent; after a pause where none is under way."""
+        if self._timer is None and any(
+            later and all(reading.is_done for reading in self._in_dir(log_dir))
+            for log_dir, later in self._later.items()
+        ):
+            self._timer = asyncio.get_running_loop().call_later(AGAIN_MS / 1000, self._again)
+
     def _again(self) -> None:
         self._timer = None
         self._next()
-
-    def _next(self) -> None:
-        """Begins waiting reads, as far as there is room."""
-        if self._later:
-            partition = next(iter(self._later))
-            del self._later[partition]
-            self._ready(partition)
 
     def keep_only(self, partition: TopicPartition, offset: int) -> None:
         """The fetcher is at `offset`: drop a read that begins elsewhere."""
@@ -100,7 +119,8 @@ class ColdFetches:
             self._next()
 
     def _remove(self, partition: TopicPartition) -> None:
-        self._later.pop(partition, None)
+        for later in self._later.values():
+            later.pop(partition, None)
         reading = self._readings.pop(partition, None)
         if reading is not None:
             reading.cold.cancel()
@@ -117,4 +137,4 @@ class ColdFetches:
             self._timer = None
 
     def __repr__(self) -> str:
-        return f"ColdFetches({len(self._readings)} read, {len(self._later)} wait)"
+        return f"ColdFetches({len(self._readings)} read, {sum(map(len, self._later.values()))} wait)"

@@ -301,6 +301,7 @@ class FetchSession:
                 break
             result = self._read(watched, room - size)
             if result is None:
+                del self._new[partition]  # it is new again when its records are there
                 continue
             if result.error is not None or result.diverging_epoch is not None:
                 urgent = True

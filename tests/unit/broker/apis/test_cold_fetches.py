@@ -36,6 +36,7 @@ class Broker:
 
     def __init__(self, partitions: int) -> None:
         self.fs = ColdFileSystem()
+        self.looked_up: list[int] = []
         self.fs.mkdir("/d")
         self.partitions: dict[TopicPartition, Partition] = {}
         self.disk_errors: list[Exception] = []
@@ -65,6 +66,7 @@ class Broker:
     def get(self, key: TopicPartition, topic_id: str) -> Partition:
         if key not in self.partitions:
             raise UnknownTopicOrPartitionError(f"no {key}")
+        self.looked_up.append(key.partition)
         return self.partitions[key]
 
     def response_ready(self, request: Request) -> None:
@@ -271,6 +273,63 @@ def test_one_session_reads_only_so_many_partitions_at_a_time_and_all_in_the_end(
         assert seen == dict.fromkeys(range(many), 10)
 
     run(scenario, partitions=many)
+
+
+def test_a_log_dir_that_hangs_keeps_no_session_from_reading_in_another() -> None:
+    hung, good = range(READS_MAX + 2), range(READS_MAX + 2, 2 * READS_MAX + 6)
+
+    async def scenario(broker: Broker) -> None:
+        for number in good:
+            broker[number].log.log_dir = "/good"
+        broker.fs.go_cold()
+        broker.ask(*(at(number) for number in (*hung, *good)))
+        hanging = [work for work in broker.io.queue if work[0] != "/good"]
+        assert len(hanging) == READS_MAX
+        seen: dict[int, int] = {}
+        for _ in good:
+            broker.io.queue.sort(key=lambda work: work[0] != "/good")
+            assert broker.io.queue[0][0] == "/good"
+            await broker.step()
+            answer = broker.answers.pop()
+            seen |= told(answer)
+            broker.ask(*(at(number, 10) for number in told(answer)))
+        assert seen == dict.fromkeys(good, 10) and all(work in broker.io.queue for work in hanging)
+
+    run(scenario, partitions=2 * READS_MAX + 6)
+
+
+def test_partitions_that_wait_for_the_disk_cost_the_answers_of_others_nothing() -> None:
+    many = 50
+
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[0].log.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(*(at(number) for number in range(many)))
+        assert told(broker.answers[0]) == {0: 10}
+        broker.looked_up.clear()
+        broker.ask(at(0, 10))
+        broker.produce(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert told(broker.answers[1]) == {0: 1} and set(broker.looked_up) == {0}
+
+    run(scenario, partitions=many)
+
+
+def test_reads_that_wait_have_their_turn_when_the_one_before_them_is_not_needed_any_more() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.io.queued_max = 0
+        broker.ask(at(0), at(1), wait_ms=0)
+        broker[0].high_watermark = 0  # as a new leader knows it
+        broker.io.queued_max = 1
+        broker.ask()
+        await broker.io.wait_work()
+        await broker.step()
+        assert told(broker.answers[-1])[1] == 10
+
+    run(scenario, partitions=2)
 
 
 def test_a_full_queue_delays_a_read_and_loses_none() -> None:
