@@ -41,7 +41,6 @@ NAMED_TWICE = {
     "ConfigOperation": "either end of one request",
     "ConfigResource": "either end of one request",
     "DeleteRecordsResult": "either end of one request",
-    "Dispatcher": "of the requests of a broker, and of the batches of a producer",
     "FetchRequest": "Kafka's name of the request, which the quorum's log and the partitions both have",
     "FetchResponse": "likewise",
     "ListOffsetsResult": "either end of one request",

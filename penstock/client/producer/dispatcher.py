@@ -89,7 +89,7 @@ class Again:
 Outcome = Acked | Failed | Again
 
 
-class Dispatcher:
+class BatchDispatcher:
     """The sender's decisions; used by one thread."""
 
     def __init__(self, accumulator: Accumulator, cache: MetadataCache, limits: DispatchLimits) -> None:
@@ -307,7 +307,7 @@ class Dispatcher:
         return left
 
     def __repr__(self) -> str:
-        return f"Dispatcher(requests={self._correlation_id}, wants_metadata={self._wants_metadata})"
+        return f"BatchDispatcher(requests={self._correlation_id}, wants_metadata={self._wants_metadata})"
 
 
 def _of_all_attempts(error: ApiError) -> ApiError:

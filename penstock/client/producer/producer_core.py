@@ -23,7 +23,7 @@ from penstock.client.producer.accumulator import (
     PendingRecord,
 )
 from penstock.client.producer.batch import Headers, ProducerBatch
-from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
+from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import partition_for_key
@@ -59,7 +59,7 @@ class ProducerCore:
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )
-        dispatcher = Dispatcher(self.accumulator, self.cluster.cache, limits)
+        dispatcher = BatchDispatcher(self.accumulator, self.cluster.cache, limits)
         self.sender = Sender(
             self.cluster,
             self.accumulator,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.producer.accumulator import Accumulator
-from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, Failed, OutboundRequest, Outcome
+from penstock.client.producer.dispatcher import Acked, Again, BatchDispatcher, Failed, OutboundRequest, Outcome
 from penstock.client.producer.produce_link import ProduceLink
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
@@ -53,7 +53,12 @@ class Sender:
     """One producer's traffic with every broker."""
 
     def __init__(
-        self, cluster: ClusterClient, accumulator: Accumulator, dispatcher: Dispatcher, acks: int, max_in_flight: int
+        self,
+        cluster: ClusterClient,
+        accumulator: Accumulator,
+        dispatcher: BatchDispatcher,
+        acks: int,
+        max_in_flight: int,
     ) -> None:
         self._cluster = cluster
         self._accumulator = accumulator

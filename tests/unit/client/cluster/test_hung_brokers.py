@@ -10,7 +10,7 @@ import pytest
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.cluster.config import ConnectionConfig
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PartitionQueue, PendingRecord
-from penstock.client.producer.dispatcher import Dispatcher, DispatchLimits
+from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
@@ -41,7 +41,7 @@ class Bench:
         self.cluster.track((TOPIC,))
         self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 20), stepped_threads())
         limits = DispatchLimits(120_000, CONFIG.request_timeout_ms, 1_000, self.cluster.backoff)
-        dispatcher = Dispatcher(self.accumulator, self.cluster.cache, limits)
+        dispatcher = BatchDispatcher(self.accumulator, self.cluster.cache, limits)
         self.sender = Sender(self.cluster, self.accumulator, dispatcher, -1, 5)
         self.sender.start(self.clock)
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig, PendingRecord
-from penstock.client.producer.dispatcher import Acked, Again, Dispatcher, DispatchLimits, Failed, OutboundRequest
+from penstock.client.producer.dispatcher import Acked, Again, BatchDispatcher, DispatchLimits, Failed, OutboundRequest
 from penstock.client.producer.future import RecordFuture
 from penstock.client.wire.messages import (
     BrokerInfo,
@@ -54,7 +54,7 @@ class Bench:
         self.cache.update(ClusterSnapshot("c", 1, brokers, (TopicInfo("t", "id", partitions),), 0), 0)
         self.accumulator = Accumulator(AccumulatorConfig(10_000, 0, Codec.NONE), pool_of(1 << 30), stepped_threads())
         limits = DispatchLimits(delivery_timeout_ms, 1_000, retries, Backoff(100, 1_000, Random(0)))
-        self.dispatcher = Dispatcher(self.accumulator, self.cache, limits)
+        self.dispatcher = BatchDispatcher(self.accumulator, self.cache, limits)
 
     def add(self, partition: int, value: bytes = b"v") -> None:
         queue = self.accumulator.queue(TopicPartition("t", partition))
