@@ -25,7 +25,7 @@ from broker.requests import ProduceRequest
 from penstock.clock import Clock
 from penstock.errors import ApiError, UnknownServerError, without_frames
 from penstock.types import TopicPartition
-from storage.append.batch_claims import MAX_UNPACKED_BYTES
+from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords
 from storage.append.recompression import is_due, prepared
 from storage.log_config import LogConfig

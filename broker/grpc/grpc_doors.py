@@ -1,6 +1,7 @@
 """The doors of a node as gRPC serves them, and its metrics over HTTP: `Doors` of `broker/network/doors.py`.
 
-An edge. Not here: the handling of each service's requests (`door.py`, `controller_door.py`, `replication_door.py`).
+An edge. Not here: the handling of each service's requests (`client_door.py`, `controller_door.py`,
+`replication_door.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry
 
 from broker.config.node_config import NodeConfig
+from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
-from broker.grpc.door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import GrpcServer, broker_server, controller_server, inter_broker_server, listener_limits
 from broker.metrics.exposition import serve_metrics

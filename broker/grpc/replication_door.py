@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc.door import BrokerDoor
+from broker.grpc.client_door import BrokerDoor
 
 
 class ReplicationDoor:

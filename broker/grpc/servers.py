@@ -11,11 +11,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from broker.config.node_config import NodeConfig
+from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
-from broker.grpc.door import BrokerDoor, DoorLimits
 from broker.grpc.handlers import add_service
 from broker.grpc.limits import RequestDecoders
-from broker.grpc.peers import MESSAGE_BYTES_OVERHEAD
+from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.replication_door import ReplicationDoor
 from broker.network.accepted_sockets import AcceptedSockets
 from broker.network.busy_time import BusyTime

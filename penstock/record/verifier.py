@@ -17,7 +17,7 @@ cuts or refuses the log, `penstock log verify` names the fault and goes on behin
 
 All but the checksum take constant time. A caller that looks at very many batches at once (`batch.iter_checked`)
 compares first, and calls a check here only for a difference. Not here: the rules for producers alone
-(storage/append/batch_claims.py), the segment around the batch (storage/segment/segment_faults.py), the content of the
+(storage/append/header_check.py), the segment around the batch (storage/segment/segment_faults.py), the content of the
 records (`decoding.py`).
 """
 

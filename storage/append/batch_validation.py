@@ -14,7 +14,7 @@ from penstock.errors import CorruptMessageError, InvalidTimestampError, MessageT
 from penstock.record.batch import BatchHeader, iter_headers, verify_crc
 from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fault, offset_fault
 from penstock.types import NO_TIMESTAMP
-from storage.append.batch_claims import check_fetched_room, check_produced_batch, from_leader
+from storage.append.header_check import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig

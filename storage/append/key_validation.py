@@ -17,7 +17,7 @@ from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
 from penstock.record.reader import batch_body
 from penstock.record.row_scan import scan_rows
-from storage.append.batch_claims import MAX_UNPACKED_BYTES
+from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.disk.file_system import Bytes
 
 LOOP_BYTES_MAX = 16 * 1024

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
 from penstock.record.codecs import Codec, compress, decompress
-from storage.append.batch_claims import MAX_UNPACKED_BYTES, check_unpacked
 from storage.append.batch_validation import check_produced, check_size
+from storage.append.header_check import MAX_UNPACKED_BYTES, check_unpacked
 from storage.append.key_validation import takes_long
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig

@@ -4,7 +4,7 @@ A flush has three steps. `FlushTracker.prepare`, on the event loop, captures the
 `PendingFlush.run` blocks, in any thread; meanwhile appends go on and belong to the next flush. `FlushTracker.complete`,
 on the loop, advances the recovery point. Every file is synced through a descriptor of its own, so that rolling,
 truncating or closing the log cannot close it. Small files are written only while the directory's name belongs to this
-log (`named_writes.py`).
+log (`small_file_writes.py`).
 
 The order in `run` is the promise: the epochs of records are durable BEFORE the records, and the names of new files
 BEFORE the flush counts. A failed sync is never retried: the kernel may have dropped the pages (Rebello et al., "Can

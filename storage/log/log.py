@@ -20,11 +20,11 @@ from penstock import epochs
 from penstock.errors import InvariantViolation, OffsetOutOfRangeError
 from penstock.types import NO_TIMESTAMP, EpochEndOffset, EpochEntry, TimestampAndOffset, TopicPartition
 from storage.append.batch_validation import check_fetched
-from storage.append.fetch_overlap import without_overlap
 from storage.append.placing import Placed, fetched_runs, place_as_leader
 from storage.append.recompression import prepared
+from storage.append.stretched_batch import without_overlap
 from storage.disk.file_system import Bytes, FileSystem
-from storage.disk.named_writes import NamedWrites
+from storage.disk.small_file_writes import SmallFileWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
@@ -58,7 +58,7 @@ class Log:
         self.config = config
         self.flush_policy = options.flush_policy
         self._lower_checkpoints = options.lower_checkpoints
-        names = NamedWrites(options.threads)
+        names = SmallFileWrites(options.threads)
         recovered = open_segments(fs, directory, config, options.last_known, names, options.before_doubtful_cut)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
         self._epochs = recovered.epoch_cache

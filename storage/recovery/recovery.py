@@ -20,7 +20,7 @@ that should stand at the first bad byte:
 
 The surviving records are synced before they count: a killed process leaves records in the page cache that are not on
 the disk. A log that ends below R is refused. Indexes are rebuilt for each checked segment, and each leader epoch is
-compared with the epoch checkpoint (`epoch_witness.py`).
+compared with the epoch checkpoint (`epoch_check.py`).
 
 Even with X >= R, a tail that is no torn append may have been flushed (`doubtful_tail.py`). An owner that must not
 forget acked records, like a voter of the quorum, is called BEFORE such a cut and may refuse it.
@@ -38,10 +38,10 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
 from storage.disk.file_system import FileSystem
-from storage.disk.named_writes import NamedWrites
+from storage.disk.small_file_writes import SmallFileWrites
 from storage.log_config import LogConfig
 from storage.recovery.doubtful_tail import is_torn_append
-from storage.recovery.epoch_witness import EpochWitness
+from storage.recovery.epoch_check import EpochCheck
 from storage.segment import segment_faults
 from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
@@ -82,7 +82,7 @@ def open_segments(
     directory: str,
     config: LogConfig,
     last_known: LastKnown,
-    names: NamedWrites,
+    names: SmallFileWrites,
     before_doubtful_cut: BeforeDoubtfulCut | None = None,
 ) -> RecoveredLog:
     """Opens and recovers a log's segments; creates the first segment of an empty log."""
@@ -115,7 +115,7 @@ class _Recovery:
         self._segments = segments
         self._cut_bytes = 0
         self._bound = last_known.recovery_point or 0
-        self._epochs = EpochWitness(fs, directory, self._bound)
+        self._epochs = EpochCheck(fs, directory, self._bound)
 
     def run(self) -> None:
         for segment in self._segments[:-1]:
@@ -251,7 +251,7 @@ class _Recovery:
         if why is not None:
             raise CorruptFileError(path, position, why)
 
-    def result(self, names: NamedWrites) -> RecoveredLog:
+    def result(self, names: SmallFileWrites) -> RecoveredLog:
         first, newest = self._segments[0], self._segments[-1]
         log_end = newest.next_offset
         log_start = max(first.base_offset, self._last_known.log_start_offset, self._epochs.log_start_offset)

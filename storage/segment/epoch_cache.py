@@ -17,7 +17,7 @@ from penstock.types import NO_EPOCH, EpochEntry
 from storage.disk.checkpoint_file import write_epochs
 from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.disk.file_system import FileSystem
-from storage.disk.named_writes import NamedWrites
+from storage.disk.small_file_writes import SmallFileWrites
 
 
 class EpochSnapshot(NamedTuple):
@@ -32,7 +32,7 @@ class EpochCache:
 
     __slots__ = ("_directory", "_entries", "_fs", "_persisted_version", "_version", "names")
 
-    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], names: NamedWrites) -> None:
+    def __init__(self, fs: FileSystem, directory: str, entries: tuple[EpochEntry, ...], names: SmallFileWrites) -> None:
         """`entries`: the content of the file."""
         self._fs, self._directory = fs, directory
         self._entries = entries

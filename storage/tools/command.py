@@ -23,10 +23,10 @@ from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.threads import SystemThreads
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import FileSystem, OsFileSystem
+from storage.tools.checkpoint_reader import read_knowledge
 from storage.tools.dump_files import dump
 from storage.tools.dump_log import DumpOptions, Row
 from storage.tools.findings import Finding, LogReport
-from storage.tools.log_dir_knowledge import read_knowledge
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover

@@ -15,7 +15,7 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
 from storage.log_config import LogConfig
-from storage.recovery.epoch_witness import EpochWitness
+from storage.recovery.epoch_check import EpochCheck
 from storage.recovery.recovery import LastKnown
 from storage.segment import segment_faults
 from storage.segment.batch_scan import LogFile
@@ -77,7 +77,7 @@ class _LogCheck:
         self._fs, self._log, self._last_known, self._options = fs, log, last_known, options
         self._segments = segments
         self._judge = DamageJudge(log, last_known, segments)
-        self._epochs = EpochWitness(fs, log.directory, last_known.recovery_point or 0)
+        self._epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""

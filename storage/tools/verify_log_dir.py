@@ -16,8 +16,8 @@ from storage.disk.file_names import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from storage.tools import verify_files
+from storage.tools.checkpoint_reader import LogDirKnowledge, read_knowledge
 from storage.tools.findings import Finding, LogReport
-from storage.tools.log_dir_knowledge import LogDirKnowledge, read_knowledge
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import LogPath, Target
 from storage.tools.verify_log import VerifyOptions, verify_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storage.disk.file_names import LOG_SUFFIX, parse_segment_file
 from storage.disk.file_system import FileSystem
-from storage.tools.log_dir_knowledge import read_knowledge
+from storage.tools.checkpoint_reader import read_knowledge
 from storage.tools.target import Target
 
 

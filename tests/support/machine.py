@@ -7,7 +7,7 @@ from penstock.ids import system_ids
 from penstock.threads import SystemThreads
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.disk.machine import Machine
-from storage.disk.named_writes import NamedWrites
+from storage.disk.small_file_writes import SmallFileWrites
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 
 THREADS = SystemThreads()
@@ -21,8 +21,8 @@ def machine(fs: FileSystem | None = None, clock: Clock | None = None) -> Machine
     return Machine(fs or OsFileSystem(), clock or ManualClock(), THREADS, IDS, DESCRIPTORS_MAX)
 
 
-def named_writes() -> NamedWrites:
-    return NamedWrites(THREADS)
+def small_file_writes() -> SmallFileWrites:
+    return SmallFileWrites(THREADS)
 
 
 def stop_wait(clock: Clock | None = None, limit_ms: int = STOP_WAIT_MS) -> StopWait:

@@ -15,7 +15,7 @@ Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 
 
 class ReplicaFetchStream(Protocol):
-    """One bidirectional fetch stream to a source broker; see grpc/peers.py."""
+    """One bidirectional fetch stream to a source broker; see grpc/outgoing_calls.py."""
 
     def send(self, request: FetchRequest) -> None:
         """Queue a request; does not wait."""

@@ -17,7 +17,7 @@ import pytest
 from broker.apis import produce_conversion
 from broker.apis.produce import ProduceApi
 from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceConverter
-from broker.grpc.door import BrokerDoor, DoorLimits
+from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.network.busy_time import BusyTimes
 from broker.network.request_channel import Request, RequestChannel

@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 
 from broker.apis.fetch_session import FetchSession
-from broker.grpc.door import BrokerDoor, DoorLimits
+from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import ListenerLimits, broker_server, inter_broker_server
 from broker.network.busy_time import BusyTimes

@@ -28,8 +28,8 @@ from penstock.record.batch import (
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec, compress
 from penstock.record.reader import read_records
-from storage.append.batch_claims import MAX_UNPACKED_BYTES
 from storage.append.batch_validation import whole_batches
+from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.recompression import in_topic_codec, is_due
 from storage.append.recompression import prepared as prepared_whole
 from storage.disk.file_system import Bytes

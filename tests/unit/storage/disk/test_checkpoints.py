@@ -28,7 +28,7 @@ from storage.disk.file_names import (
 from storage.disk.sealed_text import seal
 from storage.segment.epoch_cache import EpochCache
 from tests.support.losing_fs import Crashed, LosingFileSystem
-from tests.support.machine import named_writes
+from tests.support.machine import small_file_writes
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_epochs_that_do_not_ascend_are_refused(fs: LosingFileSystem, rows: bytes
 
 
 def test_an_older_epoch_snapshot_never_replaces_a_newer_one(fs: LosingFileSystem) -> None:
-    cache = EpochCache(fs, "/", (), named_writes())
+    cache = EpochCache(fs, "/", (), small_file_writes())
     cache.assign(1, 0)
     older = cache.unpersisted()
     cache.assign(2, 5)
@@ -166,7 +166,7 @@ def test_an_older_epoch_snapshot_never_replaces_a_newer_one(fs: LosingFileSystem
 
 
 def test_a_closed_epoch_cache_writes_nothing(fs: LosingFileSystem) -> None:
-    cache = EpochCache(fs, "/", (), named_writes())
+    cache = EpochCache(fs, "/", (), small_file_writes())
     cache.assign(1, 0)
     snapshot = cache.unpersisted()
     assert snapshot is not None

@@ -23,7 +23,7 @@ from storage.log_config import LogConfig
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.machine import named_writes
+from tests.support.machine import small_file_writes
 from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
 
 WIDE = LogConfig()
@@ -126,7 +126,7 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
     first = Segment(fs, "/d", 0, 1)
     first.create()
     segments = SegmentList(fs, "/d", [first])
-    epochs = EpochCache(fs, "/d", (), named_writes())
+    epochs = EpochCache(fs, "/d", (), small_file_writes())
     flushing = FlushTracker(fs, "/d", segments, epochs, 0)
     writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters())
     good = batch(b"a") * 3

@@ -15,8 +15,8 @@ from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.file_names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.clean_shutdown import CleanStop, take_marker
+from storage.tools.checkpoint_reader import read_knowledge
 from storage.tools.findings import Finding
-from storage.tools.log_dir_knowledge import read_knowledge
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.recorded import Change
 from storage.tools.recover import Recovered, RecoverOptions, recover

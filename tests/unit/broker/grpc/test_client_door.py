@@ -9,7 +9,7 @@ from typing import Any, cast
 import grpc
 import grpc.aio
 
-from broker.grpc.door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
+from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer
 from broker.network.busy_time import BusyTimes

@@ -27,7 +27,7 @@ from penstock.record.batch import (
 from penstock.record.reader import read_columns
 from penstock.record.rewrite import emptied
 from penstock.record.verifier import WRONG_CHECKSUM
-from storage.append.batch_claims import from_leader
+from storage.append.header_check import from_leader
 from storage.disk.file_system import Bytes
 from storage.segment.undecodable import DECODING_ERRORS
 

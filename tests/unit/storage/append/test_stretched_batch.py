@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
-from storage.append.fetch_overlap import without_overlap
+from storage.append.stretched_batch import without_overlap
 from tests.support.compaction import CompactedLog
 from tests.support.storage import NOW_MS, batch
 

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 _NO_BOUND = 2**63
 
 
-class EpochWitness:
+class EpochCheck:
     """Is given every batch that recovery checks, in the order of the log."""
 
     __slots__ = ("_bound", "_epoch", "_from", "_fs", "_on_disk", "_path", "_until", "entries", "is_known")
@@ -102,4 +102,4 @@ class EpochWitness:
         return entries
 
     def __repr__(self) -> str:
-        return f"EpochWitness({self._path}, known={self.is_known}, {len(self.entries)} entries)"
+        return f"EpochCheck({self._path}, known={self.is_known}, {len(self.entries)} entries)"

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from penstock.threads import Threads
 
 
-class NamedWrites:
+class SmallFileWrites:
     """The lock and the switch of one log. Used from several threads."""
 
     __slots__ = ("_ended", "_naming", "one")
@@ -45,4 +45,4 @@ class NamedWrites:
                 return
 
     def __repr__(self) -> str:
-        return f"NamedWrites({'ended' if self._ended else 'open'})"
+        return f"SmallFileWrites({'ended' if self._ended else 'open'})"

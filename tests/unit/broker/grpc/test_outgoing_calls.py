@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from broker.grpc.peers import Peers
+from broker.grpc.outgoing_calls import Peers
 from broker.requests import FetchRequest
 from metadata.requests import DeleteTopicsRequest
 from penstock.errors import NetworkError
