@@ -16,6 +16,8 @@ All integers are little-endian.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.errors import CorruptMessageError
 
 Buffer = bytes | memoryview
@@ -38,16 +40,26 @@ ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED = 0, 1, 2
 
 def lz4_output_bound(data: Buffer) -> int:
     """An upper bound of what an lz4 stream unpacks to."""
+    return _output_bound(data, "lz4", LZ4_MAGIC, _lz4_frame)
+
+
+def zstd_output_bound(data: Buffer) -> int:
+    """An upper bound of what a zstd stream unpacks to."""
+    return _output_bound(data, "zstd", ZSTD_MAGIC, _zstd_frame)
+
+
+def _output_bound(data: Buffer, codec: str, frame_magic: int, frame: Callable[[Buffer, int], tuple[int, int]]) -> int:
+    """Of all frames together; `frame` tells the bound of one, and where it ends."""
     at = bound = 0
     while at < len(data):
         magic, body_at = _integer(data, at, 4), at + 4
         if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC:
             at = body_at + 4 + _integer(data, body_at, 4)
-        elif magic == LZ4_MAGIC:
-            size, at = _lz4_frame(data, body_at)
+        elif magic == frame_magic:
+            size, at = frame(data, body_at)
             bound += size
         else:
-            raise CorruptMessageError(f"broken lz4 stream: no frame at byte {at}")
+            raise CorruptMessageError(f"broken {codec} stream: no frame at byte {at}")
     return bound
 
 
@@ -64,21 +76,6 @@ def _lz4_frame(data: Buffer, at: int) -> tuple[int, int]:
         bound += stored_bytes if size & LZ4_STORED_BIT else min(max_block_bytes, LZ4_MAX_RATIO * stored_bytes)
         at += 4 + stored_bytes + check_bytes
     return bound, at + 4 + (4 if flags & LZ4_CONTENT_CHECK_BIT else 0)
-
-
-def zstd_output_bound(data: Buffer) -> int:
-    """An upper bound of what a zstd stream unpacks to."""
-    at = bound = 0
-    while at < len(data):
-        magic, body_at = _integer(data, at, 4), at + 4
-        if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC:
-            at = body_at + 4 + _integer(data, body_at, 4)
-        elif magic == ZSTD_MAGIC:
-            size, at = _zstd_frame(data, body_at)
-            bound += size
-        else:
-            raise CorruptMessageError(f"broken zstd stream: no frame at byte {at}")
-    return bound
 
 
 def _zstd_frame(data: Buffer, at: int) -> tuple[int, int]:
