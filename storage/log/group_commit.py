@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.threads import Threads
-from storage.disk.disk_errors import FlushDeferredError
+from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.stop_wait import StopWait
 from storage.log.flush import PendingFlush
 from storage.log.flush_threads import FlushThreads
@@ -141,7 +141,8 @@ class GroupCommit:
 
     def when_disk_answers(self, log: Log, then: OnAnswer) -> None:
         """`then` on the loop, once a sync of the log's directory has come back, with what that raised. For work that
-        waits for the disk on the loop: a disk that hangs then holds up nobody but those who ask here."""
+        waits for the disk on the loop: a disk that hangs then holds up nobody but those who ask here. A sync that
+        failed fails the log dir, as that of a flush does, because the kernel tells of it once."""
         loop = asyncio.get_running_loop()
         if log.log_dir in self._failed:
             loop.call_soon(then, OSError(errno.EIO, f"{log.log_dir} has failed"))
@@ -150,6 +151,8 @@ class GroupCommit:
 
         def answered(error: BaseException | None) -> None:
             log_dir.probes -= 1
+            if isinstance(error, OSError) and not is_shortage(error):
+                self._not_flushed(log, error)  # BEFORE: whoever asked may have no use for the answer any more
             then(error)
 
         try:

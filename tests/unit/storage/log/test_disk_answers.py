@@ -40,21 +40,51 @@ def test_only_who_asks_for_the_disk_that_hangs_waits_for_it(tmp_path: Path) -> N
     asyncio.run(run())
 
 
-def test_the_error_of_the_disk_is_the_answer(tmp_path: Path) -> None:
+class Asking:
+    """A log, and what its disk answered."""
+
+    def __init__(self, directory: Path) -> None:
+        self.fs, self.failed = FaultyFileSystem(), list[str]()
+        self.group_commit = GroupCommit(lambda log_dir, error: self.failed.append(log_dir), THREADS)
+        self.log = log_in(self.fs, directory)
+
+    async def answer(self) -> BaseException | None:
+        told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        self.group_commit.when_disk_answers(self.log, told.set_result)
+        return await asyncio.wait_for(told, 10)
+
+
+def test_an_error_of_the_disk_is_the_answer_and_fails_the_log_dir(tmp_path: Path) -> None:
+    """Whoever asked may have no use for the answer any more, and the next sync would say that all is well."""
+
     async def run() -> None:
-        fs, failed = FaultyFileSystem(), list[str]()
-        group_commit = GroupCommit(lambda log_dir, error: failed.append(log_dir), THREADS)
-        log = log_in(fs, tmp_path / "a")
-
-        async def answer() -> BaseException | None:
-            told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
-            group_commit.when_disk_answers(log, told.set_result)
-            return await asyncio.wait_for(told, 10)
-
-        with fs.failing("fsync_dir", "t-0", errno.EIO):
-            error = await answer()
+        asking = Asking(tmp_path / "a")
+        with asking.fs.failing("fsync_dir", "t-0", errno.EIO):
+            error = await asking.answer()
         assert isinstance(error, OSError) and error.errno == errno.EIO
-        assert failed == [], "what it means for the log dir is for the one who asked to say"
-        await group_commit.close(stop_wait())
+        assert asking.failed == [str(tmp_path / "a")]
+        await asking.group_commit.close(stop_wait())
+
+    asyncio.run(run())
+
+
+def test_a_lack_of_descriptors_says_nothing_about_the_disk(tmp_path: Path) -> None:
+    async def run() -> None:
+        asking = Asking(tmp_path / "a")
+        with asking.fs.failing("fsync_dir", "t-0", errno.EMFILE):
+            error = await asking.answer()
+        assert isinstance(error, OSError) and error.errno == errno.EMFILE and asking.failed == []
+        await asking.group_commit.close(stop_wait())
+
+    asyncio.run(run())
+
+
+def test_the_directory_of_a_log_that_was_deleted_meanwhile_may_be_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        asking = Asking(tmp_path / "a")
+        asking.log.abandon()
+        asking.fs.rename(asking.log.directory, f"{asking.log.directory}-deleted")
+        assert isinstance(await asking.answer(), FileNotFoundError) and asking.failed == []
+        await asking.group_commit.close(stop_wait())
 
     asyncio.run(run())
