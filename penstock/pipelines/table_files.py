@@ -1,4 +1,4 @@
-"""Which files of a table count: reads the log of Spark's file sink, without Spark.
+"""Finds the files that belong to a table: reads the log of Spark's file sink, without Spark.
 
 A streaming write that crashes leaves files of an unfinished micro-batch behind; the sink's own log, one file of JSON
 lines for each micro-batch in `_spark_metadata`, names those that belong to the table. Pure but for reading.
@@ -14,7 +14,7 @@ METADATA_DIRECTORY = "_spark_metadata"
 
 
 def table_files(output: str | Path) -> list[Path]:
-    """The Parquet files that count, from the log of Spark's file sink: one file of JSON lines for each micro-batch.
+    """The table's Parquet files, from the log of Spark's file sink: one file of JSON lines for each micro-batch.
 
     Every tenth is compacted and holds all lines before it (`9.compact`).
     """

@@ -40,7 +40,7 @@ PARTITIONINGS = ("date", "partition", "none")
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """What may be chosen besides where from and where to."""
+    """The options of a run besides its source and its target."""
 
     partition_by: str = "date"
     max_offsets_per_trigger: int = 0
@@ -55,7 +55,7 @@ class PipelineOptions:
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """What one run has added; `start_seconds` is the part of `seconds` that starting Spark took."""
+    """The rows and files that one run added; `start_seconds` is the part of `seconds` that starting Spark took."""
 
     topic: str
     output: str
@@ -107,7 +107,7 @@ def topic_to_parquet(
 
 
 def _check_topic(bootstrap: str, topic: str) -> None:
-    """A wrong address or name is told at once, not after Spark's start."""
+    """Fails at once for a wrong address or name, not only after Spark's start."""
     with PenstockLogClient(bootstrap, {}) as client:
         subscribed(client, Subscription(topics=(topic,)), must_exist=True)
 

@@ -1,9 +1,9 @@
 """Turns a range of a partition into Arrow record batches in exactly the schema that Spark expects.
 
-Raw batches are gathered up to a good size for one decode and one trip to the JVM (per-batch costs dominate below 8,000
-rows), decoded by penstock.record.arrow, and given their constant columns. Spark compares the schema of the first batch
-with its own, names, order, types and time zone included, and crashes later on anything that it did not check
-(SPARK-55583); so the schema is Spark's own translation, and every column is built in it. Runs in executors.
+Raw batches are collected up to a good size for one decode and one transfer to the JVM (per-batch costs dominate below
+8,000 rows), decoded by penstock.record.arrow, and given their constant columns. Spark compares the schema of the first
+batch with its own: names, order, types and time zone. It does not check later batches, and crashes on a difference
+(SPARK-55583). So the schema is Spark's own translation, and every column is built in it. Runs in executors.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_range(client: LogClient, span: PlannedRange, settings: ReadSettings) ->
 
 
 def _decode(buffer: RawBuffer, span: PlannedRange, settings: ReadSettings) -> Iterator[ArrowColumns]:
-    """All records of the buffer; a batch that cannot be decoded comes after what is good before it, as an error."""
+    """All records of the buffer. A batch that cannot be decoded is an error, after the good records before it."""
 
     def decoder(records: bytes, from_offset: int) -> ArrowColumns:
         return to_arrow_columns(
@@ -94,7 +94,7 @@ def _pass_over(span: PlannedRange, settings: ReadSettings, bounds: tuple[int, in
 
 
 def _fetch(client: LogClient, span: PlannedRange, settings: ReadSettings) -> Iterator[RawBuffer]:
-    """The range's raw batches; what is gone meanwhile is left out where the user allows it."""
+    """The range's raw batches; records that are gone meanwhile are left out if the user allows it."""
     while span.size:
         try:
             for buffer in client.fetch(span):

@@ -54,7 +54,7 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one range, as Arrow batches."""
-        if partition.value is None:  # what Spark makes of an empty list of partitions
+        if partition.value is None:  # Spark replaces an empty list of partitions with this
             return iter(())
         return read_partition(self._client(), partition.value, self._options, self._schema)
 

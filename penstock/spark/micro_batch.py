@@ -1,8 +1,7 @@
-"""Between two stream offsets: how far the next micro-batch goes, and which ranges it reads.
+"""Decides how far the next micro-batch of a stream goes, and which ranges it reads.
 
-`advance` runs before a micro-batch, `planned_ranges` when it is planned, perhaps in another process after a restart;
-both compare what the offsets say with the cluster as it is now and report what is lost (planning.py says what loss
-is).
+`advance` runs before a micro-batch, `planned_ranges` when it is planned, perhaps in another process after a restart.
+Both compare the stream offsets with the present cluster and report lost records (planning.py defines loss).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from penstock.types import TopicPartition
 
 
 class Limits(NamedTuple):
-    """What the options say about a micro-batch."""
+    """The options that limit a micro-batch."""
 
     subscription: Subscription
     max_rows: int
@@ -96,7 +95,7 @@ def _went_back(start: SourcePositions, end: SourcePositions, tp: TopicPartition)
 def planned_ranges(
     client: LogClient, start: SourcePositions, end: SourcePositions, fail_on_data_loss: bool
 ) -> list[PlannedRange]:
-    """What lies between two offsets and is still in the log."""
+    """The ranges between two offsets that are still in the log."""
     spans = []
     for tp, position in end.items():
         known = start.get(tp) if _same_topic(start, end, tp) else None

@@ -1,9 +1,9 @@
-"""What a user may write in `.option(…)`, checked: SourceOptions and SinkOptions.
+"""Checks the options of `.option(…)`: SourceOptions and SinkOptions.
 
-The names are those of Spark's Kafka source, so that a job moves here by changing its format name; `kafka.` before a
-client option is accepted and means the same client option in snake case. Spark hands names over in lower case, so they
-are compared that way and written in messages as documented. Every refusal names the option and the nearest right one.
-The result is frozen and made of plain values: Spark pickles it to its workers. docs/spark.md has the table for users.
+The names are those of Spark's Kafka source, so that a job moves here by changing its format name. `kafka.` before a
+client option is accepted and means the same client option in snake case. Spark passes names in lower case, so they are
+compared in lower case; messages have them as documented. Every refusal names the option and the nearest right one. The
+result is frozen and made of plain values: Spark pickles it to its workers. docs/spark.md has the table for users.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SOURCE_NAMES = (
 )
 SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
-"""Spark passes these to every source and sink; they are not ours to judge."""
+"""Spark passes these to every source and sink; they are not checked here."""
 PREFIX = "kafka."
 STREAM_ONLY = ("maxOffsetsPerTrigger", "startingOffsetsFile")
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")

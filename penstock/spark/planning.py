@@ -1,8 +1,8 @@
-"""Plans a read: which offset ranges, cut into how many tasks, and what counts as lost data.
+"""Plans a read: the offset ranges, the number of tasks, and which data counts as lost.
 
-Pure. Knows nothing of Spark or of a cluster; batch_reader.py and stream_reader.py bring the numbers. Lost is only
-what the log start has passed or a re-created or shortened topic has taken away; a gap between offsets is not loss
-(compaction and markers leave gaps, SPARK-23685).
+Pure. Knows nothing of Spark or of a cluster; batch_reader.py and stream_reader.py give the numbers. Records are lost
+only if the log start has passed them, or if their topic was created again or shortened. A gap between offsets is not a
+loss (compaction and markers leave gaps, SPARK-23685).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DataLossError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class PlannedRange:
-    """What one Spark task reads: offsets from `lo` up to, not including, `hi`."""
+    """The range of one Spark task: offsets from `lo` up to, not including, `hi`."""
 
     topic: str
     topic_id: str
@@ -45,7 +45,7 @@ class PlannedRange:
 
 
 def report_loss(what: str, fail_on_data_loss: bool) -> None:
-    """Raises, or only says so in the log when the user has decided that a gap is acceptable."""
+    """Raises, or only logs it if the user has decided that a gap is acceptable."""
     if fail_on_data_loss:
         raise DataLossError(
             f"{what}. Nothing was skipped: the query stops here. "

@@ -2,11 +2,10 @@
 
     {"version": 1, "topics": {"orders": {"id": "pK3x…", "partitions": {"0": [1200, 7], "1": [40, 7, 0]}}}}
 
-For each partition: the next offset to read, the leader epoch in which it was seen and, only where a partition is new in
-this offset, the offset at which reading it begins. The topic's id tells a topic from another of the same name that was
-made after it was deleted; where the id is missing, any topic of that name is taken for the one that was meant.
-Everything that planning needs is in here, because after a restart Spark asks for `partitions(start, end)` before
-anything else. Pure.
+Each partition has the next offset to read and the leader epoch in which it was seen. A partition that is new in this
+offset also has the offset at which reading it begins. The topic's id distinguishes the topic from a later one of the
+same name; without an id, any topic of that name counts as the same. Everything that planning needs is in here, because
+after a restart Spark asks for `partitions(start, end)` before anything else. Pure.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class SourcePositions:
                 yield TopicPartition(name, partition), position
 
     def same_places(self, other: SourcePositions) -> bool:
-        """Whether nothing has moved, whatever became of leader epochs."""
+        """Whether no offset has changed; leader epochs do not count."""
         return {(tp, p.offset) for tp, p in self.items()} == {(tp, p.offset) for tp, p in other.items()} and all(
             self.same_topic(other, topic) for topic in self.topics
         )

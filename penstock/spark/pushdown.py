@@ -1,12 +1,13 @@
-"""Filter pushdown for batch reads: which partitions and offsets a filter leaves, so that the rest is never fetched.
+"""Filter pushdown for batch reads: finds the partitions and offsets that pass a filter; only these are fetched.
 
-Spark hands over a list of filters that all must hold, and does not check again what a source claims (so only `topic`,
-`partition` and `offset` compared with a literal are claimed, which are exact). A filter on the timestamp stays with
-Spark, because record times are not in order within a partition. Pure but for the descriptor below.
+Spark gives a list of filters that all must hold, and does not check again a filter that the source claims. So only
+`topic`, `partition` and `offset` compared with a literal are claimed, because these are exact. A filter on the
+timestamp stays with Spark, because record times are not in order within a partition. Pure except for the descriptor.
 
 Spark has pushdown off by default, and then refuses every read of a source that merely defines `pushFilters`
-(DATA_SOURCE_PUSHDOWN_DISABLED). `PushFilters` gives Spark a bound object that carries the base class's function as
-`__func__`, which is how Spark looks whether it was overridden: with pushdown off nothing happens, with it on it works.
+(DATA_SOURCE_PUSHDOWN_DISABLED). It compares `__func__` of the method with the base class's function. `PushFilters`
+gives Spark a bound object that carries that function as `__func__`. So with pushdown off the source counts as one
+without `pushFilters`, and with pushdown on it works.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OFFSET_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What the claimed filters leave; None means all."""
+    """The partitions and offsets that pass the claimed filters; None means all."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -103,7 +104,7 @@ class PushFilters:
 
 
 class _BoundPushFilters:
-    """What Spark calls; looks like the method that was not overridden."""
+    """The object that Spark calls; it looks like a method that was not overridden."""
 
     def __init__(self, reader: Any) -> None:
         self.__func__ = DataSourceReader.pushFilters
@@ -114,7 +115,7 @@ class _BoundPushFilters:
 
 
 def claim(reader: Any, filters: Iterable[Filter]) -> Iterator[Filter]:
-    """Keeps what is exact in `reader.pushed`; gives back what Spark has to check itself."""
+    """Keeps exact filters in `reader.pushed`; returns the filters that Spark must check itself."""
     for one in filters:
         pushed = reader.pushed.take(one)
         if pushed is None:

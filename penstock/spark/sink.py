@@ -1,4 +1,4 @@
-"""df.write.format("penstock") and writeStream: rows to records, every one acked before the task says that it is done.
+"""df.write.format("penstock") and writeStream: rows become records, and all are acked before their task ends.
 
 At least once: a task or a micro-batch that Spark repeats writes its rows again (Spark's Kafka sink does the same).
 Within one task, rows of one partition keep their order. `acks=all` always. Spark pickles the writers, so they hold
@@ -24,7 +24,7 @@ Producers = Callable[[SinkOptions], Any]
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """What a task tells the driver: how many rows were acked."""
+    """A task's message to the driver: how many rows were acked."""
 
     rows: int
 
@@ -49,7 +49,7 @@ class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Nothing: every row was acked before its task ended."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: what was acked stays in the log, and a repeated write adds it again."""
+        """Does nothing: acked records stay in the log, and a repeated write adds them again."""
 
 
 class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
@@ -65,7 +65,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         """Nothing: every row was acked before its task ended."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: what was acked stays in the log, and the repeated micro-batch adds it again."""
+        """Does nothing: acked records stay in the log, and the repeated micro-batch adds them again."""
 
 
 class Writing:

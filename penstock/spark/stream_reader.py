@@ -1,10 +1,10 @@
 """spark.readStream.format("penstock"): tells Spark how far a stream may go, plans each micro-batch, reads one range.
 
-Spark keeps the offsets; this keeps nothing that matters beyond its process. The one danger is a start at `latest`:
-Spark asks for the initial offset again after a crash before the first micro-batch was committed, and its own log does
-not hold the answer. So the answer is remembered here, and written to `startingOffsetsFile` where the user names one;
-without it a warning says what may be missed. `stop()` is not always called (Spark kills the process), so nothing
-depends on it.
+Spark keeps the offsets; this module keeps no state that must outlive its process. The one danger is a start at
+`latest`. If a query crashes before its first micro-batch was committed, Spark asks for the initial offset again, and
+its own log does not have the first answer. So the answer is remembered here, and written to `startingOffsetsFile` if
+the user names one; without it a warning says which records may be missed. `stop()` is not always called (Spark kills
+the process), so nothing depends on it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(limit) if limit else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Fixes where the query ends: what is there now."""
+        """Fixes where the query ends: at the present end."""
         self._target = self._latest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

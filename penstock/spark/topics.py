@@ -1,6 +1,6 @@
-"""Finds the topics and partitions that a subscription means, and their offsets: what the driver asks a cluster.
+"""Finds the topics and partitions of a subscription, and their offsets, for the driver.
 
-Shared by the batch and the stream reader; stateless. What to do with the answers is planning.py's.
+Shared by the batch and the stream reader; stateless. planning.py uses the results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def earliest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[To
 
 
 def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
-    """The end of what may be read of each partition."""
+    """The offset up to which each partition may be read."""
     return _ask(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
 
@@ -75,7 +75,7 @@ def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:
 
 
 def boundary_offsets(client: LogClient, boundary: Boundary, found: Subscribed) -> dict[TopicPartition, OffsetAt]:
-    """Where a boundary lies in every partition."""
+    """The offset of a boundary in every partition."""
     known: dict[TopicPartition, OffsetAt] = {}
 
     def ask(questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

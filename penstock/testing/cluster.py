@@ -103,7 +103,7 @@ class Cluster:
         return self
 
     def close(self) -> None:
-        """Ends every node: in an orderly way where the data is kept, at once where it is thrown away."""
+        """Ends every node: cleanly if the data is kept, at once if it is thrown away."""
         self._end(gently=self._given_directory is not None)
 
     # -- what a client needs -------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Cluster:
     def _open_with_retries(self) -> None:
         directory = self._given_directory or Path(tempfile.mkdtemp(prefix="penstock-"))
         stored = stored_layout(directory, len(self), self._port)
-        # Only a cluster that has not lived yet may be made anew with other ports: its voters are on its disks.
+        # Only a cluster that never ran may be made anew with other ports: later its voters are on its disks.
         attempts_left = PORT_ATTEMPTS if stored is None and self._port is None else 1
         while True:
             attempts_left -= 1

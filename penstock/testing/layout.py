@@ -1,4 +1,4 @@
-"""Where the nodes of a local cluster stand and what their configuration files say: ports, directories, node.toml.
+"""Lays a local cluster out on disk: its ports, its directories, and each node's node.toml.
 
     DIRECTORY/cluster.json             cluster id and ports, so that a directory can be started again as it was
     DIRECTORY/node-0/node.toml         the node's configuration, written anew at each start
@@ -81,7 +81,7 @@ class Layout:
         return tuple(range(count if count in (1, 3, 5) else 1 if count == 2 else 3))
 
     def node_config(self, index: int) -> dict[str, object]:
-        """What only this layout knows: identity, listeners, voters, directories."""
+        """The keys that only this layout knows: identity, listeners, voters, directories."""
         ports, is_voter = self.ports[index], index in self.voters
         listeners = [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
         if is_voter:

@@ -4,7 +4,7 @@
     def test_orders_survive(penstock_cluster): ...
 
 Without the marker the fixture is one node. Every test gets a cluster of its own. Nothing is imported before a test asks
-for the fixture, because pytest loads this module in every run of everybody who has Penstock installed.
+for the fixture, because pytest loads this module in every run wherever Penstock is installed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One node as a child process: started, watched until it is ready, killed, stopped, paused.
 
-A node says READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/node/systemd.py), so
-nobody polls. It dies with this process, even when that is killed: the kernel's parent-death signal is bound to the
-*thread* that made the child, so one thread that lives as long as the process makes them all. Which nodes exist, and
-with what configuration, is cluster.py's and layout.py's.
+A node sends READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/node/systemd.py), so
+nothing polls. A node dies with this process, even if this process is killed. The kernel's parent-death signal is bound
+to the *thread* that made the child, so one thread that lives as long as the process makes all nodes. cluster.py and
+layout.py have the set of nodes and their configurations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ os.register_at_fork(after_in_child=_spawner.clear)  # a forked child has no thre
 
 
 class NodeFailedError(PenstockError):
-    """A node's process ended, or did not do what it was asked to; the text has the tail of its log."""
+    """A node's process ended, or did not stop or start as asked; the text has the tail of its log."""
 
 
 class NodeProcess:
@@ -91,7 +91,7 @@ class NodeProcess:
         if not _spawner:
             _spawner.append(ThreadPoolExecutor(1, "penstock-spawner"))
         with self.log_path.open("ab") as log:
-            # A session of its own: Ctrl-C in a terminal goes to whoever holds the cluster, who then stops the nodes.
+            # A session of its own: Ctrl-C in a terminal goes to the cluster's process, which then stops the nodes.
             self._process = (
                 _spawner[0]
                 .submit(
@@ -152,7 +152,7 @@ class NodeProcess:
         return f"the end of {self.log_path}:\n" + "\n".join(f"    {line}" for line in lines)
 
     def read_notifications(self) -> None:
-        """Takes in what the node has said since; READY=1 ends its start."""
+        """Reads the node's new messages; READY=1 ends its start."""
         while self._notifications is not None:
             try:
                 message = self._notifications.recv(4096).decode("utf-8", "replace")

@@ -1,20 +1,20 @@
-"""Holds what a batch announces against its bytes, before anything of it is written. Pure, of constant cost for a batch.
+"""Checks a batch's header against its bytes, before anything of it is written. Pure, of constant cost for a batch.
 
-The checksum says that a batch is what its producer wrote, not that it is true. A header of 61 bytes can announce 2^31
-records, or an unpacked size that no reader takes. What is believed:
+The checksum proves that a batch is what its producer wrote, not that its header is true. A header of 61 bytes can
+announce 2^31 records, or an unpacked size that no reader takes. These must hold:
 
-    records       as many as offsets, one at least; each takes 7 bytes of the body or of what that can unpack to
+    records       as many as offsets, one at least; each takes 7 bytes of the body, or of its largest unpacked size
     compression   the body begins as the codec's streams do, and announces no more than readers unpack
     attributes    the codec, and the log-append-time bit on topics that stamp batches anyway; others are the broker's
                   (control, delete horizon), not supported yet (transactional) or unknown
     producer id,  not used yet, so -1
     epoch, sequence
 
-Of a leader's batch a follower believes no more of the records; compacted batches have fewer records than offsets. What
-else the leader has accepted the follower takes, for replicas are equal.
+For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
+records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
 
-A body that is not what it seems, with a right checksum, gets through: records are not parsed here. Whoever reads them
-names the batch and goes on behind it. Not here: sizes, times and checksums (`batch_validation.py`).
+Records are not parsed here, so a bad body with a right checksum is accepted. Its reader reports the batch and goes on
+behind it. Not here: sizes, times and checksums (`batch_validation.py`).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from penstock.record.verifier import dense_count_fault, room_fault
 from storage.disk.file_system import Bytes
 
 MAX_UNPACKED_BYTES = DEFAULT_MAX_DECOMPRESSED_BYTES
-"""What any batch may have before it is packed, and the compressed ones of one append together: a larger one would be in
-the log, and no reader would take it."""
+"""The limit of one unpacked batch, and of all compressed batches of one append together. A larger batch would be in the
+log, but no reader would unpack it."""
 _MAX_CODEC_ID = len(MAX_RATIOS) - 1
 
 
@@ -99,7 +99,7 @@ def from_leader(offset: int, fault: str) -> str:
 
 
 def _room(codec_id: int, body_bytes: int) -> int:
-    """What a compressed body can unpack to, at most."""
+    """The largest size to which a compressed body can unpack."""
     ratio = MAX_RATIOS[codec_id] if codec_id <= _MAX_CODEC_ID else 0
     return min(ratio * body_bytes, MAX_UNPACKED_BYTES)
 

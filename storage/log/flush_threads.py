@@ -1,10 +1,10 @@
 """The threads of one log dir in which the blocking part of a flush runs, and the way back to the event loop.
 
 An executor makes two futures and a condition for each call, and copies one future's outcome into the other: 48 µs of
-CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback do: 16 µs. The
-threads are daemons: a node that has to end does not wait for a disk that hangs. Not here: what is flushed, and when
-(`group_commit.py`). Where the system gives no thread, those that are there do all of it; while there is none, `run`
-raises FlushDeferredError, for later there may be.
+CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback are enough:
+16 µs. The threads are daemons: a node that must end does not wait for a disk that hangs. If the system gives no new
+thread, the existing ones do all the work. While there is none, `run` raises FlushDeferredError, because a later try may
+get one. `group_commit.py` decides what is flushed, and when.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HAND_OVER_AGAIN_SECONDS = 0.1
 
 
 class Loop(Protocol):
-    """What a thread wants of the event loop."""
+    """The part of the event loop that a thread uses."""
 
     def call_soon_threadsafe(self, callback: OnDone, error: BaseException | None, /) -> object:
         """Have it called on the loop; RuntimeError once the loop is closed."""
@@ -45,12 +45,12 @@ class FlushThreads:
         self._pause = threads.pause
         self._open = 0
         self._said = False
-        """That there was no thread, since the last one that there was."""
+        """Whether the lack of threads was logged since the last thread was made."""
 
     def run(self, work: Callable[[], object], on_done: OnDone, loop: Loop | None = None) -> None:
         """Do `work` in a thread, then call `on_done` on the loop (the running one), with what it raised.
 
-        Whatever this raises itself, `work` is not queued and `on_done` is not called.
+        If this method itself raises, `work` is not queued and `on_done` is not called.
         """
         if self._open >= self._workers.count < self._threads_max:
             self._start_thread()
@@ -86,13 +86,13 @@ class FlushThreads:
         error: BaseException | None = None
         try:
             work()
-        except BaseException as raised:  # whatever it is, somebody waits to be told
+        except BaseException as raised:  # every error is reported to `on_done`
             error = raised
         self._hand_over(loop, on_done, error)
 
     def _hand_over(self, loop: Loop, on_done: OnDone, error: BaseException | None) -> None:
-        """Until the loop has it: a log whose flush never came back would not be flushed again. Once the loop is closed,
-        nobody waits any more. Where the lack of memory comes late in the call, the loop has it twice then."""
+        """Try until the loop has it: a log whose flush never came back would not be flushed again. Once the loop is
+        closed, no caller waits any more. If the memory runs out late in the call, the loop gets it twice."""
         while True:
             try:
                 loop.call_soon_threadsafe(on_done, error)

@@ -82,7 +82,7 @@ class GroupCommit:
         deferred_ms: int = DEFERRED_MS,
         on_timed: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """`on_timed` is told how long each flush took, good or bad."""
+        """`on_timed` is called with the time of each flush, good or failed."""
         self._on_timed = on_timed
         self._on_failure = on_failure
         self._threads, self._flush_threads = threads, flush_threads
@@ -131,8 +131,8 @@ class GroupCommit:
         self._schedule_turn()
 
     def flush_when_idle(self, log: Log) -> None:
-        """Like `request`, but when no other log of its dir waits and one thread is left for those that will: nobody
-        waits for this flush. A request for the log goes before it, and is all that is needed then."""
+        """Like `request`, but only when no other log of its dir waits and one thread stays free: no caller waits for
+        this flush. A `request` for the same log replaces it."""
         if self._closing or log.flush_policy == "os":
             return
         if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
@@ -140,9 +140,9 @@ class GroupCommit:
             self._schedule_turn()
 
     def when_disk_answers(self, log: Log, then: OnAnswer) -> None:
-        """`then` on the loop, once a sync of the log's directory has come back, with what that raised. For work that
-        waits for the disk on the loop: a disk that hangs then holds up nobody but those who ask here. A sync that
-        failed fails the log dir, as that of a flush does, because the kernel tells of it once."""
+        """Call `then` on the loop once a sync of the log's directory has returned, with its error. For work that waits
+        for the disk on the loop: if the disk hangs, that work is not begun, and the loop goes on. A failed sync fails
+        the log dir, as that of a flush does, because the kernel reports it once."""
         loop = asyncio.get_running_loop()
         if log.log_dir in self._failed:
             loop.call_soon(then, OSError(errno.EIO, f"{log.log_dir} has failed"))
@@ -215,7 +215,7 @@ class GroupCommit:
 
     def _run(self, log: Log, log_dir: _LogDir, pending: PendingFlush) -> None:
         started_s = asyncio.get_running_loop().time()
-        self._in_flight.add(log)  # BEFORE: what a thread has got must not be taken for refused
+        self._in_flight.add(log)  # BEFORE: a flush that a thread has must not count as refused
         try:
             log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
         except BaseException:
@@ -242,8 +242,8 @@ class GroupCommit:
     def _not_flushed(self, log: Log, error: BaseException) -> None:
         """A lack of memory says as little about the disk as a lack of room: no sync has failed.
 
-        The files of a log that was deleted may be gone. Anything else counts for its log dir all the same: the kernel
-        tells of a failed write once, and the next sync of that directory says that all is well.
+        The files of a log that was deleted may be gone. Any other error fails the log dir, for a deleted log too: the
+        kernel reports a failed write once, and the next sync of that directory reports success.
         """
         if isinstance(error, FlushDeferredError | MemoryError):
             self._defer(log, error)
@@ -271,7 +271,7 @@ class GroupCommit:
             callback(log.flushed_offset)
 
     def _fail(self, log: Log, error: BaseException) -> None:
-        """Whatever went wrong, the flush did not happen; a bug in it is no better than a broken disk."""
+        """The flush did not happen, for whatever reason; a bug in it counts like a broken disk."""
         if not isinstance(error, OSError):
             error = OSError(errno.EIO, f"flush: {error!r}")
         log.fail_flush(error)
@@ -286,7 +286,7 @@ class GroupCommit:
         self._closing = True
         for log_dir in self._log_dirs.values():
             log_dir.idle.clear()
-        for timer in self._deferred.values():  # what found no room until now is for the recovery of the next start
+        for timer in self._deferred.values():  # the next start's recovery checks records that found no room until now
             timer.cancel()
         self._deferred.clear()
         for path, log_dir in self._log_dirs.items():

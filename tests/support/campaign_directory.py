@@ -1,4 +1,4 @@
-"""The directory of one campaign: made empty, told to whoever watches, kept for a look unless all is well."""
+"""The directory of one campaign: made empty, printed, and kept unless the campaign succeeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 
 class Judged(Protocol):
-    """What a campaign comes to."""
+    """The result of a campaign."""
 
     @property
     def ok(self) -> bool: ...
@@ -20,7 +20,7 @@ Result = TypeVar("Result", bound=Judged)
 
 
 def in_directory(name: str, say: Callable[[str], None], run: Callable[[Path], Result]) -> Result:
-    """What `run` comes to in a new directory, which goes only when the result is good."""
+    """The result of `run` in a new directory, which is removed only if the result is good."""
     directory = Path(tempfile.mkdtemp(prefix=f"penstock-{name}-"))
     say(f"data in {directory}")
     try:

@@ -1,7 +1,7 @@
-"""A disk in memory with a page cache: what was neither written nor read since `go_cold` has to be waited for.
+"""A disk in memory with a page cache: a read of bytes that were neither written nor read since `go_cold` must wait.
 
-A read that has to wait goes through `gate`, which a test may shut, and is noted with its thread. So a test sees whether
-the event loop ever waited for the disk. Errors of such a read are set with `errors`, by the end of the file's name.
+A read that must wait goes through `gate`, which a test may close, and is recorded with its thread. So a test sees
+whether the event loop ever waited for the disk. `errors` sets errors of such reads, by the end of the file's name.
 """
 
 from __future__ import annotations

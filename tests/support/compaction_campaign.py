@@ -8,9 +8,9 @@ cleaned, the nodes are stopped, and compaction_check.py, which uses nothing of o
 value.
 
 Retries must not bring an older value after a newer one. The producer has one batch of a partition with a broker at a
-time, and does not give up a request that is under way: its time-out is longer than any restart. So what was sent before
-comes either before its answer, or never, because the process that it went to is dead. A batch may then stand there
-twice in a row, which compaction does not mind.
+time, and does not give up a request that is under way: its time-out is longer than any restart. So an earlier attempt
+is appended either before its answer, or never, because its process is dead. A batch may then be in the log twice in a
+row, which does not change the result of compaction.
 """
 
 from __future__ import annotations

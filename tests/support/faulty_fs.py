@@ -1,8 +1,8 @@
 """The machine's file system with faults in it: a call on certain files fails, or stands still until it is let go.
 
-A real node runs on it inside the test's process (nodes_here.py), where a fault that no kernel here can make, EIO from a
-disk or an fsync of ten seconds, meets everything above storage. Faults are set while the node runs and taken away
-again. What a power cut does to bytes is losing_fs.py's.
+A real node runs on it inside the test's process (nodes_here.py). So faults that the kernel cannot make on demand (EIO
+from a disk, an fsync of ten seconds) reach everything above storage. Faults are set while the node runs, and removed
+again. losing_fs.py has power cuts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Record code that nobody here wrote: aiokafka's compiled and plain, and kafka-python's, with one face.
+"""Record code of other projects behind one interface: aiokafka's compiled and plain code, and kafka-python's.
 
-All three have the same names for the same things. kafka-python brings its own codecs by way of lz4, zstandard and
-python-snappy (extras of this project's `dev`); aiokafka takes cramjam, as we do, so that for lz4 and zstd only
-kafka-python's rows are read by another library than ours. Its snappy is cramjam too, under another name; the xerial
-framing around it is each one's own.
+All three have the same names for the same things. kafka-python takes its codecs from lz4, zstandard and python-snappy
+(extras of this project's `dev`). aiokafka takes cramjam, as we do; so for lz4 and zstd only kafka-python reads with
+another library than ours. Its snappy is cramjam too, under another name; each has its own xerial framing around it.
 """
 
 from __future__ import annotations

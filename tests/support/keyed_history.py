@@ -1,8 +1,8 @@
 """Streams of keyed updates for a compacted topic: what git repositories have done to their paths, or made-up ones.
 
-An update is (key, value), and no value is a deletion. From git: every file that every commit touched, oldest commit
-first, as `NAME:path` and the id of the blob. This is the side that *writes* the topic; what must be left in the end is
-found out by compaction_check.py, which has its own way to the same histories.
+An update is (key, value); without a value it is a deletion. From git: every file that every commit touched, oldest
+commit first, as `NAME:path` and the id of the blob. This module *writes* the topic. compaction_check.py computes the
+expected end state, with its own code for reading the same histories.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""A file system in memory that does to a storage engine what a disk may do: it loses what was not synced.
+"""A file system in memory that loses writes that were not synced, as a disk may at a power cut.
 
-Every file keeps what is durable and the writes since; every directory keeps its durable entries and the changes since.
-`fdatasync` and `fsync_dir` make the one or the other durable. `after_crash` gives the file system that a machine finds
-when the power comes back: without a random source all that was not synced is gone; with one, any subset of it has
-survived, each write whole, torn, or not at all, each creation, rename and removal or not.
+Every file keeps its durable bytes and the writes since; every directory keeps its durable entries and the changes
+since. `fdatasync` makes a file durable, `fsync_dir` a directory. `after_crash` gives the file system that a machine
+finds when the power comes back. Without a random source, everything that was not synced is gone. With one, any subset
+of it survives: each write whole, torn, or not at all; each creation, rename and removal, or not.
 
 Operations that change something are numbered. `crash_at = n` stops the machine at operation n (a write may have taken
 half of its bytes); `fail_at[n] = errno` makes it fail; `short_at` holds writes that take half; `watch` is called before
 each with the file system, of which it may take a `snapshot`. Every call that can fail, reads and opens too, has a
-number of its own, for `fail_call` and `short_call`. A failed fdatasync drops the dirty pages, as kernels do (ATC'20):
-they can still be read, and no later fdatasync makes them durable. `lazy_fdatasync` and `lazy_fsync_dir` are mutants:
-they return without doing it, which is what an engine that forgets them does.
+number of its own, for `fail_call` and `short_call`. After a failed fdatasync the dirty pages count as clean, as in
+kernels (ATC'20): they can still be read, and no later fdatasync makes them durable. `lazy_fdatasync` and
+`lazy_fsync_dir` are mutants: they return without a sync, like an engine that forgets to call them.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
         ...
     run_in_memory(seed, story, nodes=3)
 
-They are the `Node`s that a process runs, each with an environment of its own: a disk in memory that can lose what was
-not synced, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. What a
-thread would do takes `step_seconds()`, and a message `delay_seconds()`.
+They are the `Node`s that a process runs, each with an environment of its own: a disk in memory that can lose unsynced
+writes, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. A step takes
+`step_seconds()`, and a message `delay_seconds()`.
 """
 
 from __future__ import annotations

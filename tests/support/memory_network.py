@@ -3,10 +3,10 @@
     network = MemoryNetwork(delay_seconds=lambda: random.uniform(0, 0.002))
     replace(environment, transport=network.transport, doors=network.doors(clock))
 
-What comes in passes the same request channel, sessions and budgets as at a gRPC door. Fetches and their answers are
-carried as the bytes that gRPC would carry, everything else as the frozen value that it is. Every message takes
-`delay_seconds()`; the messages of one stream keep their order. A listener that is stopped ends its streams, and
-whoever calls where nobody listens gets a NetworkError. `lost` endpoints answer nobody, and calls end by their time-out.
+Requests pass the same request channel, sessions and budgets as at a gRPC door. Fetches and their answers are carried as
+the bytes that gRPC would carry, everything else as frozen values. Every message takes `delay_seconds()`; the messages
+of one stream keep their order. A listener that is stopped ends its streams. A call to an endpoint without a listener
+gets a NetworkError. An endpoint in `lost` never answers, so calls to it end by their time-out.
 """
 
 from __future__ import annotations

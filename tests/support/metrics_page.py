@@ -1,6 +1,6 @@
-"""docs/metrics.md, from what a live node shows: `python -m tests.support.metrics_page > docs/metrics.md`.
+"""Makes docs/metrics.md from a live node's metrics: `python -m tests.support.metrics_page > docs/metrics.md`.
 
-A test holds the page against a node, so that no metric can be added, renamed or taken away without its line.
+A test compares the page with a node, so no metric can be added, renamed or removed without its line.
 """
 
 from __future__ import annotations

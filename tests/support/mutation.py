@@ -1,7 +1,7 @@
-"""Damage for decoders: from a good input and a seed, a bad one. What is done is what damage and attackers do.
+"""Damage for decoders: makes a bad input from a good one and a seed, as rot or an attacker would.
 
 Bits flip, numbers become extreme, pieces vanish, repeat and move, other inputs are spliced in, digits become very many
-or another script's. A `mend` puts checksum and length right afterwards, so that what is behind them is reached.
+or those of another script. A `mend` corrects checksum and length afterwards, so that the code behind their checks runs.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     with NodesHere(tmp_path, nodes=3) as nodes, nodes.fs[0].failing("fdatasync", "/d1/", errno.EIO):
 
 They are the same `Node` that a process runs, in one event loop of one thread, with real ports and the machine's disk;
-clients reach them as they would any cluster. Each node has `log_dirs` directories d0, d1, …, of which d0 has the
-metadata log. A node that something fatal hits is not stopped before the end: `fatal` says what it was. Processes and
-signals are penstock.testing's.
+clients reach them like any cluster. Each node has `log_dirs` directories d0, d1, …; d0 has the metadata log. A node
+with a fatal error is not stopped before the end: `fatal` has the error. For processes and signals use penstock.testing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A core on a workbench: one node with a memory log, performed step by step by hand, for unit and trace tests.
+"""One core with a memory log, driven by hand step by step, for unit and trace tests.
 
-`perform` does what the driver does, at once and in its order, and keeps what was sent and answered for the test to look
-at. Nothing happens by itself: no timers, no network.
+`perform` does the driver's work, at once and in its order, and keeps messages and answers for the test. Nothing happens
+by itself: there are no timers and no network.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compares the replicas of a stopped cluster byte by byte, as they stand in its log dirs.
 
-The bytes of a partition are its segments' `.log` files put together by name (the base offset), up to the end of the
-last whole batch: where one replica rolls a segment is its own business, what is in it is not. A node may have several
-log dirs; a partition stands in one of them.
+The bytes of a partition are its segments' `.log` files joined in the order of their names (the base offset), up to the
+end of the last whole batch. Replicas may roll segments at different places, but their joined bytes must be equal. A
+node may have several log dirs; a partition is in one of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Finds where a module reaches for the machine by itself: its clock, randomness, ids, threads, disk or sockets.
+"""Finds where a module uses the machine directly: its clock, randomness, ids, threads, disk or sockets.
 
-`violations(source)` reads a syntax tree and says each place, as `line: what`. What is found is what the code names, so
-a module that hides a call behind `getattr` or a module of another name is not found. Free are: `os.path`, `os.fspath`
-and the constants of `os`; `random.Random` as a type; `Executor` and `Future` of `concurrent.futures`; asyncio, but for
-its ways out to threads, processes and sockets. Not here: which modules may.
+`violations(source)` reads a syntax tree and returns each place, as `line: what`. It finds only names in the code, so it
+misses a call behind `getattr` or behind a module of another name. Allowed are: `os.path`, `os.fspath` and the constants
+of `os`; `random.Random` as a type; `Executor` and `Future` of `concurrent.futures`; asyncio, except its calls for
+threads, processes and sockets. Not here: which modules may use the machine.
 """
 
 from __future__ import annotations

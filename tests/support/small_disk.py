@@ -1,11 +1,11 @@
 """A small disk of one's own: a tmpfs of some megabytes, mounted for a test, that can be full and can be read-only.
 
-Needs the right to mount, which root has and CI too; elsewhere the test is skipped, and says so. A tmpfs has no fsync to
-speak of; with PENSTOCK_SMALL_DISK=ext4 the same tests run on a loop image of a journalling file system, which delays
-its allocations. What survives a power cut is not to be learnt here.
+Needs the right to mount, which root and CI have; elsewhere the test is skipped, with the reason. fsync does nothing on
+a tmpfs. With PENSTOCK_SMALL_DISK=ext4 the same tests run on a loop image of a journalling file system, which delays its
+allocations. Power cuts cannot be tested here.
 
-A process of its own mounts the disk, and unmounts it when its standard input ends. So the disk goes with the test run,
-also when that is killed.
+A process of its own mounts the disk, and unmounts it when its standard input ends. So the disk is removed with the test
+run, even if that is killed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`Threads` without a thread: what a thread would do is a step, and a seed decides which step is next.
+"""`Threads` without a thread: a thread's work is a step, and a seed decides which step is next.
 
-A step runs to its end, or to a call that waits (a lock, a queue, an event, `join`): that call runs other steps until
-what it waits for has come, and raises Deadlock where no step is left that could bring it. `step` runs one step. With
-`wake`, each step that becomes ready is handed over together with the wish to be run, so that an event loop runs them
-between its callbacks: `SteppedThreads(random, loop.call_soon)`.
+A step runs to its end, or to a call that waits (a lock, a queue, an event, `join`). That call runs other steps until it
+need not wait any more, and raises Deadlock if no step is left. `step` runs one step. `wake` is called for each step
+that becomes ready, so that an event loop can run steps between its callbacks:
+`SteppedThreads(random, loop.call_soon)`.
 """
 
 from __future__ import annotations
