@@ -1,37 +1,122 @@
-"""docs/architecture.md names every module of a node, and none that is gone; of storage/ it says what each one is."""
+"""docs/architecture.md names every module of a node and of the client, each so that it can be found, and none that is
+gone; of storage/ it says what each one is."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVER_PACKAGES = ("broker", "metadata", "raft", "storage")
+OTHERS = ("penstock", "pyspark_penstock.py", "tests", "protos", "ops", "benchmarks", "docs")
+STORAGE_TABLE = re.compile(r"### `storage/`, module by module\n(.*?)\n### ", re.DOTALL)
+FILE = re.compile(r"[\w/*]+\.py")
+FOLDER = re.compile(r"[\w/*]+/")
+MEMBER = re.compile(r"(\w+)\.(\w+)")
+SUFFIXES = ("py", "md", "json")
 
 
 def page() -> str:
     return (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
+def spans(text: str) -> list[str]:
+    """What stands in backticks, word by word."""
+    return [word for span in re.findall(r"`([^`\n]+)`", text) for word in span.split()]
+
+
 def modules(*folders: str) -> list[Path]:
     return [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py"]
 
 
+def code() -> list[Path]:
+    return [*modules(*SERVER_PACKAGES, "penstock"), ROOT / "pyspark_penstock.py"]
+
+
+def meant_by(name: str, paths: list[Path]) -> list[Path]:
+    """Those whose path ends so; a name may leave out the first folders, and `*` is any part of a name."""
+    return [path for path in paths if PurePosixPath(path.relative_to(ROOT)).match(name)]
+
+
+def names_of(path: Path) -> set[str]:
+    """Everything that a module or a class in it defines or assigns."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+def members() -> dict[str, set[str]]:
+    """By class: what it has of its own. By module: what is in it."""
+    found: dict[str, set[str]] = {}
+    for path in code():
+        found.setdefault(path.stem, set()).update(names_of(path))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                own = {part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+                own |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+                found.setdefault(node.name, set()).update(own)
+    return found
+
+
 def test_every_module_of_storage_is_in_the_table_once() -> None:
-    table = page().partition("### `storage/`, module by module\n")[2].partition("\n### ")[0]
+    table = STORAGE_TABLE.findall(page())[0]
     listed = re.findall(r"\| `(\w+\.py)` \|", table)
     assert sorted(listed) == sorted(path.name for path in modules("storage") if path.parent.name != "tools")
 
 
-def test_every_module_of_a_node_is_named_with_its_folder_where_its_name_is_not_unique() -> None:
-    server_modules = [path for path in modules(*SERVER_PACKAGES) if path.parent.name != "tools"]
-    holders = Counter(path.name for path in server_modules)
-    names = [f"{path.parent.name}/{path.name}" if holders[path.name] > 1 else path.name for path in server_modules]
-    assert not [name for name in names if not re.search(rf"(?<!\w){re.escape(name)}", page())]
+def test_every_module_of_a_node_and_of_the_client_is_named() -> None:
+    shared = [path for path in (ROOT / "penstock").glob("*.py") if path.name != "__init__.py"]
+    paths = [*modules(*SERVER_PACKAGES, "penstock/client", "penstock/record"), *shared]
+    wanted = [path for path in paths if path.parent.name != "tools"]
+    outside = STORAGE_TABLE.sub("", page())
+    named = {path for name in spans(outside) if FILE.fullmatch(name) for path in meant_by(name, code())}
+    in_table = STORAGE_TABLE.findall(page())[0]
+    named |= {path for name in spans(in_table) if FILE.fullmatch(name) for path in meant_by(name, modules("storage"))}
+    short = re.findall(r"(?m)^\| `penstock/` \(`([^`]*)`", page())[0].split()
+    named |= {ROOT / "penstock" / f"{name}.py" for name in short if not name.endswith("/")}
+    assert not [str(path.relative_to(ROOT)) for path in wanted if path not in named]
 
 
-def test_no_module_is_named_that_is_gone() -> None:
-    here = {f"/{path.relative_to(ROOT)}" for path in modules(*SERVER_PACKAGES, "penstock")} | {"/pyspark_penstock.py"}
-    named = re.findall(r"`([\w/]+\.py)`", page())
-    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in here)]
+def test_every_name_of_a_file_leads_to_one_file() -> None:
+    """A bare name would have to be guessed from its row where two files have it."""
+    outside = [name for name in spans(STORAGE_TABLE.sub("", page())) if FILE.fullmatch(name)]
+    inside = [name for name in spans(STORAGE_TABLE.findall(page())[0]) if FILE.fullmatch(name)]
+    found = Counter({name: len(meant_by(name, code())) for name in outside})
+    found.update({f"storage/…/{name}": len(meant_by(name, modules("storage"))) for name in inside})
+    assert not [name for name, files in found.items() if files == 0 or (files > 1 and "*" not in name)]
+
+
+def test_no_folder_is_named_that_is_gone() -> None:
+    folders = [path for top in (*SERVER_PACKAGES, *OTHERS) for path in (ROOT / top, *(ROOT / top).rglob("*/"))]
+    folders = [path for path in folders if path.is_dir() and any(path.iterdir())]
+    named = [name for name in spans(page()) if FOLDER.fullmatch(name)]
+    assert not [name for name in named if not meant_by(name.rstrip("/"), folders)]
+
+
+def test_no_member_of_a_class_or_a_module_is_named_that_is_gone() -> None:
+    """`Class.name`, or `module.name`. Without capital or underscore it may be a key of the configuration."""
+    known = members()
+    named = [match for name in spans(page()) if (match := MEMBER.fullmatch(name.partition("(")[0]))]
+    assert not [
+        match[0]
+        for match in named
+        if (match[1][0].isupper() or (match[1] in known and "_" in match[0]))
+        and match[2] not in known.get(match[1], ())
+        and match[2] not in SUFFIXES
+    ]
+
+
+def test_the_file_map_names_every_folder_of_the_broker() -> None:
+    row = re.findall(r"(?m)^\| `broker/` \|(.*)$", page())[0]
+    folders = {
+        path.parent.relative_to(ROOT / "broker").parts[0] for path in modules("broker") if path.parent.name != "broker"
+    }
+    assert sorted(f"{folder}/" for folder in folders) == sorted(spans(row))
