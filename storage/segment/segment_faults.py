@@ -7,6 +7,7 @@ a finding. Not here: one batch (penstock/record/verifier.py), what follows from 
 
 from __future__ import annotations
 
+from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader, read_header
 from penstock.record.verifier import at_offset, cut_off_fault
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
@@ -26,7 +27,10 @@ def partial_batch(data: bytes, at: int) -> str:
     left_bytes = len(data) - at
     if left_bytes < HEADER_BYTES:
         return no_batch(data[at:], left_bytes)
-    header = read_header(data, at)
+    try:
+        header = read_header(data, at)
+    except CorruptMessageError:
+        return no_batch(data[at : at + HEADER_BYTES], left_bytes)
     return at_offset(header.base_offset, cut_off_fault(header, left_bytes) or "is whole")
 
 
