@@ -274,14 +274,17 @@ class LogManager:
 
     async def close_within(self, wait: StopWait, clean: bool, broker_epoch: int) -> None:
         """Like `close`, with a thread for each log dir. A dir that is given up, before or now, gets no marker and keeps
-        its lock: a thread may still write into it."""
+        its lock and its logs: a thread may still write into it, and a checkpoint without its logs would forget how far
+        they were flushed."""
         self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
         await wait.each(
             tuple(self._directories),
             lambda log_dir: self._close_log_dir(log_dir, clean, broker_epoch, lambda: log_dir in wait.given_up),
         )
-        self.table.logs.clear()
-        self._directories.clear()
+        for log_dir in self._directories.keys() - wait.given_up:
+            for log in self.table.logs_in(log_dir):
+                self.table.logs.pop(log.topic_partition, log.topic_id)
+            del self._directories[log_dir]
 
     def _close_log_dir(
         self, log_dir: str, clean: bool, broker_epoch: int, is_given_up: Callable[[], bool] = lambda: False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.errors import MetaPropertiesError
 from penstock.types import TopicPartition
-from storage.disk.file_names import CLEAN_SHUTDOWN
+from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
+from storage.disk.offset_checkpoint import OffsetCheckpoint
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -113,6 +115,26 @@ def test_a_dir_that_hangs_while_it_is_closed_gets_no_marker_and_keeps_its_lock(t
             assert fs.exists(f"{good}/{CLEAN_SHUTDOWN}") and not fs.exists(f"{bad}/{CLEAN_SHUTDOWN}")
             with pytest.raises(MetaPropertiesError, match="is in use by another process"):
                 open_manager(fs, (bad, good))
+
+    asyncio.run(run())
+
+
+def test_a_dir_that_answers_after_it_was_given_up_still_knows_how_far_its_logs_were_flushed(tmp_path: Path) -> None:
+    """The thread that closes it goes on to its checkpoints; without a line, rot looks like what was never flushed."""
+
+    async def run() -> None:
+        fs, clock = FaultyFileSystem(), ManualClock()
+        manager, bad, _ = two_log_dirs(tmp_path, fs)
+        wait = stop_wait(clock)
+        with fs.standing_still("fdatasync", "/bad/") as fault:
+            stop = asyncio.create_task(manager.close_within(wait, True, 7))
+            assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
+            await after_the_limit(stop, clock)
+        for thread in threading.enumerate():
+            if thread.name == f"stop {bad}":
+                await asyncio.to_thread(thread.join, WAIT_S)
+        assert OffsetCheckpoint(fs, f"{bad}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True).offsets == {HUNG: 1}
+        assert not fs.exists(f"{bad}/{CLEAN_SHUTDOWN}")
 
     asyncio.run(run())
 
