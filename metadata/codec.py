@@ -1,4 +1,4 @@
-"""How a metadata record stands in the log: one JSON object per record value.
+"""Encodes a metadata record for the log: one JSON object per record value.
 
     {"type":"PartitionChange","version":0,"topic_id":"…","partition":3,"isr":[1,2],"leader_id":2}
 
@@ -47,7 +47,7 @@ _UPGRADE: Final = "this node is older than the cluster; upgrade it"
 
 
 class MalformedMetadataRecordError(PenstockError):
-    """A value in the metadata log is not a metadata record: damage, or a bug in whoever wrote it."""
+    """A value in the metadata log is not a metadata record: damage, or a bug in the node that wrote it."""
 
 
 class UnsupportedMetadataRecordError(PenstockError):

@@ -1,7 +1,7 @@
 """How long to wait before the next attempt: one rule for clients and for the quorum's nodes.
 
-Waits double up to a limit, and a random part is left out, so that many who failed together do not come back together.
-Not here: which errors are tried again, and for how long.
+Waits double up to a limit, and each is shortened by a random part, so that many requests that failed together do not
+come back together. Not here: which errors are tried again, and for how long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from random import Random
 
 MAX_DOUBLINGS = 20
 SPREAD = 5
-"""Up to one part in so many of a wait is left out, as in Kafka, whose waits vary by 20 %."""
+"""A wait is shortened by up to one part in this many, as in Kafka, whose waits vary by 20 %."""
 
 
 @dataclass(frozen=True, slots=True)

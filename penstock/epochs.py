@@ -25,7 +25,7 @@ def end_offset_for(entries: Sequence[EpochEntry], epoch: int, log_end_offset: in
     """The largest known epoch not above `epoch`, and the offset after its last record.
 
     UNDEFINED when the history is empty, when `epoch` is unknown (-1), or when it is above every known epoch: then
-    whoever asks knows more than this log does.
+    the caller knows more than this log does.
     """
     if not entries or epoch == NO_EPOCH or epoch > entries[-1].epoch:
         return UNDEFINED

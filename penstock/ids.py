@@ -1,4 +1,4 @@
-"""Random ids, injected: every part that names something new gets an `Ids`, so that a seed decides the names.
+"""Makes random ids: every part that names something new is given an `Ids`, so that in a test a seed decides the names.
 
 An id has Kafka's form: 16 random bytes as 22 characters of URL-safe base64. An id that would begin with a dash is drawn
 again, because a command line would take it for an option. Not here: checking an id that came from outside.
@@ -14,7 +14,7 @@ ID_BYTES = 16
 
 
 class Ids(Protocol):
-    """A source of ids that nobody has used yet."""
+    """A source of ids that are not in use anywhere."""
 
     def new_id(self) -> str: ...
 

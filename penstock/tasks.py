@@ -1,7 +1,7 @@
-"""What becomes of an error that ends a task for which nobody waits.
+"""Reports an error that ends a task whose result no code awaits.
 
-asyncio keeps it until the task is collected, and then logs a line: too late for a part without which a node is broken.
-Every such task is watched from its start. Not here: what an error means (a node ends, a line is logged).
+asyncio keeps such an error until the task is collected, and then logs a line. That is too late for a part that a node
+needs. So every such task is watched from its start. The caller decides what follows (a node ends, a line is logged).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def watch(task: Task[Any], on_death: Callable[[BaseException], object]) -> None:
-    """`on_death` is told, on the loop, of the error that ends the task. A cancellation is none."""
+    """`on_death` is called, on the loop, with the error that ends the task. A cancellation is no error."""
     task.add_done_callback(partial(_ended, on_death))
 
 

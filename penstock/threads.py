@@ -61,7 +61,7 @@ class Event(Protocol):
 
 
 class Queue(Protocol[T]):
-    """Items from threads to threads, in order, without a limit: whoever puts bounds their number."""
+    """Items from threads to threads, in order, without a limit: the caller of `put` bounds their number."""
 
     def put(self, item: T) -> None: ...
 

@@ -106,8 +106,8 @@ class NodeParts:
 class BrokerParts:
     """Everything that a node with the broker role has besides the quorum.
 
-    Made from the bottom up: every part is given the parts that it needs, and what is told of news that arises below it
-    is made before (`ReplicaLosses`, the tables of `KnownReplicas`).
+    Made from the bottom up: every part is given the parts that it needs. A part that lower parts report to is made
+    before them (`ReplicaLosses`, the tables of `KnownReplicas`).
     """
 
     def __init__(self, config: NodeConfig, environment: Environment, node: NodeParts) -> None:
@@ -342,7 +342,7 @@ class BrokerParts:
         """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints; `wait` says
         how long for each log dir.
 
-        Not in order, after something fatal: nobody is asked first, and requests are taken no longer than it takes.
+        `in_order` is False after a fatal error: the controller is then not asked to move the leaders first.
         """
         if in_order and self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
             await self.lifecycle.controlled_shutdown()
@@ -369,7 +369,7 @@ class BrokerParts:
             _log.error("the high watermarks were not written: %s", failure)
 
     def _as_refusal(self, error: BaseException) -> BaseException:
-        """What the controller will never accept from this node is a matter of its log dirs: with their names."""
+        """A final refusal by the controller is due to the log dirs, so the error gets their names."""
         if not isinstance(error, (InconsistentClusterIdError, InvalidRegistrationError)):
             return error
         known = self.log_manager.meta_properties.items()

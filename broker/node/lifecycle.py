@@ -46,8 +46,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_MS = 50
 RETRY_MS_MAX = 200
-"""A broker that is not registered serves nobody: one that waits until the session of its predecessor has ended is not
-kept out for longer than this after it."""
+"""A broker that is not registered serves no client. One that waits for the end of its predecessor's session is kept out
+for no longer than this after that end."""
 SHUTDOWN_POLL_MS = 50
 CONTROLLED_SHUTDOWN_MS_MAX = 5_000
 

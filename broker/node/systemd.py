@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 
 class Notifier:
-    """Speaks to the service manager, or to nobody."""
+    """Sends messages to the service manager; without one it does nothing."""
 
     __slots__ = ("_address", "_socket", "watchdog_interval_ms")
 
@@ -33,7 +33,7 @@ class Notifier:
 
     @property
     def has_listener(self) -> bool:
-        """Whether anybody is told."""
+        """Whether there is a listener."""
         return self._socket is not None
 
     def ready(self) -> None:

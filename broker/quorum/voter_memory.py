@@ -69,7 +69,7 @@ class VoterMemory:
         `gave_up_dirs`: the operator says that log dirs are lost. ConfigError for a voter of which nothing is known
         then: it is new, or what it promised went with such a dir, and only the operator can tell.
 
-        CorruptFileError for the only voter of a quorum: there is nobody from whom it could learn.
+        CorruptFileError for the only voter of a quorum: there is no other voter from which it could learn.
         """
         state = quorum_state.load()
         if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:

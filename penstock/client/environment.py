@@ -1,7 +1,7 @@
-"""What a client needs of the machine, in one value: whoever builds a client decides where it lives.
+"""Everything that a client needs of the machine, in one value. The caller that makes a client may give another one.
 
-In production this is the machine. A simulation builds one whose time is virtual and whose network is memory, and gives
-it to every client:
+In production this is the machine. A simulation makes one with virtual time and a network in memory, and gives it to
+every client:
 
     AsyncProducer("node:1", acks="all", environment=ClientEnvironment(...))
 

@@ -1,7 +1,7 @@
 """Gives checked batches their place in a log: a leader by offset, epoch and time, a follower by segment. Pure.
 
-The place stands in the first bytes of a batch, before the checksum begins: so a leader writes those anew, and no body
-is copied. Not here: the checks (batch_validation.py), and the writing (log_writer.py).
+The place is in the first bytes of a batch, which the checksum does not cover. So a leader writes only those anew, and
+copies no body. Not here: the checks (batch_validation.py), and the writing (log_writer.py).
 """
 
 from __future__ import annotations

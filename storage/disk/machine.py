@@ -15,7 +15,7 @@ from storage.disk.file_system import FileSystem
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Ports to the disk, to time, to threads and to names that nobody has used yet."""
+    """Ports to the disk, to time, to threads and to new ids."""
 
     file_system: FileSystem
     clock: Clock

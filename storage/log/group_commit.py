@@ -152,7 +152,7 @@ class GroupCommit:
         def answered(error: BaseException | None) -> None:
             log_dir.probes -= 1
             if isinstance(error, OSError) and not is_shortage(error):
-                self._not_flushed(log, error)  # BEFORE: whoever asked may have no use for the answer any more
+                self._not_flushed(log, error)  # BEFORE `then`: the caller may not need the answer any more
             then(error)
 
         try:

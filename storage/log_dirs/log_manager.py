@@ -50,7 +50,7 @@ class LogManager:
         self.meta_properties: dict[str, MetaProperties] = {}  # of the log dirs that answered at start, by path
         self._directories: dict[str, LogDirectory] = {}
         self.offline_log_dirs: dict[str, PenstockError] = {}
-        self._unlisted_log_dirs: list[str] = []  # of those that are offline: nobody knows which logs are in them
+        self._unlisted_log_dirs: list[str] = []  # offline ones whose logs are not known
         self._is_loaded = False
         self.table = LogTable()
         self.removal = LogRemoval(machine, config.log_config, self._directories, self.table)

@@ -1,10 +1,12 @@
-"""A read that has to wait for the disk: made on the event loop, done in a thread, its outcome taken on the loop again.
+"""A read that must wait for the disk: made on the event loop, done in a thread, its result taken on the loop again.
 
 The thread works on a copy of the segment (`Segment.detached`) with a descriptor of its own. So appends, truncation,
-retention and the cleaner go on meanwhile, and nothing is locked. Whoever takes the outcome must first see that the log
-still has that segment and has not cut it since, because what was read of another history must never be answered; and
-that nobody has reported bad bytes in it since, because the thread may not have checked them (`is_current`).
-Not here: the threads (broker), whether the reader may have what was read (partition).
+retention and the cleaner go on meanwhile, and nothing is locked. The caller takes the result only if `is_current`:
+
+- the log still has that segment and has not cut it since, because records of another history must never be returned;
+- no reader has reported bad bytes in it since, because the thread may not have checked them.
+
+Not here: the threads (broker), whether the reader may have these records (partition).
 """
 
 from __future__ import annotations

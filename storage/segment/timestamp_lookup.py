@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TimeLookUp:
-    """What somebody wants to know: the first record at or after a time, or with None the one with the largest time, of
-    those from the log start on and, for the largest, below an offset."""
+    """A request: the first record at or after `timestamp_ms`, or with None the record with the largest time. It counts
+    only records from the log start on and, for the largest time, below an offset."""
 
     log_start_offset: int
     timestamp_ms: int | None = None

@@ -76,6 +76,6 @@ def is_in_use(fs: FileSystem, log_dir: str) -> bool:
         fs.close(fs.lock(f"{log_dir}/{LOCK}"))
     except BlockingIOError:
         return True
-    except OSError:  # no permission, or a file system without locks: then nobody can tell
+    except OSError:  # no permission, or a file system without locks: it cannot be known
         return False
     return False

@@ -56,7 +56,7 @@ class DamageJudge:
         return self._torn is not None
 
     def bad(self, bad: BadBytes, offset: int | None, end: int) -> Iterator[Finding]:
-        """At `offset`, or where nobody knows the offset, somewhere behind `end`; a torn tail is told with `tail`."""
+        """The bad byte is at `offset`, or if that is not known, behind `end`; a torn tail is reported with `tail`."""
         if self._torn is not None:
             return
         where = end if offset is None else offset

@@ -78,8 +78,8 @@ class ReplicaFetcher:
         on_fatal: Callable[[BaseException], None],
         timed: Timed = lambda work: work,
     ) -> None:
-        """`on_fatal` is told of an error that must not be retried; `timed` counts what the fetcher occupies of the
-        event loop."""
+        """`on_fatal` is called with an error that must not be retried; `timed` counts the event loop's time that the
+        fetcher takes."""
         self.name = name
         self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max)
         self.bytes_in = 0

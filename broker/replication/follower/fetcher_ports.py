@@ -1,4 +1,4 @@
-"""What a fetcher needs from outside: the stream to its source, its node, and somebody who counts its time."""
+"""The ports of a fetcher: the stream to its source, its node, and a counter of its time on the event loop."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class PartitionOpener:
         return partition
 
     def dismiss(self, partition: Partition) -> None:
-        """AFTER `Partition.stop`: it is offline, and nobody fetches for it any more."""
+        """Called AFTER `Partition.stop`: it is offline, and no fetcher fetches for it any more."""
         self._hosted.drop(partition.topic_partition)
         self._durability.forget(partition)
         for tell in self._dismissed:

@@ -357,7 +357,7 @@ class ClusterClient:
         )
 
     def require_connection(self, node_id: int) -> Connection:
-        """The connection to a node that leads something; LeaderNotAvailableError when nobody knows where it is."""
+        """The connection to a node that leads something; LeaderNotAvailableError if its address is not known."""
         connection = self.connection(node_id)
         if connection is None:
             raise LeaderNotAvailableError(f"node {node_id} leads the partition, but its endpoint is not known")

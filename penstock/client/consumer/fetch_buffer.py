@@ -1,4 +1,4 @@
-"""Fetched bytes on their way to poll: filled by the loop, emptied by whoever polls, bounded in bytes.
+"""Fetched bytes on their way to poll: the loop fills it, the caller of `poll` empties it; bounded in bytes.
 
 A request is sent only while a quarter is free: asking for the last few kilobytes would make many small answers. The
 taker that brings it below that mark calls `on_room`. Not here: which items still count (reader.py).
@@ -35,7 +35,7 @@ FREE_SHARE = 4
 
 
 class FetchBuffer:
-    """A queue of answers. Whoever takes calls `on_room` when there is room again; whoever puts wakes those who wait."""
+    """A queue of answers. The taker calls `on_room` when there is room again; `put` wakes waiting takers."""
 
     def __init__(self, limit_bytes: int, threads: Threads, on_room: Callable[[], object]) -> None:
         self.limit_bytes = limit_bytes

@@ -32,8 +32,8 @@ from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 _log = logging.getLogger(__name__)
 
 TOLD_AT_FAILURES = 10
-"""A partition that fails so often in a row is logged, once: after some 7 s, when a change of leader is over. Without
-it, a consumer would stop and nobody would know why."""
+"""A partition that fails this often in a row is logged once: after some 7 s, longer than a change of leader. Without
+the line, a consumer would stop without a visible reason."""
 
 
 @dataclass(frozen=True, slots=True)

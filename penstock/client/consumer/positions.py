@@ -1,9 +1,9 @@
-"""Where a reader stands in each partition, and what a fetched answer means for that.
+"""A reader's position in each partition, and how a fetched answer changes it.
 
 Pure. Consumers and raw ranges share it. A partition has a *position* (the next offset that the user gets) and a *fetch
-offset* (the next that is asked for), which runs ahead. A seek begins a new generation, and whatever belongs to an older
-one is dropped. A position that fell out of the log's range, or whose epoch the leader does not have (KIP-320), is reset
-or reported, as `auto_offset_reset` says, but only after the user has got everything that was fetched before it.
+offset* (the next offset to fetch), which runs ahead. A seek begins a new generation; answers to an older one are
+dropped. A position outside the log's range, or with an epoch that the leader does not have (KIP-320), is reset or
+reported, as `auto_offset_reset` says, but only after the user has got every record that was fetched before it.
 Not here: the state of one partition (partition_state.py), requests (fetch_session_view.py), bytes (fetch_buffer.py),
 handing over (reader.py).
 """

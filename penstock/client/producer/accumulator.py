@@ -1,10 +1,10 @@
 """Where records wait to be sent: open batches by partition, closed ones behind them, all within `buffer_memory`.
 
 Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be
-appended to lies in its partition's *slot*, and whoever takes it out (`deque.pop` is atomic) owns it until it is put
-back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
-moment later. A lock guards only the opening of batches. Closed batches are appended by whoever closed them and taken
-by the sender alone.
+appended to lies in its partition's *slot*, and the thread that takes it out (`deque.pop` is atomic) owns it until it is
+put back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
+moment later. A lock guards only the opening of batches. The thread that closes a batch appends it to the closed ones;
+only the sender takes these.
 
 Memory is granted to a batch in steps (GRANT_BYTES), not per record, and given back when the batch is done. Times come
 in as arguments. Not here: which batch goes where, and retries (dispatcher.py).

@@ -207,8 +207,8 @@ class BatchDispatcher:
         return self._all_failed(request, error, now_ms, is_unknown=outcome_unknown(error))
 
     def on_broken(self, requests: Sequence[OutboundRequest], error: ApiError, now_ms: int) -> list[Outcome]:
-        """The connection broke, or was given up. The error is about one of these requests, and nobody knows which; each
-        of them may have been carried out."""
+        """The connection broke, or was given up. The error is about one of these requests, but it is not known which;
+        each of them may have been carried out."""
         if isinstance(error, MessageTooLargeError):
             return self._on_too_large(requests, error, now_ms)
         return [

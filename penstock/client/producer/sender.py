@@ -170,7 +170,7 @@ class Sender:
         return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
 
     def _check_time_outs(self, now_ms: int) -> None:
-        """An unanswered request breaks its stream: nobody knows what else on it will be answered."""
+        """An unanswered request breaks its stream: it is not known whether others on it will be answered."""
         for link in self._links.values():
             deadline_ms = link.oldest_deadline_ms
             if deadline_ms is not None and deadline_ms <= now_ms:

@@ -28,7 +28,7 @@ class ByteStream(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Ends the stream now: whoever waits for it gets NetworkError."""
+        """Ends the stream now: a task that waits for it gets NetworkError."""
         ...
 
 
