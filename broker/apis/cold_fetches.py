@@ -58,10 +58,19 @@ class ColdFetches:
         reading = self._readings.get(partition)
         return reading.cold if reading is not None and reading.is_done else None
 
-    def begin(self, partition: TopicPartition, log_dir: str, cold: ColdRead, *, is_replica: bool) -> None:
-        """Read in a thread. A follower's read does not wait for memory, because acks wait for followers."""
+    @property
+    def has_found(self) -> bool:
+        """Whether finished reads are kept: their memory is free again when they are sent."""
+        return any(reading.is_done for reading in self._readings.values())
+
+    def begin(
+        self, partition: TopicPartition, log_dir: str, cold: ColdRead, *, is_replica: bool, answer_bytes: int
+    ) -> None:
+        """Read in a thread. A follower's read does not wait for memory, because acks wait for followers. The
+        `answer_bytes` of the answer that is built now do not stand in its way: it is built before the records are read.
+        """
         self._remove(partition)
-        if self._has_turn(log_dir) and (is_replica or self._memory.has_room(cold.bytes_max)):
+        if self._has_turn(log_dir) and (is_replica or self._memory.has_room(cold.bytes_max, without=answer_bytes)):
             reading = _Reading(cold, log_dir, self._memory.take(cold.bytes_max))
             if self._io.submit(log_dir, IoWork.READ, cold.run, lambda: self._done(partition, reading)):
                 self._readings[partition] = reading

@@ -10,7 +10,8 @@ Records that have to be read from a disk are read in a thread, and are in a late
 A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
 
 An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
-until then the request is paused. Followers are counted and never paused: acks wait for them.
+until then the request is paused. Followers are counted and never paused: acks wait for them. A session that holds
+records from a disk is not paused either: they are counted already, and only their answer gives that room back.
 
 An exception while a request is handled is its handler's; one that comes later, when the request is woken, is given to
 `fail`, which answers the request as a handler's exception would be.
@@ -201,7 +202,8 @@ class FetchSession:
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
         self._new[partition] = None
-        if wake and self._waiting is not None and not self._wake_scheduled:
+        is_asked = self._waiting is not None or (self._paused and self._cold.has_found)
+        if wake and is_asked and not self._wake_scheduled:
             # One answer for all news of this turn of the loop.
             self._wake_scheduled = True
             asyncio.get_running_loop().call_soon(self._woken)
@@ -210,6 +212,9 @@ class FetchSession:
         self._wake_scheduled = False
         if self._waiting is not None:
             self._answer_late(self._waiting, is_due=False)
+        elif self._paused and self._cold.has_found:
+            self._memory.answers.withdraw()
+            self._resume(self._memory.answers.take(0))
 
     def _time_up(self) -> None:
         if self._waiting is not None:
@@ -235,6 +240,8 @@ class FetchSession:
             self._pause(request, is_due)
         elif self.is_replica:
             self._build(request, is_due, self._memory.answers.take(0), self._response_bytes_max)
+        elif self._cold.has_found:
+            self._build(request, is_due, self._memory.answers.take(0), self._room())
         else:
             lease = self._memory.answers.acquire(ANSWER_COPIES * ANSWER_BYTES_MIN, self._resume)
             if lease is None:
@@ -266,7 +273,7 @@ class FetchSession:
         if not isinstance(body, FetchRequest):
             raise InvariantViolation(f"{request} is not a fetch")
         try:
-            results, size, urgent = self._collect(body, room)
+            results, size, urgent = self._collect(body, room, lease.size)
         except BaseException:
             lease.release()  # only this frame has it; the end of the stream would not release it
             raise
@@ -287,7 +294,7 @@ class FetchSession:
             self._timer.cancel()
             self._timer = None
 
-    def _collect(self, body: FetchRequest, most: int) -> tuple[list[PartitionFetchResult], int, bool]:
+    def _collect(self, body: FetchRequest, most: int, leased: int) -> tuple[list[PartitionFetchResult], int, bool]:
         """Results for what is new, their record bytes, and whether one of them must not wait."""
         room = min(body.max_bytes or self._response_bytes_max, self._response_bytes_max, most)
         results: list[PartitionFetchResult] = []
@@ -299,7 +306,7 @@ class FetchSession:
                 continue
             if size and size >= room:
                 break
-            result = self._read(watched, room - size)
+            result = self._read(watched, room - size, leased)
             if result is None:
                 del self._new[partition]  # it is new again when its records are there
                 continue
@@ -313,7 +320,7 @@ class FetchSession:
             results.append(result)
         return results, size, urgent
 
-    def _read(self, watched: _Watched, room: int) -> PartitionFetchResult | None:
+    def _read(self, watched: _Watched, room: int, leased: int) -> PartitionFetchResult | None:
         """None while its records are read from the disk: it is in a later answer then."""
         wanted = watched.wanted
         result = PartitionFetchResult(wanted.partition, wanted.topic_id, wanted.fetch_offset)
@@ -336,7 +343,8 @@ class FetchSession:
                 cold = self._cold.found(wanted.partition)
                 found = source.read(wanted.fetch_offset, limit, is_replica=self.is_replica, cold=cold)
                 if isinstance(found, ColdRead):
-                    self._cold.begin(wanted.partition, source.log.log_dir, found, is_replica=self.is_replica)
+                    log_dir, is_replica = source.log.log_dir, self.is_replica
+                    self._cold.begin(wanted.partition, log_dir, found, is_replica=is_replica, answer_bytes=leased)
                     return None
                 result.records = found
         except ApiError as error:

@@ -65,13 +65,17 @@ class Account:
         self.budget.wait(self, _Waiter(self, size, granted))
         return None
 
-    def has_room(self, size: int) -> bool:
-        """Whether this many bytes could be taken now."""
-        return self.budget.has_room(self, size)
+    def has_room(self, size: int, *, without: int = 0) -> bool:
+        """Whether this many bytes could be taken now, if the account had not `without` bytes of those that it has."""
+        return self.budget.has_room(self, size, without)
 
     def room(self) -> int:
         """How much could be taken now."""
         return self.budget.room(self)
+
+    def withdraw(self) -> None:
+        """The `acquire` that waits, if there is one, is not wanted any more: it will not be granted."""
+        self.budget.withdraw(self)
 
     def close(self) -> None:
         """The stream is gone; its leases may be released later."""
@@ -129,21 +133,21 @@ class MemoryBudget:
         host.streams += 1
         return Account(self, host)
 
-    def has_room(self, account: Account, size: int) -> bool:
+    def has_room(self, account: Account, size: int, without: int = 0) -> bool:
         """Whether `size` more bytes are within all limits, and no other account is first."""
-        return not self._is_awaited and not account.host.waiting and self._fits(account, size)
+        return not self._is_awaited and not account.host.waiting and self._fits(account, size, without)
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
         left = (self._max - self._used, self._host_max - account.host.used, self._stream_max - account.used)
         return max(0, min(left))
 
-    def _fits(self, account: Account, size: int) -> bool:
-        host = account.host
+    def _fits(self, account: Account, size: int, without: int) -> bool:
+        more, host = size - without, account.host
         return (
-            (self._used + size <= self._max or not self._used)
-            and (host.used + size <= self._host_max or not host.used)
-            and (account.used + size <= self._stream_max or not account.used)
+            (self._used + more <= self._max or self._used == without)
+            and (host.used + more <= self._host_max or host.used == without)
+            and (account.used + more <= self._stream_max or account.used == without)
         )
 
     # -- changes -------------------------------------------------------------------------------------------------------
@@ -211,6 +215,13 @@ class MemoryBudget:
         """The account's stream is gone, and waits no more."""
         host = account.host
         host.streams -= 1
+        self.withdraw(account)
+        if not (host.used or host.streams):
+            self._hosts.pop(host.name, None)
+
+    def withdraw(self, account: Account) -> None:
+        """The account waits no more."""
+        host = account.host
         if account.waiter is not None:
             account.waiter = None
             self._waiting -= 1
@@ -220,8 +231,6 @@ class MemoryBudget:
         if not host.waiting:
             self._turns.pop(host.name, None)
         self._grant()
-        if not (host.used or host.streams):
-            self._hosts.pop(host.name, None)
 
     def statistics(self) -> MemoryStatistics:
         return MemoryStatistics(self._used, self._max, self._waiting, self._pauses)

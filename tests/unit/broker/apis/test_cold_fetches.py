@@ -15,6 +15,7 @@ from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
+from broker.node.broker_parts import ANSWERS_STREAM_SHARE
 from broker.replication.partition import Partition, PartitionReports
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
 from penstock.clock import ManualClock
@@ -29,12 +30,14 @@ from tests.support.stepped_io import SteppedIo
 WALL_MS = 1_700_000_000_000
 LONG_WAIT_MS = 600_000
 ANSWERS_BYTES_MAX = 1 << 30
+MIB = 1 << 20
+"""The least that queued.max.response.bytes can be."""
 
 
 class Broker:
     """Partitions on a disk with a page cache, and one fetch stream."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, budget: MemoryBudget | None = None) -> None:
         self.fs = ColdFileSystem()
         self.looked_up: list[int] = []
         self.fs.mkdir("/d")
@@ -50,7 +53,7 @@ class Broker:
         self.io = SteppedIo()
         self.answers: list[FetchResponse] = []
         self.requests: list[Request] = []
-        self.budget = MemoryBudget(ANSWERS_BYTES_MAX, 1)
+        self.budget = budget or MemoryBudget(ANSWERS_BYTES_MAX, 1)
         memory = SessionMemory(self.budget.open("test"), MemoryBudget(ANSWERS_BYTES_MAX, 1).open("test"))
         fail = FailedRequests(pytest.fail).fail
         self.session = FetchSession(self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io)
@@ -97,9 +100,9 @@ def told(answer: FetchResponse) -> dict[int, int]:
     return {result.partition.partition: len(offsets(result)) for result in answer.partitions}
 
 
-def run(scenario: Callable[[Broker], Awaitable[None]], partitions: int = 1) -> None:
+def run(scenario: Callable[[Broker], Awaitable[None]], partitions: int = 1, budget: MemoryBudget | None = None) -> None:
     async def main() -> None:
-        broker = Broker(partitions)
+        broker = Broker(partitions, budget)
         await scenario(broker)
         broker.session.close()
         while broker.io.queue:
@@ -330,6 +333,37 @@ def test_reads_that_wait_have_their_turn_when_the_one_before_them_is_not_needed_
         assert told(broker.answers[-1])[1] == 10
 
     run(scenario, partitions=2)
+
+
+def test_the_smallest_budget_of_answers_lets_a_cold_partition_be_read() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0))
+        assert len(broker.io.queue) == 1
+        await broker.step()
+        assert told(broker.answers[0]) == {0: 10}
+
+    run(scenario, budget=MemoryBudget(MIB, ANSWERS_STREAM_SHARE))
+
+
+def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
+    budget = MemoryBudget(MIB, 1)
+
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[1].log.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(at(0), at(1, 10))
+        others = budget.open("other").take(2 * MIB)
+        broker.session.partition_changed(TopicPartition("t", 1), True)
+        await asyncio.sleep(0)
+        assert not broker.answers and budget.statistics().waiting == 1
+        await broker.step()
+        assert told(broker.answers[0])[0] == 10 and budget.statistics().waiting == 0
+        others.release()
+        assert len(broker.answers) == 1
+
+    run(scenario, partitions=2, budget=budget)
 
 
 def test_a_full_queue_delays_a_read_and_loses_none() -> None:
