@@ -206,7 +206,7 @@ def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> boo
 
 
 def _delete_expired_files(logs: Sequence[Log], now_ms: int) -> None:
-    """The sum of all of them; raises the first error after all had their turn."""
+    """Deletes the expired files of all these logs; raises the first error after all had their turn."""
     failure: OSError | None = None
     for one in logs:
         try:

@@ -21,7 +21,7 @@ class WorkKind(StrEnum):
     HANDLERS = "handlers"
     """The APIs: appends, reads, look-ups, compression to a topic's `compression.type`."""
     FETCHERS = "fetchers"
-    """Appending batches that leaders have sent."""
+    """Handling the fetch answers of leaders."""
     RAFT = "raft"
     """The quorum and the metadata log."""
     FLUSH = "flush"

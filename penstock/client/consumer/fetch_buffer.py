@@ -35,7 +35,7 @@ FREE_SHARE = 4
 
 
 class FetchBuffer:
-    """A queue of answers. The taker calls `on_room` when there is room again; `put` wakes waiting takers."""
+    """A queue of answers. The taker calls `on_room` when there is room again; the caller of `put` wakes takers."""
 
     def __init__(self, limit_bytes: int, threads: Threads, on_room: Callable[[], object]) -> None:
         self.limit_bytes = limit_bytes
