@@ -6,7 +6,8 @@ max_wait_ms. The records are kept until they are sent, or are not wanted any mor
 the partition left the session, or the stream ended. `Partition.read` checks that they are still the log's when they are
 sent.
 
-The bytes of a read are counted in the stream's memory BEFORE it begins. The threads are in `io_threads.py`.
+The bytes of a read are counted in the stream's memory BEFORE it begins, as many as were asked for, and as many as they
+are once it has ended. The threads are in `io_threads.py`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class ColdFetches:
     def _done(self, partition: TopicPartition, reading: _Reading) -> None:
         reading.is_done = True
         if self._readings.get(partition) is reading:
+            reading.lease.resize(reading.cold.found_bytes)  # a batch may be larger than what was asked for
             self._ready(partition)
         else:
             reading.lease.release()

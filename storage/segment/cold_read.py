@@ -76,6 +76,11 @@ class ColdRead:
         """Whether the segment, if the log still has it, was neither cut nor distrusted since."""
         return (self.segment.cuts, self.segment.doubts) == (self._cuts, self._doubts)
 
+    @property
+    def found_bytes(self) -> int:
+        """What it holds, AFTER `run`."""
+        return len(self._found.records) if self._found is not None else 0
+
     def result(self) -> CheckedRead:
         """What was found, AFTER `run`."""
         if self._found is None:

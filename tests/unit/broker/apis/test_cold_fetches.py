@@ -366,6 +366,18 @@ def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
     run(scenario, partitions=2, budget=budget)
 
 
+def test_a_batch_that_is_larger_than_what_was_asked_for_is_counted_as_large_as_it_is() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.produce(0, bytes(50_000))
+        broker.fs.go_cold()
+        broker.ask(FetchPartition(TopicPartition("t", 0), TOPIC_ID, 10, 5, -1, max_bytes=1000), min_bytes=MIB)
+        assert broker.budget.statistics().used_bytes == 1000
+        await broker.step()
+        assert not broker.answers and broker.budget.statistics().used_bytes > 50_000
+
+    run(scenario)
+
+
 def test_a_full_queue_delays_a_read_and_loses_none() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
