@@ -20,6 +20,7 @@ from typing import Protocol
 
 from broker.network.busy_time import BusyTime
 from penstock.threads import Threads, Workers
+from storage.log.flush_threads import Loop, hand_over
 
 QUEUED_MAX = 256
 """Pieces of work that a log dir's threads have not begun. Each is at most one read of a MiB, or one look-up."""
@@ -81,8 +82,15 @@ class IoThreads:
         self._done: Counter[IoWork] = Counter()
         self._refused = 0
 
-    def submit(self, log_dir: str, kind: IoWork, work: Callable[[], object], then: Callable[[], object]) -> bool:
-        """See IoPort."""
+    def submit(
+        self,
+        log_dir: str,
+        kind: IoWork,
+        work: Callable[[], object],
+        then: Callable[[], object],
+        loop: Loop | None = None,
+    ) -> bool:
+        """See IoPort; the loop is the running one."""
         lane = self._lanes.get(log_dir)
         if lane is None:
             lane = self._lanes[log_dir] = _Lane(self._threads.workers("io"))
@@ -90,9 +98,13 @@ class IoThreads:
             self._refused += 1
             return False
         lane.open += 1
-        loop = asyncio.get_running_loop()
+        back, is_told = loop or asyncio.get_running_loop(), False
 
-        def done() -> None:
+        def done(_error: BaseException | None) -> None:
+            nonlocal is_told
+            if is_told:
+                return
+            is_told = True
             began_ns = self._now_ns()
             lane.open -= 1
             self._done[kind] += 1
@@ -101,10 +113,7 @@ class IoThreads:
 
         def perform() -> None:
             work()
-            try:
-                loop.call_soon_threadsafe(done)
-            except RuntimeError:  # the loop is closed, and nobody waits any more
-                return
+            hand_over(back, done, None, self._threads.pause)
 
         lane.workers.put(perform)
         return True

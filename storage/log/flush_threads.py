@@ -36,6 +36,19 @@ class Loop(Protocol):
         ...
 
 
+def hand_over(loop: Loop, on_done: OnDone, error: BaseException | None, pause: Callable[[float], None]) -> None:
+    """From a thread; try until the loop has it, or nobody would ever hear of the outcome. Once the loop is closed, no
+    caller waits any more. If the memory runs out late in the call, the loop gets it twice."""
+    while True:
+        try:
+            loop.call_soon_threadsafe(on_done, error)
+            return
+        except RuntimeError:
+            return
+        except MemoryError:
+            pause(HAND_OVER_AGAIN_SECONDS)
+
+
 class FlushThreads:
     """At most `threads_max` threads, made when they are needed. `run` and `close` are called on the loop."""
 
@@ -88,19 +101,7 @@ class FlushThreads:
             work()
         except BaseException as raised:  # every error is reported to `on_done`
             error = raised
-        self._hand_over(loop, on_done, error)
-
-    def _hand_over(self, loop: Loop, on_done: OnDone, error: BaseException | None) -> None:
-        """Try until the loop has it: a log whose flush never came back would not be flushed again. Once the loop is
-        closed, no caller waits any more. If the memory runs out late in the call, the loop gets it twice."""
-        while True:
-            try:
-                loop.call_soon_threadsafe(on_done, error)
-                return
-            except RuntimeError:
-                return
-            except MemoryError:
-                self._pause(HAND_OVER_AGAIN_SECONDS)
+        hand_over(loop, on_done, error, self._pause)
 
     def close(self, *, wait: bool = True) -> None:
         """Let the threads go after what they have; `wait`: blocks until they are gone."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 
 from storage.disk.disk_errors import FlushDeferredError
 from storage.log.flush_threads import FlushThreads
+from tests.support.loop_without_memory import LoopWithoutMemory
 from tests.support.machine import THREADS
 from tests.support.thread_shortage import no_thread_can_start
 
@@ -118,23 +118,6 @@ def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None
         assert outcomes.empty()
 
     asyncio.run(main())
-
-
-class LoopWithoutMemory:
-    """An event loop that has no memory for the first calls: before it took them, and after."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, refused_before: int, refused_after: int) -> None:
-        self._loop = loop
-        self._before, self._after = refused_before, refused_after
-
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: object) -> None:
-        if self._before > 0:
-            self._before -= 1
-            raise MemoryError
-        self._loop.call_soon_threadsafe(callback, *args)
-        if self._after > 0:
-            self._after -= 1
-            raise MemoryError
 
 
 def test_an_outcome_that_the_loop_has_no_memory_for_is_told_later_and_once() -> None:
