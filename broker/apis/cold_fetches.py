@@ -1,10 +1,9 @@
 """The reads of one fetch session that wait for a disk: in I/O threads, a few at a time, while the session goes on.
 
 A partition whose records are not in the page cache is left out of the answer that is built now; it is in the next
-answer after its records were read. So a cold partition holds up no other, and no request waits longer than its
-max_wait_ms. The records are kept until they are sent, or are not wanted any more: the fetcher moved to another offset,
-the partition left the session, or the stream ended. `Partition.read` checks that they are still the log's when they are
-sent.
+answer after its records were read. So a cold partition holds up no other. The records are kept until they are sent, or
+are not wanted any more: the fetcher moved to another offset, the partition left the session, or the stream ended.
+`Partition.read` checks that they are still the log's when they are sent.
 
 The bytes of a read are counted in the stream's memory BEFORE it begins, as many as were asked for, and as many as they
 are once it has ended. The threads are in `io_threads.py`.
@@ -23,6 +22,9 @@ from storage.segment.cold_read import ColdRead
 READS_MAX = 4
 """The most reads of one session in one log dir, under way or not yet answered, so that other sessions have their turn
 at the disk. A log dir that hangs takes only its own."""
+DISK_WAIT_MS = 1_000
+"""A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
+it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 AGAIN_MS = 20
 """The pause between two looks at the reads that have not begun, while no other read of the session is under way."""
 
@@ -46,6 +48,11 @@ class ColdFetches:
         self._later: dict[str, dict[TopicPartition, None]] = {}
         """For each log dir, cold partitions whose read has not begun, in the order in which they came."""
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether records are being read, or wait for their turn."""
+        return any(not reading.is_done for reading in self._readings.values()) or any(self._later.values())
 
     def is_awaited(self, partition: TopicPartition) -> bool:
         """Whether there is nothing to answer before `ready`."""

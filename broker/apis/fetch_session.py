@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.apis.cold_fetches import ColdFetches
+from broker.apis.cold_fetches import DISK_WAIT_MS, ColdFetches
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
 from broker.network.memory_budget import Account, Lease
@@ -110,6 +110,7 @@ class FetchSession:
         self._new: dict[TopicPartition, None] = {}
         self._waiting: Request | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_overdue = False  # the time of the waiting request is up; it waits for a disk
         self._wake_scheduled = False
         self._replica_id = -1
         self._broker_epoch = -1
@@ -123,6 +124,7 @@ class FetchSession:
         if self._closed:
             return  # the stream ended while the request was queued: its watches would never be removed
         if self._waiting is not None:
+            self._is_overdue = True
             self._time_up()
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
@@ -254,6 +256,7 @@ class FetchSession:
         return ANSWER_BYTES_MIN + self._memory.answers.room() // ANSWER_COPIES
 
     def _pause(self, request: Request, is_due: bool) -> None:
+        is_due = is_due or self._is_overdue
         self._wait_no_more()
         self._paused.append((request, is_due))
 
@@ -277,7 +280,11 @@ class FetchSession:
         except BaseException:
             lease.release()  # only this frame has it; the end of the stream would not release it
             raise
-        if is_due or urgent or size >= max(1, body.min_bytes):
+        waits_for_disk = not results and not self.is_replica and self._cold.is_reading
+        if is_due and waits_for_disk and not self._is_overdue:
+            self._wait_no_more()
+            self._is_overdue = True
+        elif is_due or (self._is_overdue and results) or urgent or size >= max(1, body.min_bytes):
             self._wait_no_more()
             lease.resize(ANSWER_COPIES * size)
             request.response_lease = lease
@@ -286,10 +293,11 @@ class FetchSession:
         lease.release()
         if self._waiting is None:
             self._waiting = request
-            self._timer = asyncio.get_running_loop().call_later(body.max_wait_ms / 1000, self._time_up)
+            wait_ms = DISK_WAIT_MS if self._is_overdue else body.max_wait_ms
+            self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_up)
 
     def _wait_no_more(self) -> None:
-        self._waiting = None
+        self._waiting, self._is_overdue = None, False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -352,10 +360,8 @@ class FetchSession:
         return result
 
     def _has_news(self, watched: _Watched, result: PartitionFetchResult) -> bool:
-        return (
-            result.high_watermark != watched.sent_high_watermark
-            or result.log_start_offset != watched.sent_log_start_offset
-        )
+        told = watched.sent_high_watermark, watched.sent_log_start_offset
+        return told != (result.high_watermark, result.log_start_offset)
 
     def _is_late(self, watched: _Watched, result: PartitionFetchResult) -> bool:
         """Whether the follower has not been told of the new log start: a deletion waits for it."""

@@ -180,7 +180,7 @@ def test_a_known_log_dir_that_is_gone_refuses_the_start_and_nothing_is_made_in_i
     with two_log_dirs(tmp_path) as (cluster, second):
         assert cluster.stop(0) == 0
         aside = second.rename(tmp_path / "unmounted")
-        with pytest.raises(NodeFailedError, match=f"{second} is not formatted.*disk mounted"):
+        with pytest.raises(NodeFailedError, match=f"{second} is not formatted.*mount its disk"):
             cluster.start(0)
         assert not second.exists()
         aside.rename(second)

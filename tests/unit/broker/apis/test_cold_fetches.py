@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.apis.cold_fetches import READS_MAX
+from broker.apis.cold_fetches import DISK_WAIT_MS, READS_MAX
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
@@ -26,6 +26,7 @@ from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, TOPIC_ID, batch, flush, state
 from tests.support.stepped_io import SteppedIo
+from tests.support.virtual_time import run_virtual
 
 WALL_MS = 1_700_000_000_000
 LONG_WAIT_MS = 600_000
@@ -112,7 +113,7 @@ def run(scenario: Callable[[Broker], Awaitable[None]], partitions: int = 1, budg
         assert broker.budget.statistics().used_bytes == 0, "memory that nobody gives back"
         assert set(broker.fs.waited) <= {"io"}, "the event loop waited for the disk"
 
-    asyncio.run(main())
+    run_virtual(main())
 
 
 def test_a_cold_partition_is_read_in_a_thread_and_answered_then() -> None:
@@ -142,13 +143,41 @@ def test_other_partitions_are_answered_while_one_is_read_from_the_disk() -> None
     run(scenario, partitions=2)
 
 
-def test_a_request_does_not_wait_for_the_disk_longer_than_it_asked_for() -> None:
+def test_a_consumer_that_does_not_wait_is_given_records_that_only_the_disk_has() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker.ask(at(0), wait_ms=0, min_bytes=10_000)
+        assert not broker.answers
+        await broker.step()
+        assert [told(answer) for answer in broker.answers] == [{0: 10}]
+
+    run(scenario)
+
+
+def test_an_empty_answer_waits_for_a_disk_that_hangs_only_so_long() -> None:
+    async def scenario(broker: Broker) -> None:
+        for wait_ms, waited_ms in ((0, DISK_WAIT_MS), (300, 300 + DISK_WAIT_MS)):
+            broker.fs.go_cold()
+            broker.ask(at(0), wait_ms=wait_ms)
+            await asyncio.sleep((waited_ms - 1) / 1000)
+            assert not broker.answers
+            await asyncio.sleep(2 / 1000)
+            assert [told(answer) for answer in broker.answers] == [{}]
+            broker.answers.clear()
+        broker.ask(wait_ms=0)
+        await broker.step()
+        assert [told(answer) for answer in broker.answers] == [{0: 10}]
+
+    run(scenario)
+
+
+def test_a_request_that_follows_one_that_waits_for_the_disk_has_it_answered_at_once() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
         broker.ask(at(0), wait_ms=0)
+        broker.ask(wait_ms=0)
         assert [told(answer) for answer in broker.answers] == [{}]
         await broker.step()
-        broker.ask(wait_ms=0)
         assert [told(answer) for answer in broker.answers] == [{}, {0: 10}] and broker.io.submitted == 1
 
     run(scenario)
