@@ -346,8 +346,8 @@ class BrokerParts:
         """
         if in_order and self.config.controlled_shutdown_enable and self.lifecycle.unfenced.is_set():
             await self.lifecycle.controlled_shutdown()
+        await self.lifecycle.stop()  # BEFORE the next line: an answer to a heartbeat would say SERVING again
         await self.serving(False)
-        await self.lifecycle.stop()
         self.replicas.creation.to_create.stop()
         await self.listeners.stop()
         self.converter.close()
