@@ -82,7 +82,6 @@ def _run(options: argparse.Namespace) -> int:
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
     if options.action == "start":
-        importlib.import_module("broker.node.grpc_engine").choose_grpc_engine()  # BEFORE anything imports grpc
         importlib.import_module("broker.node.preflight").preflight(options.config)
         if options.cluster_id:
             importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
