@@ -102,6 +102,8 @@ class Readers:
         gave_up = time.monotonic() - moved_at > STUCK_S
         if behind and not gave_up and any(_position(consumer, topic, p) < ends[p] for p in behind):
             return False
+        if behind:
+            self.history.write("stuck", reader=reader, log=log, consumer=_standing(consumer))
         for partition in behind:
             reached = _position(consumer, topic, partition) >= ends[partition]
             self.ledger.end_range(reader, log, partition, ends[partition], reached=reached)
@@ -193,6 +195,18 @@ def _position(consumer: Consumer, topic: str, partition: int) -> int:
     """-1 before there is one; asks nobody."""
     tp = TopicPartition(topic, partition)
     return consumer.position(tp) if tp in consumer.assignment() else -1
+
+
+def _standing(consumer: Consumer) -> list[str]:
+    """What a consumer waits for: its counts, its links, and what it knows of each partition and of who leads it."""
+    core = consumer._core
+    fetcher, cache = core.fetcher, core.fetcher._cluster.cache
+    partitions = [
+        f"{state!r}, not before {state.not_before_ms}, {state.failures} failures, leader {cache.leader(tp)}"
+        for tp, state in core.positions.states.items()
+    ]
+    links = [repr(link) for link in fetcher._links.values()]
+    return [repr(core.statistics()), repr(core.buffer), repr(fetcher.last_error), *links, *partitions]
 
 
 def _span(offsets: Sequence[int]) -> list[int]:
