@@ -13,7 +13,8 @@ from penstock.types import TopicPartition
 class PartitionWatcher(Protocol):
     """A fetch session that has this partition, or the fetchers that follow it."""
 
-    is_replica: bool
+    @property
+    def is_replica(self) -> bool: ...
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
         """The partition may have news; with `wake`, they are worth an answer at once."""

@@ -12,10 +12,10 @@ import pytest
 from broker.apis.fetch_session import (
     ANSWER_BYTES_MIN,
     ANSWER_COPIES,
-    SESSION_PARTITION_BYTES,
     FetchSession,
     SessionMemory,
 )
+from broker.apis.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
