@@ -54,7 +54,7 @@ async def _answer(call: Awaitable[Any], name: str) -> Any:
         message = await call
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error, name) from error
-    if message is None:  # grpc.aio gives it for bytes that are none
+    if message is None:  # grpc.aio gives it for bytes that do not parse
         raise NetworkError(f"{name}: the answer is not a message")
     return message
 
@@ -112,30 +112,29 @@ class Peers:
         channel, name = self._controller(node_id)
         stub = controller_pb2_grpc.ControllerStub(channel)
         message: Any
+        decode: Callable[[Any], Any]
         match request:
             case BrokerHeartbeatRequest():
-                call, message, decode = stub.BrokerHeartbeat, heartbeat.request_to_pb(request), _HEARTBEAT
+                call, message = stub.BrokerHeartbeat, heartbeat.request_to_pb(request)
+                decode = heartbeat.response_from_pb
             case AlterPartitionRequest():
-                call, message, decode = stub.AlterPartition, alter_partition.request_to_pb(request), _ALTER_PARTITION
+                call, message = stub.AlterPartition, alter_partition.request_to_pb(request)
+                decode = alter_partition.response_from_pb
             case RegisterBrokerRequest():
-                call, message, decode = stub.RegisterBroker, registration.request_to_pb(request), _REGISTER
+                call, message = stub.RegisterBroker, registration.request_to_pb(request)
+                decode = registration.response_from_pb
             case CreateTopicsRequest():
-                call, message, decode = stub.CreateTopics, topics.create_topics_to_pb(request, timeout_ms), _CREATE
+                call, message = stub.CreateTopics, topics.create_topics_to_pb(request, timeout_ms)
+                decode = topics.create_topics_response_from_pb
             case DeleteTopicsRequest():
-                message = broker_pb2.DeleteTopicsRequest(topic_ids=request.topic_ids, timeout_ms=timeout_ms)
-                call, decode = stub.DeleteTopics, _DELETE
+                call, message = stub.DeleteTopics, topics.delete_topics_to_pb(request, timeout_ms)
+                decode = topics.delete_topics_response_from_pb
             case AlterConfigsRequest():
-                call, message, decode = (
-                    stub.AlterConfigs,
-                    configs.alter_configs_to_pb(request, timeout_ms),
-                    _ALTER_CONFIGS,
-                )
+                call, message = stub.AlterConfigs, configs.alter_configs_to_pb(request, timeout_ms)
+                decode = configs.alter_configs_response_from_pb
             case DescribeQuorumRequest():
-                call, message, decode = (
-                    stub.DescribeQuorum,
-                    broker_pb2.DescribeQuorumRequest(),
-                    describe_quorum.response_from_pb,
-                )
+                call, message = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest()
+                decode = describe_quorum.response_from_pb
             case _:
                 raise InvalidRequestError(f"no controller call for {type(request).__name__}")
         return decode(await _answer(call(message, timeout=timeout_ms / 1000), name))
@@ -148,14 +147,6 @@ class Peers:
         if endpoint is None:
             raise NetworkError(f"broker {broker_id} is not in the metadata")
         return GrpcFetchStream(self._channel(endpoint), f"broker {broker_id} at {endpoint}")
-
-
-_HEARTBEAT: Callable[[Any], Any] = heartbeat.response_from_pb
-_ALTER_PARTITION: Callable[[Any], Any] = alter_partition.response_from_pb
-_REGISTER: Callable[[Any], Any] = registration.response_from_pb
-_CREATE: Callable[[Any], Any] = topics.create_topics_response_from_pb
-_DELETE: Callable[[Any], Any] = topics.delete_topics_response_from_pb
-_ALTER_CONFIGS: Callable[[Any], Any] = configs.alter_configs_response_from_pb
 
 
 class GrpcFetchStream:

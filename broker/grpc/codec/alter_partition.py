@@ -55,7 +55,7 @@ def response_to_pb(r: AlterPartitionResponse) -> controller_pb2.AlterPartitionRe
             controller_pb2.AlterPartitionResult(
                 topic_id=p.topic_id,
                 partition=p.partition,
-                error=error_to_pb(p.error) if p.error is not None else None,
+                error=error_to_pb(p.error),
                 leader_id=p.leader_id,
                 leader_epoch=max(0, p.leader_epoch),
                 partition_epoch=max(0, p.partition_epoch),
@@ -72,7 +72,7 @@ def response_from_pb(m: controller_pb2.AlterPartitionResponse) -> AlterPartition
             AlterPartitionResult(
                 p.topic_id,
                 p.partition,
-                error_from_pb(p.error) if p.HasField("error") else None,
+                error_from_pb(p.error),
                 p.leader_id,
                 p.leader_epoch,
                 p.partition_epoch,

@@ -51,7 +51,7 @@ def alter_configs_response_to_pb(response: AlterConfigsResponse) -> configs_pb2.
             configs_pb2.AlterConfigsResult(
                 resource_type=r.resource_type,
                 resource_name=r.resource_name,
-                error=error_to_pb(r.error) if r.error is not None else None,
+                error=error_to_pb(r.error),
             )
             for r in response.resources
         ],
@@ -61,12 +61,7 @@ def alter_configs_response_to_pb(response: AlterConfigsResponse) -> configs_pb2.
 
 def alter_configs_response_from_pb(message: configs_pb2.AlterConfigsResponse) -> AlterConfigsResponse:
     return AlterConfigsResponse(
-        tuple(
-            AlterConfigsResult(
-                r.resource_type, r.resource_name, error_from_pb(r.error) if r.HasField("error") else None
-            )
-            for r in message.resources
-        ),
+        tuple(AlterConfigsResult(r.resource_type, r.resource_name, error_from_pb(r.error)) for r in message.resources),
         message.metadata_offset,
     )
 
@@ -87,7 +82,7 @@ def _described(result: DescribeConfigsResult) -> configs_pb2.DescribeConfigsResu
     message = configs_pb2.DescribeConfigsResult(
         resource_type=result.resource_type,
         resource_name=result.resource_name,
-        error=error_to_pb(result.error) if result.error is not None else None,
+        error=error_to_pb(result.error),
     )
     for entry in result.configs:
         message.configs.add(

@@ -24,7 +24,7 @@ def response_to_pb(results: list[DeleteRecordsResult]) -> pb.DeleteRecordsRespon
             pb.DeleteRecordsResult(
                 topic=r.partition.topic,
                 partition=r.partition.partition,
-                error=error_to_pb(r.error) if r.error is not None else None,
+                error=error_to_pb(r.error),
                 low_watermark=r.low_watermark,
             )
             for r in results

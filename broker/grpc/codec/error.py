@@ -14,7 +14,10 @@ def hint_to_pb(hint: LeaderHint) -> common_pb2.LeaderHint:
     return message
 
 
-def error_to_pb(error: ApiError) -> common_pb2.Error:
+def error_to_pb(error: ApiError | None) -> common_pb2.Error | None:
+    """None sets no field."""
+    if error is None:
+        return None
     return common_pb2.Error(
         code=error.code,
         message=error.message,

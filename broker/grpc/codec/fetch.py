@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from broker.grpc.codec.error import error_from_pb, error_to_pb
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
-from penstock.errors import ApiError, NetworkError
+from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.records_field import RecordsField
 from penstock.types import EpochEndOffset, TopicPartition
@@ -76,7 +76,7 @@ def response_to_bytes(response: FetchResponse) -> bytes:
             topic=result.partition.topic,
             partition=result.partition.partition,
             topic_id=result.topic_id,
-            error=error_to_pb(result.error) if result.error is not None else None,
+            error=error_to_pb(result.error),
             high_watermark=result.high_watermark,
             log_start_offset=result.log_start_offset,
             last_stable_offset=result.high_watermark,
@@ -93,7 +93,7 @@ def response_from_bytes(raw: bytes) -> FetchResponse:
         message, all_records = FETCHED.split(raw)
     except DecodeError as error:
         raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
-    whole: ApiError | None = error_from_pb(message.error) if message.HasField("error") else None
+    whole = error_from_pb(message.error)
     if whole is not None:
         raise whole
     results = []
@@ -106,7 +106,7 @@ def response_from_bytes(raw: bytes) -> FetchResponse:
                 TopicPartition(p.topic, p.partition),
                 p.topic_id,
                 p.fetch_offset,
-                error_from_pb(p.error) if p.HasField("error") else None,
+                error_from_pb(p.error),
                 p.high_watermark,
                 p.log_start_offset,
                 records,

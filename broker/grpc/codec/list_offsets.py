@@ -26,7 +26,7 @@ def response_to_pb(results: list[ListOffsetsResult]) -> pb.ListOffsetsResponse:
             pb.ListOffsetsResult(
                 topic=r.partition.topic,
                 partition=r.partition.partition,
-                error=error_to_pb(r.error) if r.error is not None else None,
+                error=error_to_pb(r.error),
                 offset=r.offset,
                 timestamp_ms=r.timestamp_ms,
                 leader_epoch=r.leader_epoch,

@@ -35,7 +35,7 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
     return pb.TopicMetadata(
         name=topic.name,
         topic_id=topic.topic_id,
-        error=error_to_pb(topic.error) if topic.error is not None else None,
+        error=error_to_pb(topic.error),
         partitions=[
             pb.PartitionMetadata(
                 partition=p.partition,
@@ -44,7 +44,7 @@ def _topic_to_pb(topic: TopicView) -> pb.TopicMetadata:
                 partition_epoch=p.partition_epoch,
                 replicas=p.replicas,
                 isr=p.isr,
-                error=error_to_pb(p.error) if p.error is not None else None,
+                error=error_to_pb(p.error),
             )
             for p in topic.partitions
         ],

@@ -24,7 +24,7 @@ def response_to_pb(results: list[EpochPartitionResult]) -> pb.OffsetForLeaderEpo
             pb.EpochPartitionResult(
                 topic=r.partition.topic,
                 partition=r.partition.partition,
-                error=error_to_pb(r.error) if r.error is not None else None,
+                error=error_to_pb(r.error),
                 leader_epoch=r.leader_epoch,
                 end_offset=r.end_offset,
             )

@@ -32,7 +32,7 @@ def response_to_pb(response: ProduceResponse) -> pb.ProduceResponse:
         message.partitions.add(
             topic=result.partition.topic,
             partition=result.partition.partition,
-            error=error_to_pb(result.error) if result.error is not None else None,
+            error=error_to_pb(result.error),
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,

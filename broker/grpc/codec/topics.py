@@ -62,6 +62,10 @@ def delete_topics_from_pb(message: pb.DeleteTopicsRequest) -> DeleteTopicsReques
     return DeleteTopicsRequest(tuple(message.topic_ids))
 
 
+def delete_topics_to_pb(request: DeleteTopicsRequest, timeout_ms: int) -> pb.DeleteTopicsRequest:
+    return pb.DeleteTopicsRequest(topic_ids=request.topic_ids, timeout_ms=timeout_ms)
+
+
 def delete_topics_response_to_pb(response: DeleteTopicsResponse) -> pb.DeleteTopicsResponse:
     return pb.DeleteTopicsResponse(
         topics=[_topic_result_to_pb(r) for r in response.topics], metadata_offset=response.metadata_offset
@@ -76,7 +80,7 @@ def _topic_result_to_pb(result: TopicResult) -> pb.TopicResult:
     return pb.TopicResult(
         name=result.name,
         topic_id=result.topic_id,
-        error=error_to_pb(result.error) if result.error is not None else None,
+        error=error_to_pb(result.error),
         partitions=result.partitions,
         replication_factor=result.replication_factor,
     )
@@ -86,7 +90,7 @@ def _topic_result_from_pb(message: pb.TopicResult) -> TopicResult:
     return TopicResult(
         message.name,
         message.topic_id,
-        error_from_pb(message.error) if message.HasField("error") else None,
+        error_from_pb(message.error),
         message.partitions,
         message.replication_factor,
     )

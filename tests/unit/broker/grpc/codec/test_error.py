@@ -23,6 +23,7 @@ def test_that_nothing_was_written_crosses_where_the_code_does_not_say_it(
     if given:
         error.nothing_written = True
     sent = error_to_pb(error)
+    assert sent is not None
     found = decode_error(sent)
     assert sent.nothing_written is crosses
     assert type(found) is type(error) and found is not None and found.nothing_written is expected
