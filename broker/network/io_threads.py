@@ -10,8 +10,6 @@ Used on the event loop. The work is in `apis/cold_fetches.py` and `apis/list_off
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,13 +17,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from broker.network.busy_time import BusyTime
-from penstock.threads import Threads, Workers
-from storage.log.flush_threads import Loop, hand_over
+from penstock.threads import Threads
+from storage.disk.dir_threads import DirThreads, Loop, NoThreadError
 
 QUEUED_MAX = 256
 """Pieces of work that a log dir's threads have not begun. Each is at most one read of a MiB, or one look-up."""
-
-_log = logging.getLogger(__name__)
 
 
 class IoWork(StrEnum):
@@ -57,17 +53,6 @@ class IoThreadsStatistics:
     refused: int
 
 
-class _Lane:
-    """The threads of one log dir."""
-
-    __slots__ = ("open", "workers")
-
-    def __init__(self, workers: Workers) -> None:
-        self.workers = workers
-        self.open = 0
-        """Pieces of work that were taken and are not done."""
-
-
 class IoThreads:
     """One per node."""
 
@@ -78,7 +63,7 @@ class IoThreads:
         self._threads_per_dir = max(1, threads_max // max(1, log_dirs))
         self._threads_max = self._threads_per_dir * max(1, log_dirs)
         self._busy, self._now_ns = busy, now_ns
-        self._lanes: dict[str, _Lane] = {}
+        self._dirs: dict[str, DirThreads] = {}
         self._done: Counter[IoWork] = Counter()
         self._refused = 0
 
@@ -91,52 +76,36 @@ class IoThreads:
         loop: Loop | None = None,
     ) -> bool:
         """See IoPort; the loop is the running one."""
-        lane = self._lanes.get(log_dir)
-        if lane is None:
-            lane = self._lanes[log_dir] = _Lane(self._threads.workers("io"))
-        if lane.open - lane.workers.count >= QUEUED_MAX or not self._has_thread(lane):
-            self._refused += 1
-            return False
-        lane.open += 1
-        back, is_told = loop or asyncio.get_running_loop(), False
+        threads = self._dirs.get(log_dir)
+        if threads is None:
+            threads = self._dirs[log_dir] = DirThreads(self._threads, "io", self._threads_per_dir)
 
-        def done(_error: BaseException | None) -> None:
-            nonlocal is_told
-            if is_told:
-                return
-            is_told = True
+        def done(bug: BaseException | None) -> None:
+            if bug is not None:
+                raise bug
             began_ns = self._now_ns()
-            lane.open -= 1
             self._done[kind] += 1
             then()
             self._busy.add_busy(began_ns, self._now_ns())
 
-        def perform() -> None:
-            work()
-            hand_over(back, done, None, self._threads.pause)
-
-        lane.workers.put(perform)
-        return True
-
-    def _has_thread(self, lane: _Lane) -> bool:
-        """Start one more thread if all are at work. If the system gives none, the existing ones must do."""
-        if lane.open >= lane.workers.count < self._threads_per_dir:
-            try:
-                lane.workers.grow()
-            except (RuntimeError, MemoryError) as error:
-                _log.warning("%d I/O threads have to do for a log dir: %s", lane.workers.count, error)
-        return lane.workers.count > 0
+        try:
+            if threads.waiting < QUEUED_MAX:
+                threads.run(work, done, loop)
+                return True
+        except (NoThreadError, MemoryError):
+            pass
+        self._refused += 1
+        return False
 
     def close(self) -> None:
         """The threads end after their present work; the stop does not wait for them."""
-        for lane in self._lanes.values():
-            lane.workers.close(wait=False)
-        self._lanes.clear()
+        for threads in self._dirs.values():
+            threads.close(wait=False)
+        self._dirs.clear()
 
     def statistics(self) -> IoThreadsStatistics:
-        lanes = tuple(self._lanes.values())
-        busy = sum(min(lane.open, lane.workers.count) for lane in lanes)
-        queued = sum(lane.open for lane in lanes) - busy
+        dirs = tuple(self._dirs.values())
+        busy, queued = sum(threads.working for threads in dirs), sum(threads.waiting for threads in dirs)
         return IoThreadsStatistics(self._threads_max, busy, queued, dict(self._done), self._refused)
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ an fsync holds up no other.
 
 A failed fsync is final (see `flush.py`): `on_failure(log_dir, error)` is called once for the log dir, no log in it is
 flushed again, and no subscriber gets an offset for it. A flush that could not begin for lack of room, descriptors,
-threads or memory has not failed (`FlushDeferredError`): it is tried again after a pause, and its waiters go on waiting.
+threads or memory has not failed: it is tried again after a pause, and its waiters go on waiting.
 
 `flush.py` does one flush; the broker acks.
 """
@@ -24,10 +24,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from penstock.threads import Threads
+from storage.disk.dir_threads import DirThreads, NoThreadError
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.stop_wait import StopWait
 from storage.log.flush import PendingFlush
-from storage.log.flush_threads import FlushThreads
 from storage.log.log import Log
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class GroupCommitStatistics:
 class _LogDir:
     """The logs that wait for one log dir's threads, and these threads."""
 
-    threads: FlushThreads
+    threads: DirThreads
     queue: deque[Log] = field(default_factory=deque)
     idle: dict[Log, None] = field(default_factory=dict)
     """Logs for which no request waits: they are flushed when the queue is empty."""
@@ -165,7 +165,7 @@ class GroupCommit:
     def _log_dir(self, log: Log) -> _LogDir:
         found = self._log_dirs.get(log.log_dir)
         if found is None:
-            found = self._log_dirs[log.log_dir] = _LogDir(FlushThreads(self._threads, self._flush_threads))
+            found = self._log_dirs[log.log_dir] = _LogDir(DirThreads(self._threads, "flush", self._flush_threads))
         return found
 
     def _schedule_turn(self) -> None:
@@ -245,12 +245,12 @@ class GroupCommit:
         The files of a log that was deleted may be gone. Any other error fails the log dir, for a deleted log too: the
         kernel reports a failed write once, and the next sync of that directory reports success.
         """
-        if isinstance(error, FlushDeferredError | MemoryError):
+        if isinstance(error, FlushDeferredError | NoThreadError | MemoryError):
             self._defer(log, error)
         elif not (log.closed and isinstance(error, FileNotFoundError)):
             self._fail(log, error)
 
-    def _defer(self, log: Log, error: FlushDeferredError | MemoryError) -> None:
+    def _defer(self, log: Log, error: FlushDeferredError | NoThreadError | MemoryError) -> None:
         """No room: nothing was flushed and nothing is lost. Requests that come meanwhile are part of the next try."""
         if log.closed or self._closing:
             return

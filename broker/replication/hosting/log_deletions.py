@@ -17,8 +17,8 @@ from functools import partial
 from penstock.errors import KafkaStorageError
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.disk.dir_threads import DirThreads
 from storage.disk.stop_wait import StopWait
-from storage.log.flush_threads import FlushThreads
 from storage.log.log import Log
 from storage.log_dirs.log_removal import LogRemoval
 
@@ -38,7 +38,7 @@ class LogDeletions:
         self._removal = removal
         self._create = create
         self._threads = threads
-        self._deleting_in: dict[str, FlushThreads] = {}
+        self._deleting_in: dict[str, DirThreads] = {}
         self._waiting: dict[str, list[Log]] = {}
         self._under_way: set[str] = set()
         self._postponed: dict[TopicPartition, bool] = {}
@@ -66,7 +66,7 @@ class LogDeletions:
         if log_dir in self._under_way or log_dir not in self._waiting:
             return
         logs, outcomes = self._waiting[log_dir], dict[Log, Outcome]()
-        threads = self._deleting_in.setdefault(log_dir, FlushThreads(self._threads, 1))
+        threads = self._deleting_in.setdefault(log_dir, DirThreads(self._threads, "log-deletion", 1))
         try:
             threads.run(
                 lambda: outcomes.update(self._removal.delete_begun(logs)),

@@ -13,6 +13,7 @@ from broker.network.io_threads import IoThreads, IoWork
 from broker.network.node_load import THREADS_BY_NAME
 from penstock.threads import SystemThreads
 from tests.support.loop_without_memory import LoopWithoutMemory
+from tests.support.thread_shortage import no_thread_can_start
 
 
 def made(threads: int = 4, log_dirs: int = 1) -> IoThreads:
@@ -91,6 +92,20 @@ def test_a_full_queue_refuses_work() -> None:
         assert taken == io_threads.QUEUED_MAX + 1 and io.statistics().refused == 1
         held.gate.set()
         await held.wait(taken)
+        io.close()
+
+    run(main)
+
+
+def test_work_that_no_thread_could_do_is_refused_and_a_later_try_is_not() -> None:
+    async def main() -> None:
+        io, held = made(), Held()
+        held.gate.set()
+        with no_thread_can_start():
+            assert not io.submit("/d", IoWork.READ, held.work, held.told.release)
+        assert (io.statistics().refused, io.statistics().queued) == (1, 0)
+        assert io.submit("/d", IoWork.READ, held.work, held.told.release)
+        await held.wait(1)
         io.close()
 
     run(main)

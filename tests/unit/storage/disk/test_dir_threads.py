@@ -1,4 +1,4 @@
-"""Promises of the flush threads: everything is done once, in a thread, and its outcome is told on the loop."""
+"""Promises of a log dir's threads: everything is done once, in a thread, and its outcome is told on the loop."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from storage.disk.disk_errors import FlushDeferredError
-from storage.log.flush_threads import FlushThreads
+from storage.disk.dir_threads import DirThreads, NoThreadError
 from tests.support.loop_without_memory import LoopWithoutMemory
 from tests.support.machine import THREADS
 from tests.support.thread_shortage import no_thread_can_start
@@ -16,7 +15,7 @@ from tests.support.thread_shortage import no_thread_can_start
 
 def test_each_job_is_done_once_and_told_on_the_loop() -> None:
     async def main() -> None:
-        here, threads = threading.current_thread(), FlushThreads(THREADS, 3)
+        here, threads = threading.current_thread(), DirThreads(THREADS, "flush", 3)
         told: list[tuple[int, threading.Thread]] = []
         worked: list[threading.Thread] = []
         all_told = asyncio.Event()
@@ -43,7 +42,7 @@ def test_each_job_is_done_once_and_told_on_the_loop() -> None:
 
 def test_as_many_jobs_as_there_are_threads_go_on_at_once() -> None:
     async def main() -> None:
-        threads, meeting = FlushThreads(THREADS, 3), threading.Barrier(3)
+        threads, meeting = DirThreads(THREADS, "flush", 3), threading.Barrier(3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         for _ in range(3):
             threads.run(lambda: meeting.wait(10), outcomes.put_nowait)
@@ -55,7 +54,7 @@ def test_as_many_jobs_as_there_are_threads_go_on_at_once() -> None:
 
 def test_what_a_job_raised_is_told_and_the_thread_goes_on() -> None:
     async def main() -> None:
-        threads = FlushThreads(THREADS, 1)
+        threads = DirThreads(THREADS, "flush", 1)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
 
         def fails(error: BaseException) -> None:
@@ -72,7 +71,7 @@ def test_what_a_job_raised_is_told_and_the_thread_goes_on() -> None:
 
 def test_close_waits_for_what_is_under_way() -> None:
     async def main() -> None:
-        threads, began, finished = FlushThreads(THREADS, 1), threading.Event(), threading.Event()
+        threads, began, finished = DirThreads(THREADS, "flush", 1), threading.Event(), threading.Event()
 
         def slow() -> None:
             began.set()
@@ -91,7 +90,7 @@ def test_close_waits_for_what_is_under_way() -> None:
 
 def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
     async def main() -> None:
-        threads = FlushThreads(THREADS, 3)
+        threads = DirThreads(THREADS, "flush", 3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         may_end = threading.Event()
         threads.run(lambda: may_end.wait(10), outcomes.put_nowait)
@@ -107,11 +106,11 @@ def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
 
 def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None:
     async def main() -> None:
-        threads = FlushThreads(THREADS, 2)
+        threads = DirThreads(THREADS, "flush", 2)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
-        with no_thread_can_start(), pytest.raises(FlushDeferredError, match="no thread to flush in"):
+        with no_thread_can_start(), pytest.raises(NoThreadError, match="no thread for flush"):
             threads.run(lambda: None, lambda error: outcomes.put_nowait(OSError("it was refused")))
-        assert repr(threads) == "FlushThreads(0 jobs, 0 of 2 threads)"
+        assert repr(threads) == "DirThreads(flush, 0 jobs, 0 of 2 threads)"
         threads.run(lambda: None, outcomes.put_nowait)
         assert await asyncio.wait_for(outcomes.get(), 10) is None
         threads.close()
@@ -122,14 +121,14 @@ def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None
 
 def test_an_outcome_that_the_loop_has_no_memory_for_is_told_later_and_once() -> None:
     async def main() -> None:
-        threads = FlushThreads(THREADS, 1)
+        threads = DirThreads(THREADS, "flush", 1)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         loop = LoopWithoutMemory(asyncio.get_running_loop(), refused_before=2, refused_after=1)
         threads.run(lambda: None, outcomes.put_nowait, loop)
         assert await asyncio.wait_for(outcomes.get(), 10) is None
         threads.run(lambda: None, outcomes.put_nowait)  # the same thread does it, AFTER it has handed over the first
         assert await asyncio.wait_for(outcomes.get(), 10) is None
-        assert outcomes.empty() and repr(threads) == "FlushThreads(0 jobs, 1 of 1 threads)"
+        assert outcomes.empty() and repr(threads) == "DirThreads(flush, 0 jobs, 1 of 1 threads)"
         threads.close()
 
     asyncio.run(main())
