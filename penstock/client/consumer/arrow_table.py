@@ -1,6 +1,7 @@
 """Fetched bytes as one Arrow table, decoded in bulk; the columns are those of Kafka's Spark source.
 
-Imports pyarrow and numpy, and therefore is imported only by poll_arrow and Spark.
+Imports pyarrow and numpy, and therefore is imported only by `poll_arrow`, when it is called. Not here: decoding
+(record/arrow.py), and what is taken next (reader.py).
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from penstock.types import TopicPartition
 try:
     import pyarrow as pa
 
-    from penstock.record.arrow import ArrowColumns, to_arrow_columns
+    from penstock.record.arrow import HEADERS_TYPE, ArrowColumns, to_arrow_columns
 except ImportError as error:
     raise MissingDependencyError("poll_arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
 
-HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -45,7 +45,7 @@ class ArrowOptions:
 
     @property
     def schema(self) -> Any:
-        return SCHEMA.append(pa.field("headers", HEADER_TYPE)) if self.include_headers else SCHEMA
+        return SCHEMA.append(pa.field("headers", HEADERS_TYPE)) if self.include_headers else SCHEMA
 
 
 def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
@@ -102,7 +102,5 @@ def record_batch(tp: TopicPartition, columns: ArrowColumns, options: ArrowOption
         pa.array(columns.timestamp_types, pa.int32()),
     ]
     if options.include_headers:
-        arrays.append(
-            columns.headers.cast(HEADER_TYPE) if columns.headers is not None else pa.nulls(count, HEADER_TYPE)
-        )
+        arrays.append(columns.headers)
     return pa.RecordBatch.from_arrays(arrays, schema=options.schema)
