@@ -49,13 +49,15 @@ def runs(values: Iterable[bytes | None], limit_bytes: int, record_limit_bytes: i
 
 
 def keyed_chunks(
-    values: Iterable[bytes | None], keys: Iterable[bytes | None]
+    values: Iterable[bytes | None], keys: Iterable[bytes | None] | None
 ) -> Iterator[tuple[list[bytes | None], list[bytes | None]]]:
-    """Equal-length pieces of both columns."""
-    value_iterator, key_iterator = iter(values), iter(keys)
+    """Equal-length pieces of both columns; every key is null where there are no `keys`."""
+    value_iterator, key_iterator = iter(values), None if keys is None else iter(keys)
     while True:
         chunk = list(islice(value_iterator, KEYED_CHUNK_RECORDS))
-        their_keys = list(islice(key_iterator, KEYED_CHUNK_RECORDS))
+        their_keys: list[bytes | None] = [None] * len(chunk)
+        if key_iterator is not None:
+            their_keys = list(islice(key_iterator, KEYED_CHUNK_RECORDS))
         if len(chunk) != len(their_keys):
             raise InvalidRecordError("send_many got more values than keys, or more keys than values")
         if not chunk:

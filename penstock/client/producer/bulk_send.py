@@ -1,4 +1,4 @@
-"""What send_many does with its values: an iterator of encoded batches, each with the partition it is for.
+"""Makes batches of the values of one send_many: an iterator of encoded batches, each with the partition it is for.
 
 Both faces of the producer walk it and queue each batch as memory allows; nothing is encoded before the batch ahead of
 it was queued, so a long iterable needs no more memory than the buffer. Cutting is bulk.py's.
@@ -97,9 +97,6 @@ class BulkPlan:
 
     def _keyed(self, values: Iterable[bytes | None], keys: Iterable[bytes | None] | None) -> Iterator[EncodedBatch]:
         """By partition within each chunk, so that records of one key stay in their order."""
-        if keys is None:
-            values = list(values)
-            keys = [None] * len(values)
         for chunk, their_keys in bulk.keyed_chunks(values, keys):
             by_queue: dict[int, tuple[PartitionQueue, list[bytes | None], list[bytes | None]]] = {}
             sticky = self.queue() if self._core.config.partitioner is None else None

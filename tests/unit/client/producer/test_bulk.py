@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.producer.bulk import Run, cut_keyed, is_arrow, keyed_chunks, runs
+from penstock.client.producer.bulk import KEYED_CHUNK_RECORDS, Run, cut_keyed, is_arrow, keyed_chunks, runs
 from penstock.errors import InvalidRecordError, MessageTooLargeError
 
 
@@ -51,3 +51,10 @@ def test_columns_of_different_lengths_are_refused() -> None:
 def test_arrow_is_recognised_without_importing_it() -> None:
     pa = pytest.importorskip("pyarrow")
     assert is_arrow(pa.array([b"1"])) and not is_arrow([b"1"])
+
+
+def test_values_for_a_partitioner_are_read_a_piece_at_a_time() -> None:
+    values = iter([b"v"] * 3 * KEYED_CHUNK_RECORDS)
+    chunk, keys = next(keyed_chunks(values, None))
+    assert len(chunk) == len(keys) == KEYED_CHUNK_RECORDS and set(keys) == {None}
+    assert len(list(values)) == 2 * KEYED_CHUNK_RECORDS
