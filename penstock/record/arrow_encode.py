@@ -44,8 +44,8 @@ def build_batch_from_arrow(
     headers here; see `build_batch`.
     """
     fields = BatchFields(**options)
-    values = _binary(values)
-    keys = None if keys is None else _binary(keys)
+    values = as_binary(values)
+    keys = None if keys is None else as_binary(keys)
     count = len(values)
     times = None if isinstance(timestamps_ms, int) else _times(timestamps_ms)
     deltas = _deltas(fields, count)
@@ -66,15 +66,10 @@ def build_batch_from_arrow(
     return finish_batch(body, count, int(deltas[-1]), (base_ms, max_ms), fields)
 
 
-def _binary(column: Any) -> Any:
+def as_binary(column: Any) -> Any:
+    """A column of keys or values as the bytes that are sent: one array of Arrow's binary type, strings as UTF-8."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    if column.type == pa.binary():
-        return column
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()).cast(
-            pa.binary()
-        )
     try:
         return column.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidRecordError, PenstockError
+from penstock.record.arrow_encode import as_binary
 from penstock.types import TopicPartition
 
 PENDING_MAX = 64
@@ -101,14 +101,14 @@ class TaskWriter:
         if headers is not None and headers.null_count < len(headers):
             self._send_singly(topic, partition, rows)
             return
-        keys = None if keys is None or keys.null_count == len(keys) else _binary(keys)
-        future = self._producer.send_many(topic, _binary(values), keys=keys, partition=partition)
+        keys = None if keys is None or keys.null_count == len(keys) else as_binary(keys)
+        future = self._producer.send_many(topic, as_binary(values), keys=keys, partition=partition)
         self._pending.append((topic, future, rows.num_rows))
 
     def _send_singly(self, topic: str, partition: int | None, rows: Any) -> None:
-        values = _binary(_column(rows, "value")).to_pylist()
+        values = as_binary(_column(rows, "value")).to_pylist()
         keys = _column(rows, "key")
-        keys = [None] * len(values) if keys is None else _binary(keys).to_pylist()
+        keys = [None] * len(values) if keys is None else as_binary(keys).to_pylist()
         headers = rows.column("headers").to_pylist()
         for value, key, pairs in zip(values, keys, headers, strict=True):
             own = [(pair["key"], pair["value"]) for pair in pairs or ()] or None
@@ -124,7 +124,3 @@ class TaskWriter:
 def _column(batch: Any, name: str) -> Any | None:
     at = batch.schema.get_field_index(name)
     return batch.column(at) if at >= 0 else None
-
-
-def _binary(column: Any) -> Any:
-    return column if column.type == pa.binary() else column.cast(pa.binary())

@@ -1,7 +1,7 @@
 """send_many for Arrow: slices of an array become batches without an object per record. Imports pyarrow.
 
 With keys, all are hashed at once (or the user's partitioner is asked once for each distinct one), and the rows put
-together by partition with one `take`.
+together by partition with one `take`. Not here: values that are no Arrow array (bulk.py).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from penstock.client.producer.accumulator import PartitionQueue
+from penstock.client.producer.batch import RECORD_OVERHEAD_BYTES
+from penstock.client.producer.bulk import is_arrow
 from penstock.errors import InvalidRecordError, MessageTooLargeError, MissingDependencyError
 from penstock.record.codecs import Codec
 
@@ -17,12 +19,11 @@ try:
     import numpy as np
     import pyarrow as pa
 
-    from penstock.client.producer.murmur2_arrow import NO_KEY, as_binary, partition_ids
-    from penstock.record.arrow_encode import build_batch_from_arrow
+    from penstock.client.producer.murmur2_arrow import NO_KEY, partition_ids
+    from penstock.record.arrow_encode import as_binary, build_batch_from_arrow
 except ImportError as error:
     raise MissingDependencyError("Arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
 
-OVERHEAD_BYTES = 16
 MAX_KEYED_ROWS = 200_000
 """Rows that are put together by partition at a time."""
 
@@ -58,6 +59,8 @@ class ArrowPlan(Protocol):
 
 def arrow_batches(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     """Every batch of the array, in order within each partition."""
+    if keys is not None and not is_arrow(keys):
+        keys = pa.array(keys)
     if keys is not None and len(keys) != len(values):
         raise InvalidRecordError("send_many got more values than keys, or more keys than values")
     for part_values, part_keys in _chunks(values, keys):
@@ -77,18 +80,11 @@ def _chunks(values: Any, keys: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((chunk, None) for chunk in (values.chunks if isinstance(values, pa.ChunkedArray) else [values]))
         return
     for low in range(0, len(values), MAX_KEYED_ROWS):
-        yield (
-            _plain(values.slice(low, MAX_KEYED_ROWS)),
-            _plain(pa.array(keys) if isinstance(keys, list) else keys.slice(low, MAX_KEYED_ROWS)),
-        )
-
-
-def _plain(array: Any) -> Any:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        yield as_binary(values.slice(low, MAX_KEYED_ROWS)), as_binary(keys.slice(low, MAX_KEYED_ROWS))
 
 
 def _by_hash(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
-    ids = partition_ids(as_binary(keys), plan.partition_count)
+    ids = partition_ids(keys, plan.partition_count)
     for partition in np.unique(ids).tolist():
         rows = pa.array(np.flatnonzero(ids == partition))
         queue = plan.queue() if partition == NO_KEY else plan.queue_of(partition)
@@ -97,7 +93,7 @@ def _by_hash(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[Partitio
 
 def _by_distinct_key(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[PartitionQueue, bytes, int]]:
     encoded = keys.dictionary_encode()
-    distinct = [_as_bytes(key) for key in encoded.dictionary.to_pylist()]
+    distinct = encoded.dictionary.to_pylist()
     queues: dict[int, PartitionQueue] = {}
     home = np.empty(len(distinct) + 1, np.int64)
     for index, key in enumerate([*distinct, None]):
@@ -112,10 +108,6 @@ def _by_distinct_key(plan: ArrowPlan, values: Any, keys: Any) -> Iterator[tuple[
             yield from _encode(plan, queue, values.take(rows), keys.take(rows))
 
 
-def _as_bytes(key: Any) -> bytes:
-    return key.encode() if isinstance(key, str) else bytes(key)
-
-
 def _encode(
     plan: ArrowPlan, queue: PartitionQueue | None, values: Any, keys: Any
 ) -> Iterator[tuple[PartitionQueue, bytes, int]]:
@@ -124,7 +116,7 @@ def _encode(
     if not total:
         return
     size = values.nbytes + (keys.nbytes if keys is not None else 0)
-    step = max(1, int(plan.limit_bytes / (size / total + OVERHEAD_BYTES)))
+    step = max(1, int(plan.limit_bytes / (size / total + RECORD_OVERHEAD_BYTES)))
     low = 0
     while low < total:
         count = min(step, total - low)
@@ -133,7 +125,7 @@ def _encode(
             part_keys = keys.slice(low, count) if keys is not None else None
             if (
                 count == 1
-                or part.nbytes + (part_keys.nbytes if part_keys is not None else 0) + OVERHEAD_BYTES * count
+                or part.nbytes + (part_keys.nbytes if part_keys is not None else 0) + RECORD_OVERHEAD_BYTES * count
                 <= plan.limit_bytes
             ):
                 break

@@ -1,7 +1,7 @@
 """Kafka's partition for every key of an Arrow array at once: partitioner.py's rule, with numpy.
 
 Keys of one length are hashed together, four bytes of all of them in a step. One at a time they cost 4 µs each, nine
-tenths of the work of a sink whose keys do not repeat. A property test says that both hashes agree. Imports pyarrow.
+tenths of the work of a sink whose keys do not repeat. A property test says that both hashes agree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from penstock.client.producer.partitioner import MULTIPLIER, POSITIVE, SEED
 
@@ -62,8 +61,3 @@ def _word(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], width: int
     for place in range(1, width):
         word |= data[starts + place].astype(np.uint32) << np.uint32(8 * place)
     return word
-
-
-def as_binary(keys: Any) -> Any:
-    """Strings as the bytes that they are sent as."""
-    return keys if keys.type == pa.binary() else keys.cast(pa.binary())
