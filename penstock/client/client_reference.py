@@ -98,6 +98,8 @@ def _range(field: dataclasses.Field[Any]) -> str:
     limits = field.metadata
     if "choices" in limits:
         return ", ".join(f"`{choice}`" for choice in limits["choices"])
+    if limits.get("type") is bool:
+        return "`True`, `False`"
     if "low" in limits:
         low, high = limits["low"], limits["high"]
         return f"from {low}" if high >= MAX_INT32 else f"{low} to {high}"

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.client.cluster.options import build_config, described, limited, one_of
+from penstock.client.cluster.options import build_config, described, limited, of_type, one_of
 from penstock.errors import ConfigError
 
 KIB = 1024
 MIB = 1024 * KIB
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-MAX_BATCH_BYTES = 1_048_588
-"""Kafka's default `message.max.bytes`: a larger batch is refused unless the topic allows it."""
 
 PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | None]
 """(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
@@ -38,7 +36,7 @@ class ConnectionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
-    client_id: str = described(
+    client_id: str = of_type(
         "penstock", doc="a name that every produce and fetch request carries; brokers show how many streams have it"
     )
     request_timeout_ms: int = limited(30_000, 1, doc="how long one request may take before it is retried or fails")
@@ -108,7 +106,7 @@ class ConsumerConfig(_Common):
     max_poll_records: int = limited(
         50_000, 1, doc="records that one poll returns at most; it also ends after about 8 MiB"
     )
-    check_crcs: bool = described(True, doc="whether the checksum of every batch is verified")
+    check_crcs: bool = of_type(True, doc="whether the checksum of every batch is verified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Turns what a user passes to a client into a checked, frozen configuration; every refusal names key, value and remedy.
 
-A configuration is a frozen dataclass whose fields carry their limits as metadata (`limited`, `one_of`), so that one
-function checks them all and documentation can be generated from the same tables. Names are Kafka's in snake case.
+A configuration is a frozen dataclass whose fields carry their limits as metadata (`limited`, `one_of`, `of_type`), so
+that one function checks them all and documentation can be generated from the same tables. Names are Kafka's in snake case.
 Not here: what the options mean (config.py) and what a broker accepts.
 """
 
@@ -31,6 +31,11 @@ def one_of(default: str, choices: Sequence[str], *, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"choices": tuple(choices), "doc": doc})
 
 
+def of_type(default: str | bool, *, doc: str) -> Any:
+    """A text, or a truth value, as the default is."""
+    return dataclasses.field(default=default, metadata={"type": type(default), "doc": doc})
+
+
 def described(default: Any, *, doc: str) -> Any:
     """A field that its own code checks."""
     return dataclasses.field(default=default, metadata={"doc": doc})
@@ -58,6 +63,9 @@ def _check(client: str, key: str, value: Any, limits: Mapping[str, Any]) -> None
             raise ConfigError(f"{client} option {key}={value!r} must be a whole number, not {type(value).__name__}")
         if not limits["low"] <= value <= limits["high"]:
             raise ConfigError(f"{client} option {key}={value} must be from {limits['low']} to {limits['high']}")
+    elif "type" in limits and not isinstance(value, limits["type"]):
+        wanted = "True or False" if limits["type"] is bool else "a str"
+        raise ConfigError(f"{client} option {key}={value!r} must be {wanted}, not {type(value).__name__}")
     elif "choices" in limits and value not in limits["choices"]:
         words = ", ".join(limits["choices"])
         raise ConfigError(

@@ -61,6 +61,7 @@ def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
         ({"linger_ms": -1}, "must be from 0"),
         ({"compression_type": "zst"}, "did you mean 'zstd'?"),
         ({"partitioner": 3}, "must be callable"),
+        ({"client_id": 5}, "client_id=5 must be a str, not int"),
         ({"linger_ms": 10_000, "delivery_timeout_ms": 5_000}, "at least linger_ms=10000"),
     ],
 )
@@ -75,6 +76,8 @@ def test_consumer_and_admin_options_are_checked_too() -> None:
         consumer_config({"auto_offset_rest": "earliest"})
     with pytest.raises(ConfigError, match="must be one of earliest, latest, none"):
         consumer_config({"auto_offset_reset": "first"})
+    with pytest.raises(ConfigError, match="check_crcs='no' must be True or False, not str"):
+        consumer_config({"check_crcs": "no"})
     with pytest.raises(ConfigError, match="Admin has no option 'acks'"):
         admin_config({"acks": 1})
 
