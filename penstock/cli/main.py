@@ -1,9 +1,9 @@
 """The `penstock` command: puts the sub-commands together and turns errors into exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (each one line on stderr), 130 Ctrl-C. `log verify --help`
-lists the codes of that command. When the reader of a pipe ends (`penstock consume … | head`), the command ends without
-a message, like other tools. Every sub-command imports what it needs when it runs, so that `penstock --help` does not
-load gRPC. No module here imports a server package.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (each one line on stderr), 130 Ctrl-C; the codes of
+`penstock log` are in the help of its sub-commands. When the reader of a pipe ends (`penstock consume … | head`), the
+command ends without a message, like other tools. Every sub-command imports what it needs when it runs, so that
+`penstock --help` does not load gRPC. No module here imports a server package.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ import contextlib
 import importlib.metadata
 import signal
 import sys
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from penstock.cli import bench, cluster, configs, consume, dev, log, node, produce, topics
 from penstock.cli.demo import command as demo
+from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
 
 EXIT_FAILED = 1
-EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
-_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
-"""The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
-of it."""
 
 app = typer.Typer(
     help="Penstock: a replicated, durable log.",
@@ -68,13 +65,13 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = app(standalone_mode=False)  # else typer prints usage errors itself, on several lines
-    except _UsageError as error:
-        _fail_usage(error)
+    except UsageError as error:
+        fail_usage("penstock", error)
     except typer.Abort:  # a question was not answered with yes
         sys.stderr.write("penstock: not confirmed; nothing was changed\n")
         sys.exit(EXIT_FAILED)
     except (ConfigError, MetaPropertiesError) as error:
-        _fail("", error, EXIT_REFUSED)
+        _fail("", error, EXIT_USAGE)
     except ApiError as error:
         _fail(f"{error.kafka_name}: ", error, EXIT_FAILED)
     except PenstockError as error:
@@ -89,20 +86,3 @@ def _fail(name: str, error: PenstockError, code: int) -> None:
     text = "; ".join([str(error).rstrip(), *getattr(error, "__notes__", [])])
     sys.stderr.write(f"penstock: {name}{text}\n")
     sys.exit(code)
-
-
-def _fail_usage(error: typer.BadParameter) -> None:
-    """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
-    message = " ".join(error.format_message().split()).rstrip(".")
-    if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
-        see = f"see `{error.ctx.command_path} --help`" if error.ctx is not None else "see `penstock --help`"
-        sys.stderr.write(f"penstock: {message}{_given(error)}; {see}\n")
-    elif message:
-        error.show()
-    sys.exit(EXIT_REFUSED)
-
-
-def _given(error: typer.BadParameter) -> str:
-    """The given value, if the message lacks it: pydantic checks values for typer and does not name them."""
-    errors = getattr(error.__cause__, "errors", None)
-    return f" (given: {errors()[0]['input']!r})" if callable(errors) else ""

@@ -17,10 +17,11 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage
 from penstock.errors import ConfigError, PenstockError
 from penstock.pipelines.table_files import row_count, table_files
 from penstock.spark.log_client import PenstockLogClient
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_DATA_LOSS = 3
 PARTITIONINGS = ("date", "partition", "none")
 
@@ -193,10 +193,20 @@ def _summary(result: PipelineResult) -> str:
     )
 
 
-def _fail(text: str, code: int) -> Any:
+def _fail(text: str, code: int) -> NoReturn:
     typer.echo(f"topic_to_parquet: {text}", err=True)
     sys.exit(code)
 
 
+def run() -> NoReturn:
+    """The command; Ctrl-C ends it with 130."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except UsageError as error:
+        fail_usage("topic_to_parquet", error)
+
+
 if __name__ == "__main__":
-    typer.run(main)
+    run()

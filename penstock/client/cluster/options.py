@@ -1,8 +1,8 @@
 """Turns what a user passes to a client into a checked, frozen configuration; every refusal names key, value and remedy.
 
 A configuration is a frozen dataclass whose fields carry their limits as metadata (`limited`, `one_of`, `of_type`), so
-that one function checks them all and documentation can be generated from the same tables. Names are Kafka's in snake case.
-Not here: what the options mean (config.py) and what a broker accepts.
+that one function checks them all and documentation can be generated from the same tables. Names are Kafka's in snake
+case. Not here: what the options mean (config.py) and what a broker accepts.
 """
 
 from __future__ import annotations

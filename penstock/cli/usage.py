@@ -1,0 +1,35 @@
+"""Wrong usage of a command, told in one line on stderr; typer itself would print several, in a box.
+
+Shared by `penstock` and by the pipelines, which are commands of their own. Call the typer app with
+`standalone_mode=False`, or typer catches the error before this module sees it. Not here: what else may go wrong in a
+command (main.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn, cast
+
+import typer
+
+EXIT_USAGE = 2
+UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+"""The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
+of it."""
+
+
+def fail_usage(command: str, error: typer.BadParameter) -> NoReturn:
+    """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
+        see = f"see `{error.ctx.command_path} --help`" if error.ctx is not None else f"see `{command} --help`"
+        sys.stderr.write(f"{command}: {message}{_given(error)}; {see}\n")
+    elif message:
+        error.show()
+    sys.exit(EXIT_USAGE)
+
+
+def _given(error: typer.BadParameter) -> str:
+    """The given value, if the message lacks it: pydantic checks values for typer and does not name them."""
+    errors = getattr(error.__cause__, "errors", None)
+    return f" (given: {errors()[0]['input']!r})" if callable(errors) else ""
