@@ -48,7 +48,9 @@ KAFKA_KEYS = (
     KafkaKey("early.start.listeners", "", "the CONTROLLER listener is always the first"),
     KafkaKey("controller.quorum.bootstrap.servers", "controller.quorum.voters", "id@host:port of every controller"),
     KafkaKey("zookeeper.*", "controller.quorum.voters", _NO_ZOOKEEPER),
-    KafkaKey("controller.socket.timeout.ms", "", "a controller that is silent is asked around after a second"),
+    KafkaKey(
+        "controller.socket.timeout.ms", "", "each call has its own time limit, and ends at once when another node leads"
+    ),
     KafkaKey("listener.security.protocol.map", "", _NO_AUTHENTICATION),
     KafkaKey("listener.name.*", "", _NO_AUTHENTICATION),
     KafkaKey("security.*", "", _NO_AUTHENTICATION),
