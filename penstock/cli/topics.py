@@ -59,7 +59,7 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
-        names = sorted(admin.list_topics())
+        names = admin.list_topics()
     if as_json:
         print_json(names)
     else:

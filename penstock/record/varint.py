@@ -56,12 +56,6 @@ def decode_zigzag(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int,
     raise CorruptMessageError(f"no varint at byte {at}: it is cut off or too long")
 
 
-def varint_width(number: int) -> int:
-    """How many bytes `encode_varint` makes of a number."""
-    zigzag = number << 1 if number >= 0 else (-number << 1) - 1
-    return (zigzag.bit_length() + 6) // 7 or 1
-
-
 class VarintTable(dict[int, bytes]):
     """Number to varint. What is not in it is computed and not kept, so the table does not grow."""
 

@@ -13,6 +13,8 @@ from penstock.cli.options import AsJson
 MAX_MB_DEFAULT = 64
 """Enough for a whole Python installation; the run then takes less than three minutes on two cores."""
 MB = 1_000_000
+NODES_MIN = 3
+"""A smaller cluster cannot lose a node and go on."""
 
 
 def demo(
@@ -24,7 +26,7 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    nodes: Annotated[int, typer.Option(min=3, max=9, help="Nodes of the demo's own cluster.")] = 3,
+    nodes: Annotated[int, typer.Option(min=NODES_MIN, max=9, help="Nodes of the demo's own cluster.")] = 3,
     max_mb: Annotated[
         int, typer.Option(min=0, metavar="MB", help="Stream at most this much of the text; 0: all of it.")
     ] = MAX_MB_DEFAULT,

@@ -32,8 +32,6 @@ from penstock.testing import Cluster
 
 TOPIC = "demo"
 PARTITIONS = 6
-NODES_MIN = 3
-"""A smaller cluster cannot lose a node and go on."""
 LOOK_EVERY_S = 0.5
 """How often the nodes are checked for one that ended by itself, while the cluster is left running."""
 

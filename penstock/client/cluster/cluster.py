@@ -350,11 +350,9 @@ class ClusterClient:
     def _candidates(self) -> tuple[Endpoint, ...]:
         """The brokers in service and, once each of them was missed, the bootstrap addresses too."""
         live = tuple(broker.endpoint for broker in self.cache.brokers if not broker.fenced)
-        return (
-            live
-            if live and self._misses % (2 * len(live)) < len(live)
-            else live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live) or self.bootstrap
-        )
+        if live and self._misses % (2 * len(live)) < len(live):
+            return live
+        return live + tuple(endpoint for endpoint in self.bootstrap if endpoint not in live)
 
     def require_connection(self, node_id: int) -> Connection:
         """The connection to a node that leads something; LeaderNotAvailableError if its address is not known."""

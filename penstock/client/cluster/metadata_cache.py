@@ -1,4 +1,4 @@
-"""What the client knows about the cluster: the leader of each partition and the address of each node.
+"""The client's knowledge of the cluster: the leader of each partition and the address of each node.
 
 Pure: fed with snapshots and leader hints, asked by producers and consumers. It never goes back to an older state. A
 snapshot of an older metadata offset than one that was seen is not taken: it may have a topic that was deleted since,
@@ -153,10 +153,6 @@ class MetadataCache:
     @property
     def brokers(self) -> tuple[BrokerInfo, ...]:
         return tuple(self._brokers.values())
-
-    @property
-    def topic_names(self) -> tuple[str, ...]:
-        return tuple(self._topics)
 
     def statistics(self) -> MetadataStatistics:
         return MetadataStatistics(len(self._topics), len(self._brokers), self._updates, self._hints, self.updated_ms)
