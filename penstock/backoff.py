@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: one rule for clients and for the quorum's nodes.
+"""Computes the wait before the next attempt: one rule for clients and for nodes.
 
 Waits double up to a limit, and each is shortened by a random part, so that many requests that failed together do not
 come back together. Not here: which errors are tried again, and for how long.

@@ -86,7 +86,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaderHint:
-    """Who leads a partition (or the quorum) as far as the answering node knows; `endpoint` may be unknown.
+    """The leader of a partition or of the quorum, as far as the answering node knows; `endpoint` may be unknown.
 
     `topic_id` is that of the partition, because epochs of another topic of the same name mean nothing; "" for the
     quorum.

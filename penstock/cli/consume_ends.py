@@ -1,4 +1,4 @@
-"""Which partitions `penstock consume` can read now, and where it stops with --exit-at-end.
+"""Finds the partitions that `penstock consume` can read now, and the ends where it stops with --exit-at-end.
 
 A partition without a leader does not hold up the others: it is reported on stderr once, and looked up again every
 LOOK_MS. Its end is learned when it has a leader again. The command fails when only partitions without a leader are left

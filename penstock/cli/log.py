@@ -112,7 +112,7 @@ def _agreed_repairs(path: Path, *, ask: bool, as_json: bool) -> dict[str, dict[s
         raise typer.Exit(process.exit_code)
     if found["truncate_at"] and ask:
         if not sys.stdin.isatty():
-            raise ConfigError("--truncate-at-damage loses records; nobody can be asked here, so add --yes to agree")
+            raise ConfigError("--truncate-at-damage loses records; stdin is no terminal to ask on: add --yes to agree")
         typer.confirm("Lose these records?", abort=True, err=True)
     return found
 

@@ -1,4 +1,4 @@
-"""What `penstock log` prints for people: columns for a dump, sentences for findings and changes.
+"""Prints the rows of `penstock log` for people: columns for a dump, sentences for findings and changes.
 
 Rows are printed as they come. Columns are padded on a terminal and separated by tabs in a pipe. Bytes that are no text
 are shown in hex. The rows come through `log_process.py`; their meaning is defined in storage/tools.

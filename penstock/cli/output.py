@@ -1,4 +1,4 @@
-"""How results are printed: a table on a terminal, tabs in a pipe, JSON when asked; and progress bars on stderr.
+"""Prints results: a table on a terminal, tabs in a pipe, JSON when asked; and progress bars on stderr.
 
 rich is imported only where it draws. stdout has the result and nothing else; messages for a person go to stderr.
 """

@@ -121,7 +121,7 @@ def build_batch(
 
 
 def finish_batch(body: Buffer, count: int, last_delta: int, times_ms: tuple[int, int], fields: BatchFields) -> bytes:
-    """The batch of an encoded body: compresses it and puts the header before it. Shared with arrow.py."""
+    """The batch of an encoded body: compresses it and puts the header before it. Shared with arrow_encode.py."""
     if fields.last_offset_delta is not None:
         if fields.last_offset_delta < last_delta:
             raise InvalidRecordError(f"last offset delta {fields.last_offset_delta} is below a record's: {last_delta}")

@@ -4,7 +4,7 @@ Producers often send records of one size. The current record gives a stride and 
 that the following records have the same shape. Every byte that must then be equal (lengths, null marks, header count)
 is compared over the following records as one strided slice; the leading records that agree are taken. By induction the
 guess is right for these: each has the first one's length, so the next begins one stride on. Offset and time may differ,
-but not in width.
+but not in width. Not here: records of different shapes (decoding.py, row_scan.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much an lz4 or zstd stream can unpack to, found from its frame and block headers alone.
+"""Computes how much an lz4 or zstd stream can unpack to, from its frame and block headers alone.
 
 The libraries take an output buffer, and cannot stop early with a growing one. So the buffer's size must be known first,
 and must not be the number that an attacker declares. Both formats consist of blocks with a length and a small maximum

@@ -46,7 +46,7 @@ class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return self._writing.run(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: every row was acked before its task ended."""
+        """Does nothing: every row was acked before its task ended."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Does nothing: acked records stay in the log, and a repeated write adds them again."""
@@ -62,7 +62,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return self._writing.run(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: every row was acked before its task ended."""
+        """Does nothing: every row was acked before its task ended."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Does nothing: acked records stay in the log, and the repeated micro-batch adds them again."""

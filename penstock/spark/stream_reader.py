@@ -94,10 +94,10 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(span) for span in pieces]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the offsets are in Spark's checkpoint."""
+        """Does nothing: the offsets are in Spark's checkpoint."""
 
     def stop(self) -> None:
-        """Nothing: see above."""
+        """Does nothing: the process's client stays open for the next query (log_client.py)."""
 
     # -- on an executor ------------------------------------------------------------------------------------------------
 

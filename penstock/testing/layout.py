@@ -161,7 +161,7 @@ def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
 
 
 def free_ports(nodes: int) -> tuple[NodePorts, ...]:
-    """Ports that nobody listens on now, drawn at random so that two test runs hardly meet."""
+    """Ports on which no process listens now, drawn at random so that two test runs hardly meet."""
     draw = random.SystemRandom()
     found: list[int] = []
     with ExitStack() as held:

@@ -1,4 +1,4 @@
-"""What the admin client answers with: frozen values."""
+"""The values that the admin client returns, frozen."""
 
 from __future__ import annotations
 

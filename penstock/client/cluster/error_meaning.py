@@ -1,4 +1,4 @@
-"""What an error says of the next attempt: whether the picture of who leads may be wrong, and whether a write happened.
+"""Tells what an error means for the next attempt: may another node lead by now, and may a write have happened?
 
 Not here: how long to wait before it (penstock/backoff.py).
 """
@@ -27,8 +27,8 @@ LEADERSHIP_ERRORS = (
     NetworkError,
     NotEnoughReplicasAfterAppendError,
 )
-"""Errors after which the client's picture of who leads may be wrong. A leader whose disk failed is one no more;
-one that stopped leading after an append can only say that the append is not acked."""
+"""Errors after which another node may lead than the client knows. A leader whose disk failed does not lead any more; a
+leader that stopped leading after an append can only say that the append is not acked."""
 
 
 def needs_metadata(error: ApiError) -> bool:
@@ -37,5 +37,5 @@ def needs_metadata(error: ApiError) -> bool:
 
 
 def outcome_unknown(error: ApiError) -> bool:
-    """Whether a write that failed so may stand in the log all the same; penstock/errors.py says which guarantee not."""
+    """Whether the write may be in the log all the same; penstock/errors.py says which errors rule that out."""
     return not error.nothing_written

@@ -1,4 +1,4 @@
-"""What a consumer hands out: one record, and the bulk making of many."""
+"""One record as a consumer hands it out, and many of them made in bulk. Not here: decoding (record/reader.py)."""
 
 from __future__ import annotations
 

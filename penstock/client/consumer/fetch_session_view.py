@@ -1,4 +1,4 @@
-"""What one fetch stream has been told so far: a request names only what changed since.
+"""Remembers what the broker was told on one fetch stream, so that a request names only what has changed since.
 
 Pure. One stream is one session (KIP-227's idea without its ids): when the stream ends, so does the session, and the
 next one begins with everything.
@@ -57,7 +57,7 @@ class FetchSessionView:
         return delta
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """The broker answered these with an error, and so dropped them: whoever wants them must name them again."""
+        """The broker answered these with an error, and so dropped them: a request that wants one must name it again."""
         for tp in partitions:
             self._told.pop(tp, None)
 

@@ -1,4 +1,4 @@
-"""What a reader knows of one partition: where it stands, what it asks for, what stopped it.
+"""The state of one partition at its reader: where it stands, what it asks for, what stopped it.
 
 Two threads use a state: the loop fetches, the user's thread takes. Each field has one writer, so no lock is needed: the
 loop begins generations (`start`), the user's thread says how far it has read in one (`read`) and where it had to stop

@@ -1,4 +1,4 @@
-"""What a raw range hands out. Apart from raw_fetch.py, so that Spark's workers know it without loading gRPC."""
+"""A piece of a raw range. Apart from raw_fetch.py, so that Spark's workers can import it without gRPC."""
 
 from __future__ import annotations
 

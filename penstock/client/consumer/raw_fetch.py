@@ -101,7 +101,7 @@ class RawFetch:
         return piece
 
     async def close(self) -> None:
-        """Ends fetching, and the wait of whoever reads. Idempotent."""
+        """Ends fetching, and the wait of a caller that reads. Idempotent."""
         self._closed = True
         self._ready.set()
         self._under_way.pop(self, None)

@@ -236,7 +236,7 @@ class Accumulator:
             queue.ready.append(batch)
             self._active[queue] = None
 
-    # -- closing: whoever has the batch in hand ------------------------------------------------------------------------
+    # -- closing: the thread that has the batch in hand ----------------------------------------------------------------
 
     def _close(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         batch.close()

@@ -1,4 +1,4 @@
-"""What a send returns: a promise of where its record will stand.
+"""The promise that a send returns: where its record will stand in the log.
 
 A RecordFuture is a pair (batch, index) and nothing else, because half a million are made per second; the batch keeps
 the promise. It is a tuple so that C code makes it. `result` blocks, `await` works on any event loop, callbacks run

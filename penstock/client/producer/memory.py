@@ -1,8 +1,8 @@
 """The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
 
 Taking never blocks. A caller that gets none waits with `wait` (a thread) or `subscribe` (an event loop), and tries
-again.
-Nobody has a place in a line: each time that memory is given back, every waiting caller is woken.
+again. Waiting callers have no order: each time that memory is given back, all of them are woken. Not here: how much a
+batch needs (accumulator.py).
 """
 
 from __future__ import annotations

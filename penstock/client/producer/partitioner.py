@@ -1,4 +1,4 @@
-"""Which partition a record goes to: the one given, else murmur2 of the key as in Kafka, else whichever batch is open.
+"""Chooses the partition of a record: the one given, else murmur2 of the key as in Kafka, else that of the open batch.
 
 A null key has no home: its records stick to one partition until that batch is closed (KIP-480), and the next batch goes
 to the partition with the least waiting (KIP-794). Hashes agree with Kafka's Java client, so that both put a key in the

@@ -86,7 +86,7 @@ class ProduceLink:
                 self._on_answer(request, answer)
 
     def forget(self, request: OutboundRequest) -> None:
-        """Nobody waits for this answer any more. A request that is not written yet is not sent at all."""
+        """The answer is not needed any more. A request that is not written yet is not sent at all."""
         self._unanswered.pop(request.correlation_id, None)
         self._outbox = deque(entry for entry in self._outbox if entry[0] is not request)
 

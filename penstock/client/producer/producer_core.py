@@ -151,7 +151,7 @@ class ProducerCore:
     # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
     async def wait_topic(self, topic: Any) -> None:
-        """Until the topic is known; raises when it does not exist or nobody can be asked."""
+        """Until the topic is known; raises if it does not exist, or if no broker answers."""
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         if not topic:

@@ -1,4 +1,4 @@
-"""What the client asks of one broker: a method for each API, over a channel of the transport.
+"""The client's calls to one broker: a method for each API, over a channel of the transport.
 
 A message is encoded before it goes to the channel, and what comes back is decoded; bytes that are no message are a
 NetworkError. Lists longer than a broker takes in one request are asked in portions. Not here: the transport

@@ -1,12 +1,12 @@
-"""How one process reaches another, injected: a channel to an address, with calls and streams of bytes on it.
+"""The way to another process, injected: a channel to an address, with calls and streams of bytes on it.
 
 A method has gRPC's form, `/penstock.v1.Broker/Fetch`, and what goes to it and comes from it is the encoded message.
 The machine's transport is gRPC (client/wire/channel.py). A simulation gives one in memory, on a loop of virtual time
 (tests/support/fake_network.py); one conformance suite runs against both.
 
-A failure is an `ApiError`: the peer's own where it told one, else NetworkError (nobody there, or the connection ended)
-or RequestTimedOutError (no answer in time). A task that is cancelled while it waits is cancelled, and its call with it.
-Not here: what the messages mean, and which peer to ask.
+A failure is an `ApiError`: the peer's own where it told one, else NetworkError (no process listens there, or the
+connection ended) or RequestTimedOutError (no answer in time). A task that is cancelled while it waits is cancelled, and
+its call with it. Not here: what the messages mean, and which peer to ask.
 """
 
 from __future__ import annotations
