@@ -137,7 +137,7 @@ async def ask_leaders_once(
     for tp, what in wanted.items():
         leader = cluster.cache.leader(tp)
         if leader is None:
-            told = f"{tp} has {cluster.cache.why_offline(tp).removeprefix('; ') or 'no leader now'}"
+            told = f"{tp} has {cluster.cache.why_offline(tp) or 'no leader now'}"
             answers.failed[tp] = LeaderNotAvailableError(told)
             continue
         by_node.setdefault(leader.node_id, []).append(

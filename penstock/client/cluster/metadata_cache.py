@@ -134,9 +134,9 @@ class MetadataCache:
         return topic.partitions[tp.partition]
 
     def why_offline(self, tp: TopicPartition) -> str:
-        """What the cluster says of a partition without a leader, to be added to an error; "" when it says nothing."""
+        """The cluster's reason for a partition without a leader, to be added to an error; "" where it gives none."""
         info = self.partition(tp)
-        return f"; {info.error}" if info is not None and info.error is not None else ""
+        return str(info.error) if info is not None and info.error is not None else ""
 
     def led_partitions(self, topic: str) -> tuple[int, ...]:
         """The partitions that have a leader; all of them when none has."""

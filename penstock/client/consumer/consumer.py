@@ -56,8 +56,7 @@ class Consumer:
 
     def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
-        info = self._run(self._core.cluster.topic(topic, self._core.config.request_timeout_ms))
-        return [TopicPartition(topic, p.partition) for p in info.partitions]
+        return self._run(self._core.partitions_for(topic))
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
         """The next record of the partition is the one at `offset`, or the first after it."""

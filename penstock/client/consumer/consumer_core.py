@@ -191,6 +191,10 @@ class ConsumerCore:
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        info = await self.cluster.topic(topic, self.config.request_timeout_ms)
+        return [TopicPartition(topic, p.partition) for p in info.partitions]
+
     async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
         wanted = {TopicPartition(*tp): timestamp for tp in partitions}
         found = await list_offsets(self.cluster, wanted, self.config.request_timeout_ms)

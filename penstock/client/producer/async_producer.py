@@ -113,9 +113,7 @@ class AsyncProducer:
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
         self._bind()
-        await self._core.wait_topic(topic)
-        info = self._core.cluster.cache.topic(topic)
-        return [TopicPartition(topic, p.partition) for p in info.partitions] if info is not None else []
+        return await self._core.partitions_for(topic)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""

@@ -272,9 +272,10 @@ class BatchDispatcher:
         last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
         outcome = "may be written" if batch.unknown_attempts else "was not written"
         limit_ms = self._limits.delivery_timeout_ms
+        why = self._cache.why_offline(batch.topic_partition)
         return TimedOutError(
             f"{batch.topic_partition}: {batch.record_count} records not acked within delivery_timeout_ms={limit_ms}"
-            f" ({batch.attempts} attempts; the batch {outcome}){last}{self._cache.why_offline(batch.topic_partition)}"
+            f" ({batch.attempts} attempts; the batch {outcome}){last}{why and f'; {why}'}"
         )
 
     def expire(self, now_ms: int) -> list[Outcome]:

@@ -150,13 +150,16 @@ class ProducerCore:
 
     # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
-    async def wait_topic(self, topic: Any) -> None:
-        """Until the topic is known; raises if it does not exist, or if no broker answers."""
+    async def wait_topic(self, topic: Any) -> TopicInfo:
+        """The topic once it is known; raises if it does not exist, or if no broker answers."""
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
         if not topic:
             raise InvalidTopicError("the topic name is empty")
-        await self.cluster.topic(topic, self.config.max_block_ms)
+        return await self.cluster.topic(topic, self.config.max_block_ms)
+
+    async def partitions_for(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]
 
     async def unfinished(self) -> list[ProducerBatch]:
         """Every batch that is not acked and has not failed; async to be run on the loop."""
