@@ -19,13 +19,12 @@ from penstock.record.frames import (
     LZ4_CONTENT_SIZE_BIT,
     LZ4_MAGIC,
     LZ4_MAX_RATIO,
+    MAGIC_BYTES,
     SKIPPABLE_MAGIC,
     SKIPPABLE_MASK,
-    ZSTD_CONTENT_SIZE_BYTES,
-    ZSTD_DICTIONARY_BYTES,
     ZSTD_MAGIC,
     ZSTD_MAX_BLOCK_BYTES,
-    ZSTD_SINGLE_SEGMENT_BIT,
+    zstd_content_size,
 )
 
 Buffer = bytes | bytearray | memoryview
@@ -91,14 +90,10 @@ def _lz4(data: Buffer, at: int, end: int) -> int:
 def _zstd(data: Buffer, at: int, end: int) -> int:
     if end - at < _ANY_FRAME_BYTES:
         return NOT_A_STREAM
-    magic, descriptor = _FRAME.unpack_from(data, at)
+    magic, _ = _FRAME.unpack_from(data, at)
     if magic != ZSTD_MAGIC:
         return 0 if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC else NOT_A_STREAM
-    is_single = descriptor & ZSTD_SINGLE_SEGMENT_BIT
-    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
-    size_at = at + _FRAME.size + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
-    declared = int.from_bytes(data[size_at : size_at + size_bytes], "little")
-    return declared + 256 if size_bytes == 2 else declared
+    return zstd_content_size(data, at + MAGIC_BYTES)[0] or 0
 
 
 _ANNOUNCED = (_none, _gzip, _snappy, _lz4, _zstd)

@@ -20,10 +20,11 @@ from collections.abc import Callable
 
 from penstock.errors import CorruptMessageError
 
-Buffer = bytes | memoryview
+Buffer = bytes | bytearray | memoryview
 
 LZ4_MAGIC = 0x184D2204
 ZSTD_MAGIC = 0xFD2FB528
+MAGIC_BYTES = 4
 SKIPPABLE_MAGIC, SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 
 LZ4_VERSION_MASK, LZ4_VERSION = 0xC0, 0x40
@@ -48,11 +49,21 @@ def zstd_output_bound(data: Buffer) -> int:
     return _output_bound(data, "zstd", ZSTD_MAGIC, _zstd_frame)
 
 
+def zstd_content_size(data: Buffer, at: int) -> tuple[int | None, int]:
+    """The size that a frame's header declares, if it does, and where its blocks begin; the descriptor is at `at`."""
+    descriptor = data[at]
+    is_single = bool(descriptor & ZSTD_SINGLE_SEGMENT_BIT)
+    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
+    at += 1 + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
+    declared = int.from_bytes(data[at : at + size_bytes], "little") + (256 if size_bytes == 2 else 0)
+    return declared if size_bytes else None, at + size_bytes
+
+
 def _output_bound(data: Buffer, codec: str, frame_magic: int, frame: Callable[[Buffer, int], tuple[int, int]]) -> int:
     """Of all frames together; `frame` tells the bound of one, and where it ends."""
     at = bound = 0
     while at < len(data):
-        magic, body_at = _integer(data, at, 4), at + 4
+        magic, body_at = _integer(data, at, MAGIC_BYTES), at + MAGIC_BYTES
         if magic & SKIPPABLE_MASK == SKIPPABLE_MAGIC:
             at = body_at + 4 + _integer(data, body_at, 4)
         elif magic == frame_magic:
@@ -80,11 +91,7 @@ def _lz4_frame(data: Buffer, at: int) -> tuple[int, int]:
 
 def _zstd_frame(data: Buffer, at: int) -> tuple[int, int]:
     descriptor = _integer(data, at, 1)
-    is_single = bool(descriptor & ZSTD_SINGLE_SEGMENT_BIT)
-    size_bytes = ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or (1 if is_single else 0)
-    at += 1 + (0 if is_single else 1) + ZSTD_DICTIONARY_BYTES[descriptor & 3]
-    declared = _integer(data, at, size_bytes) + (256 if size_bytes == 2 else 0)
-    at += size_bytes
+    declared, at = zstd_content_size(data, at)
     bound, is_last = 0, False
     while not is_last:
         block = _integer(data, at, 3)
@@ -93,7 +100,7 @@ def _zstd_frame(data: Buffer, at: int) -> tuple[int, int]:
             raise CorruptMessageError("broken zstd stream: a block header is invalid")
         bound += ZSTD_MAX_BLOCK_BYTES if kind == ZSTD_COMPRESSED else size
         at += 3 + (1 if kind == ZSTD_RLE else size)
-    return min(bound, declared) if size_bytes else bound, at + (4 if descriptor & ZSTD_CHECK_BIT else 0)
+    return bound if declared is None else min(bound, declared), at + (4 if descriptor & ZSTD_CHECK_BIT else 0)
 
 
 def _integer(data: Buffer, at: int, size_bytes: int) -> int:
