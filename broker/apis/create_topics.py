@@ -5,22 +5,17 @@ So a client that has the answer finds the new topics on this node.
 
 from __future__ import annotations
 
-from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
+from broker.apis.forwarding import ForwardedRequests
 from broker.network.request_channel import Request
-from broker.quorum.controller_channel import ControllerChannel
-from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import CreateTopicsRequest
 
 
 class CreateTopicsApi:
     """Handles requests to have topics created."""
 
-    def __init__(self, channel: ControllerChannel, loader: MetadataLoader, forwarded: ForwardedRequests) -> None:
-        self._channel = channel
-        self._loader = loader
+    def __init__(self, forwarded: ForwardedRequests) -> None:
         self._forwarded = forwarded
 
     def handle(self, request: Request, body: tuple[CreateTopicsRequest, int]) -> None:
         asked, timeout_ms = body
-        answer = decided_and_applied(self._channel, self._loader, asked, bounded_timeout_ms(timeout_ms))
-        self._forwarded.start(request, answer)
+        self._forwarded.change(request, asked, timeout_ms)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.apis.forwarding import ForwardedRequests, bounded_timeout_ms, decided_and_applied
+from broker.apis.forwarding import ForwardedRequests
 from broker.network.request_channel import Request
-from broker.quorum.controller_channel import ControllerChannel
-from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse, TopicResult
 from penstock.errors import UnknownTopicIdError
 
@@ -18,17 +16,12 @@ from penstock.errors import UnknownTopicIdError
 class DeleteTopicsApi:
     """Handles requests to have topics deleted."""
 
-    def __init__(self, channel: ControllerChannel, loader: MetadataLoader, forwarded: ForwardedRequests) -> None:
-        self._channel = channel
-        self._loader = loader
+    def __init__(self, forwarded: ForwardedRequests) -> None:
         self._forwarded = forwarded
 
     def handle(self, request: Request, body: tuple[DeleteTopicsRequest, int]) -> None:
         asked, timeout_ms = body
-        answer = decided_and_applied(
-            self._channel, self._loader, asked, bounded_timeout_ms(timeout_ms), deleted_by_an_earlier_attempt
-        )
-        self._forwarded.start(request, answer)
+        self._forwarded.change(request, asked, timeout_ms, deleted_by_an_earlier_attempt)
 
 
 def deleted_by_an_earlier_attempt(response: DeleteTopicsResponse) -> DeleteTopicsResponse:

@@ -1,17 +1,18 @@
 """Forwards requests to the active controller without holding a handler: one bounded set of tasks.
 
 The handler starts a task and goes on; the task answers the request. More than `FORWARDED_MAX` at a time are refused.
+Not here: finding the controller, and retries (`broker/quorum/controller_channel.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
-from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.controller_channel import ControllerChannel, as_answered
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.requests import (
     AlterConfigsResponse,
@@ -20,9 +21,7 @@ from metadata.requests import (
     DeleteTopicsResponse,
     TopicResult,
 )
-from penstock.errors import ApiError, RequestTimedOutError, ResourceExhaustedError, UnknownServerError
-
-_log = logging.getLogger(__name__)
+from penstock.errors import RequestTimedOutError, ResourceExhaustedError
 
 FORWARDED_MAX = 1_000
 """The most administrative requests that wait for the controller; each holds a task and its request."""
@@ -30,19 +29,39 @@ TIMEOUT_MS_DEFAULT = 10_000
 TIMEOUT_MS_MAX = 600_000
 
 
-def bounded_timeout_ms(asked_ms: int) -> int:
-    """The client's time-out, bounded; 0 means the default."""
-    return min(asked_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
-
-
 class ForwardedRequests:
     """The tasks under way; stopped with the node."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: ControllerChannel, loader: MetadataLoader, fail: FailRequest) -> None:
+        """`fail` answers a request whose task raised."""
+        self._channel, self._loader, self._fail = channel, loader, fail
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def start(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
-        """Answer `request` with what `answer` returns or raises."""
+    def ask(self, request: Request, asked: Any) -> None:
+        """Answer `request` with the controller's answer."""
+        self._start(request, self._channel.call(asked, TIMEOUT_MS_DEFAULT))
+
+    def change(
+        self, request: Request, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any] = as_answered
+    ) -> None:
+        """The same for a change of the metadata, once this node's own image holds the outcome. `timeout_ms` is the
+        client's; 0 means the default. `of_repetition`: see `ControllerChannel.call`."""
+        bounded_ms = min(timeout_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
+        self._start(request, self._decided_and_applied(asked, bounded_ms, of_repetition))
+
+    async def _decided_and_applied(self, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any]) -> Any:
+        response = await self._channel.call(asked, timeout_ms, of_repetition)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._loader.wait_for_offset(response.metadata_offset)
+        except TimeoutError:
+            raise RequestTimedOutError(
+                f"the change is committed at metadata offset {response.metadata_offset}, but this node does not have it"
+                " yet"
+            ) from None
+        return response
+
+    def _start(self, request: Request, answer: Coroutine[Any, Any, object]) -> None:
         if len(self._tasks) >= FORWARDED_MAX:
             answer.close()
             raise ResourceExhaustedError(
@@ -56,11 +75,8 @@ class ForwardedRequests:
         try:
             response = await answer
             request.complete(response, _outcomes(response))
-        except ApiError as error:
-            request.fail(error)
         except Exception as error:
-            _log.exception("%s failed", request)
-            request.fail(UnknownServerError(f"{request.api}: {type(error).__name__}: {error}"))
+            self._fail(request, error)
 
     async def stop(self) -> None:
         tasks = tuple(self._tasks)
@@ -68,32 +84,11 @@ class ForwardedRequests:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def __repr__(self) -> str:
+        return f"ForwardedRequests({len(self._tasks)} under way)"
+
 
 def _outcomes(response: object) -> tuple[TopicResult, ...] | tuple[AlterConfigsResult, ...]:
     if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
         return response.topics
     return response.resources if isinstance(response, AlterConfigsResponse) else ()
-
-
-def as_answered(response: Any) -> Any:
-    """The default for `decided_and_applied`: the answer to a retry is used as it is."""
-    return response
-
-
-async def decided_and_applied(
-    channel: ControllerChannel,
-    loader: MetadataLoader,
-    asked: Any,
-    timeout_ms: int,
-    of_repetition: Callable[[Any], Any] = as_answered,
-) -> Any:
-    """The controller's answer, once this node's own image holds the outcome."""
-    response = await channel.call(asked, timeout_ms, of_repetition)
-    try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            await loader.wait_for_offset(response.metadata_offset)
-    except TimeoutError:
-        raise RequestTimedOutError(
-            f"the change is committed at metadata offset {response.metadata_offset}, but this node does not have it yet"
-        ) from None
-    return response

@@ -12,6 +12,7 @@ from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
 from broker.requests import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResult
 from penstock.errors import (
@@ -19,7 +20,6 @@ from penstock.errors import (
     CorruptFileError,
     InvalidRequestError,
     KafkaStorageError,
-    OffsetNotAvailableError,
     ResourceExhaustedError,
     without_frames,
 )
@@ -108,10 +108,7 @@ def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | 
     if asked.timestamp_ms == EARLIEST_TIMESTAMP:
         return TimestampAndOffset(-1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset))
     if partition.high_watermark < leading.epoch_start_offset:
-        raise OffsetNotAvailableError(
-            f"{partition.topic_partition}: the new leader does not know the high watermark yet: it has "
-            f"{partition.high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
-        )
+        raise unknown_high_watermark(partition.topic_partition, partition.high_watermark, leading.epoch_start_offset)
     if asked.timestamp_ms == LATEST_TIMESTAMP:
         return TimestampAndOffset(-1, partition.high_watermark, partition.state.leader_epoch)
     if asked.timestamp_ms != MAX_TIMESTAMP and asked.timestamp_ms < 0:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
+from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
 from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeaderEpochRequest
-from penstock.errors import ApiError, OffsetNotAvailableError, without_frames
+from penstock.errors import ApiError, without_frames
 from penstock.types import EpochEndOffset
 
 
@@ -38,8 +39,5 @@ def _end_of_epoch(partition: Partition, asked: EpochPartition, is_replica: bool)
     if is_replica or found.end_offset <= high_watermark:
         return found
     if high_watermark < leading.epoch_start_offset:  # an answer bounded by it would look like a truncation (KIP-207)
-        raise OffsetNotAvailableError(
-            f"{partition.topic_partition}: the new leader does not know the high watermark yet: it has "
-            f"{high_watermark}, below the start of its epoch at {leading.epoch_start_offset}; try again"
-        )
+        raise unknown_high_watermark(partition.topic_partition, high_watermark, leading.epoch_start_offset)
     return EpochEndOffset(found.epoch, high_watermark)

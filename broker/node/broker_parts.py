@@ -205,8 +205,8 @@ class BrokerParts:
         self.channel = RequestChannel(
             config.queued_max_requests, node.busy, self._environment.clock.now_ns, node.meters.request_sent
         )
-        self.forwarded = ForwardedRequests()
         self.failed_requests = FailedRequests(node.on_fatal)
+        self.forwarded = ForwardedRequests(node.controller, node.loader, self.failed_requests.fail)
         self.io_threads = IoThreads(
             self._environment.threads,
             config.num_io_threads,
@@ -265,10 +265,10 @@ class BrokerParts:
 
     def _router(self) -> Router:
         config, node, replicas = self.config, self._node, self.replicas
-        controller, loader, hosted = node.controller, node.loader, replicas.hosted
+        hosted = replicas.hosted
 
         def image() -> MetadataImage:
-            return loader.image
+            return node.loader.image
 
         fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id).handle
         return Router(
@@ -280,11 +280,11 @@ class BrokerParts:
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
                 "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id).handle,
-                "DescribeQuorum": DescribeQuorumApi(controller, self.forwarded).handle,
-                "CreateTopics": CreateTopicsApi(controller, loader, self.forwarded).handle,
-                "DeleteTopics": DeleteTopicsApi(controller, loader, self.forwarded).handle,
+                "DescribeQuorum": DescribeQuorumApi(self.forwarded).handle,
+                "CreateTopics": CreateTopicsApi(self.forwarded).handle,
+                "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
-                "AlterConfigs": AlterConfigsApi(controller, loader, self.forwarded).handle,
+                "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
             }
         )

@@ -19,9 +19,14 @@ from penstock.types import NO_LEADER
 
 RETRY_MS = 50
 RETRY_MS_MAX = 200
-"""Nobody waits that long for an election: the news of a leader ends the wait. This limits how often a controller that
-is known, and does not answer or is not ready, is asked again."""
+"""Limits how often a controller that is known, and does not answer or is not ready, is asked again. An election takes
+no longer because of it: the news of a leader ends the wait."""
 CALL_TIMEOUT_MS = 10_000
+
+
+def as_answered(answer: Any) -> Any:
+    """The usual `of_repetition`: the answer to a later attempt is right as it is."""
+    return answer
 
 
 class KnownLeader(Protocol):
@@ -67,7 +72,7 @@ class ControllerChannel:
         self,
         request: Any,
         timeout_ms: int = CALL_TIMEOUT_MS,
-        of_repetition: Callable[[Any], Any] = lambda answer: answer,
+        of_repetition: Callable[[Any], Any] = as_answered,
     ) -> Any:
         """The controller's answer. No leader, NOT_CONTROLLER and broken connections are retried in that time.
 

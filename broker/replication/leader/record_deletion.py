@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.errors import OffsetNotAvailableError, OffsetOutOfRangeError, PolicyViolationError
+from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
+from penstock.errors import OffsetOutOfRangeError, PolicyViolationError
 from penstock.types import NO_OFFSET, TopicPartition
 
 
@@ -36,10 +37,7 @@ def deletion_offset(log: DeletableLog, before_offset: int) -> int:
     offset = log.high_watermark if before_offset == NO_OFFSET else before_offset
     unsure = log.high_watermark < log.epoch_start_offset
     if unsure and (before_offset == NO_OFFSET or log.high_watermark < offset <= log.epoch_start_offset):
-        raise OffsetNotAvailableError(
-            f"{log.partition}: the new leader does not know the high watermark yet: it has {log.high_watermark}, below"
-            f" the start of its epoch at {log.epoch_start_offset}; try again"
-        )
+        raise unknown_high_watermark(log.partition, log.high_watermark, log.epoch_start_offset)
     if not 0 <= offset <= log.high_watermark:
         raise OffsetOutOfRangeError(
             f"records before offset {offset} of {log.partition} cannot be deleted: it must be from 0 to the high"

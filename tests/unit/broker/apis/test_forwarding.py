@@ -1,0 +1,60 @@
+"""Promises of a forwarded request: what its task raises is answered, and judged, as in any other handler."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from broker.apis.forwarding import ForwardedRequests
+from broker.network.failed_requests import FailedRequests
+from broker.network.request_channel import Request
+from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.requests import DescribeQuorumRequest
+from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+
+
+class RaisingController:
+    """A way to the controller whose every call raises the same error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def call(self, *_: Any) -> Any:
+        raise self._error
+
+
+class Answered:
+    """Waits for the answer of one request."""
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+
+    def response_ready(self, request: Request) -> None:
+        self.done.set()
+
+
+@pytest.mark.parametrize(
+    ("raised", "answer", "is_fatal"),
+    [
+        (RequestTimedOutError("no controller"), RequestTimedOutError, False),
+        (ZeroDivisionError("a bug"), UnknownServerError, False),
+        (InvariantViolation("the log and the state differ"), UnknownServerError, True),
+    ],
+)
+def test_an_error_in_the_task_is_the_answer_and_a_violated_invariant_ends_the_node(
+    raised: Exception, answer: type[ApiError], is_fatal: bool
+) -> None:
+    async def main() -> None:
+        fatal: list[BaseException] = []
+        channel = cast(ControllerChannel, RaisingController(raised))
+        forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(fatal.append).fail)
+        sink = Answered()
+        request = Request("DescribeQuorum", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        forwarded.ask(request, DescribeQuorumRequest())
+        await asyncio.wait_for(sink.done.wait(), 10)
+        assert isinstance(request.error, answer) and fatal == ([raised] if is_fatal else [])
+
+    asyncio.run(main())
