@@ -72,7 +72,7 @@ class RequestDecoder:
         return WireWalk(self._api, raw, self._steps_max).run(self._shape)
 
     def _shape_of(self, descriptor: Descriptor, prefix: str) -> Shape:
-        """The shape of a message, with the limits taken out of the row; messages of ours do not contain themselves."""
+        """The shape of a message; takes its fields' limits out of `_limits`. No message of ours contains itself."""
         fields: dict[int, Field] = {}
         for found in descriptor.fields:
             path = f"{prefix}{found.name}"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from broker.config.node_config import NodeConfig
 from broker.jobs.scheduler import Scheduler
-from broker.jobs.wall_clock import Calendar
+from broker.jobs.wall_clock import WallClockGuard
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.partition import Partition
@@ -57,14 +57,14 @@ class LogUpkeep:
         scheduler: Scheduler,
         clock: Clock,
         fs: FileSystem,
-        calendar: Calendar,
+        wall_clock: WallClockGuard,
     ) -> None:
         self._hosted, self._failures = hosted, failures
         self._log_manager = log_manager
         self._scheduler = scheduler
         self._clock = clock
         self._fs = fs
-        self._calendar = calendar
+        self._wall_clock = wall_clock
         self._segments_deleted: Counter[DeletionReason] = Counter()
         self._bytes_deleted = 0
         self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
@@ -80,7 +80,7 @@ class LogUpkeep:
 
     async def delete_expired_segments(self, log_dir: str) -> None:
         """Remove the segments that retention deletes from their logs; their files are renamed."""
-        wall_ms = self._calendar.believed_wall_ms()
+        wall_ms = self._wall_clock.believed_wall_ms()
         looked_at: dict[str, tuple[int, int]] = {}
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)
@@ -192,11 +192,11 @@ class LogUpkeep:
 
     def statistics(self) -> LogUpkeepStatistics:
         return LogUpkeepStatistics(
-            dict(self._segments_deleted), self._bytes_deleted, self._calendar.jumps, self._calendar.is_believed
+            dict(self._segments_deleted), self._bytes_deleted, self._wall_clock.jumps, self._wall_clock.is_believed
         )
 
     def __repr__(self) -> str:
-        return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._calendar!r})"
+        return f"LogUpkeep({self._segments_deleted.total()} segments deleted, {self._wall_clock!r})"
 
 
 def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> bool:

@@ -6,8 +6,8 @@ that nothing writes into a log dir that is being closed; `storage/disk/stop_wait
 dir that hangs.
 
 An error of a disk fails only this run: it is logged and counted, and the job runs again at its next turn. Any other
-error of a job is a bug, and fatal. Not here: the jobs (log_upkeep.py, cleaner_job.py), the flushes that appends ask for
-(`storage/log/group_commit.py`).
+error of a job is a bug, and fatal. Not here: the jobs (the other modules of this folder), the flushes that appends
+ask for (`storage/log/group_commit.py`).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Scheduler:
         return await self.in_executor(executor, log_dir, lambda: work(*args, **kwargs))
 
     async def in_executor(self, executor: Executor, log_dir: str, work: Callable[[], T]) -> T:
-        """The same in threads of somebody else; `stop` waits for them as well."""
+        """The same in another part's threads; `stop` waits for them as well."""
         future = executor.submit(work)
         self._under_way[future] = log_dir
         try:

@@ -1,6 +1,6 @@
 """Decides whether the wall clock can be trusted, so that a clock that jumps to 2106 does not make all data old.
 
-Pure. The wall clock should advance as the time since boot does. It is trusted as long as the two differ by less than an
+The wall clock should advance as the time since boot does. It is trusted as long as the two differ by less than an
 hour from one look to the next; a slow correction is followed. After a larger jump, in either direction, nothing is
 deleted by age until the clock is right again, or until a person has checked the clock and started the node again. A
 suspended machine is no jump: the time since boot includes it.
@@ -19,16 +19,18 @@ JUMP_MS_MAX = 60 * 60 * 1000
 
 
 class WallClockGuard:
-    """One per node; the caller gives both times."""
+    """One per broker, for all jobs that delete by age."""
 
-    def __init__(self, wall_ms: int, boot_ms: int) -> None:
-        self._offset_ms = wall_ms - boot_ms
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset_ms = clock.wall_ms() - clock.boot_ms()
         self.jumps = 0
         self.is_believed = True
 
-    def believed(self, wall_ms: int, boot_ms: int) -> int | None:
+    def believed_wall_ms(self) -> int | None:
         """The wall time, or None while nothing may be deleted by it."""
-        jump_ms = wall_ms - boot_ms - self._offset_ms
+        wall_ms = self._clock.wall_ms()
+        jump_ms = wall_ms - self._clock.boot_ms() - self._offset_ms
         if abs(jump_ms) <= JUMP_MS_MAX:
             if not self.is_believed:
                 _log.warning("the clock is right again: records are deleted by age again")
@@ -47,26 +49,3 @@ class WallClockGuard:
 
     def __repr__(self) -> str:
         return f"WallClockGuard({'believed' if self.is_believed else 'not believed'}, {self.jumps} jumps)"
-
-
-class Calendar:
-    """The guard over one clock, for all jobs that delete by age."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._guard = WallClockGuard(clock.wall_ms(), clock.boot_ms())
-
-    def believed_wall_ms(self) -> int | None:
-        """The calendar, or None while it cannot be believed."""
-        return self._guard.believed(self._clock.wall_ms(), self._clock.boot_ms())
-
-    @property
-    def jumps(self) -> int:
-        return self._guard.jumps
-
-    @property
-    def is_believed(self) -> bool:
-        return self._guard.is_believed
-
-    def __repr__(self) -> str:
-        return f"Calendar({self._guard!r})"

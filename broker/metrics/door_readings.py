@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from broker.config.request_limits import API_LIMITS
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
-from broker.network.client_names import OTHERS
+from broker.network.client_names import NAMES_MAX, OTHERS
 from storage.disk.spare_descriptors import SPARE
 
 
@@ -18,11 +18,11 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _memory(broker)
     yield from _connections(broker)
-    refused = broker.decoders.refused()
+    refused = broker.listeners.decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
     for api in API_LIMITS:
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
-    received = broker.decoders.received_bytes()
+    received = broker.listeners.decoders.received_bytes()
     help_text = "Bytes of the requests that came, refused ones too. Kafka: RequestBytes."
     for api in API_LIMITS:
         yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
@@ -53,7 +53,9 @@ def _memory(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:
-    help_text = "Open produce and fetch streams by the client_id of their requests; beyond 100 names, together."
+    help_text = (
+        f"Open produce and fetch streams by the client_id of their requests; beyond {NAMES_MAX} names, together."
+    )
     for name, streams in {OTHERS: 0, **broker.listeners.clients.statistics()}.items():
         yield Reading("penstock_client_streams", help_text, streams, labels=(("client_id", name),))
     found = broker.listeners.connections.statistics()

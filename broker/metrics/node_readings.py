@@ -32,16 +32,13 @@ def node_readings(node: NodeView) -> Iterator[Reading]:
     yield from quorum_readings(node)
     yield from _load(node)
     if node.broker is not None:
-        yield from _request_path(node)
-        yield from _replication(node)
+        yield from _request_path(node.broker)
+        yield from _replication(node.broker)
         yield from door_readings(node.broker)
     yield from storage_readings(node)
 
 
-def _request_path(node: NodeView) -> Iterator[Reading]:
-    broker = node.broker
-    if broker is None:
-        return
+def _request_path(broker: BrokerView) -> Iterator[Reading]:
     channel = broker.channel.statistics()
     yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
     yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
@@ -85,10 +82,7 @@ def _load(node: NodeView) -> Iterator[Reading]:
         yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))
 
 
-def _replication(node: NodeView) -> Iterator[Reading]:
-    broker = node.broker
-    if broker is None:
-        return
+def _replication(broker: BrokerView) -> Iterator[Reading]:
     replicas = broker.replicas.statistics()
     standing = broker.lifecycle.statistics()
     yield Reading(

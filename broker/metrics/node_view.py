@@ -5,7 +5,6 @@ A part in a higher layer (the lifecycle, the doors) is a protocol here; every ot
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -41,18 +40,6 @@ class LifecycleView(Protocol):
     """Registers the broker and keeps it in service."""
 
     def statistics(self) -> StandingView: ...
-
-
-class DecodersView(Protocol):
-    """Reads requests from bytes."""
-
-    def received_bytes(self) -> Counter[str]:
-        """Bytes of all requests, by API."""
-        ...
-
-    def refused(self) -> Counter[str]:
-        """Requests that were refused before any work, by API."""
-        ...
 
 
 class BrokerView(Protocol):
@@ -93,9 +80,6 @@ class BrokerView(Protocol):
 
     @property
     def lifecycle(self) -> LifecycleView: ...
-
-    @property
-    def decoders(self) -> DecodersView: ...
 
     @property
     def listeners(self) -> BrokerListeners: ...

@@ -26,7 +26,7 @@ _MAPPED = "::ffff:"
 
 
 class Peer(NamedTuple):
-    """The far end of a connection; one at a time has it."""
+    """The far end of a connection. No two open connections have the same."""
 
     host: str
     port: int

@@ -5,7 +5,7 @@ Over a limit, the address with the most connections loses some: first those with
 So a client from before an attack keeps its connection, and so does an address with few connections.
 
 A client that does not read keeps its answers in this node's memory. gRPC can neither take back a message that is being
-written nor reset its stream, so after `WRITE_STALL` the connection is cut, with its other streams.
+written nor reset its stream, so after `connections.max.write.stall.ms` the connection is cut, with its other streams.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Dispatcher:
         self._task = asyncio.create_task(self._run(), name="dispatcher")
 
     async def stop(self) -> None:
-        """Requests still queued are answered by their connections' end."""
+        """Requests that are still queued get no answer: their connections end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -88,7 +88,7 @@ class Request:
         self.received_ns = now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
         self.waiting: Counter[str] | None = None
-        """Among which it is counted: it was handled, and waits for its answer."""
+        """The counter of handled requests that wait for their answers, while this is one of them."""
 
     @property
     def is_complete(self) -> bool:

@@ -52,5 +52,5 @@ class StreamQuotas:
 
 
 def host_of(address: str) -> str:
-    """The address without its port, which every connection has another of."""
+    """The address without its port, because each connection has a port of its own."""
     return address.rpartition(":")[0]

@@ -34,7 +34,7 @@ from broker.jobs.cleaner_job import CleanerJob, cleaner_config
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
-from broker.jobs.wall_clock import Calendar
+from broker.jobs.wall_clock import WallClockGuard
 from broker.network.busy_time import BusyTimes
 from broker.network.dispatcher import Dispatcher
 from broker.network.doors import BrokerService
@@ -137,14 +137,14 @@ class BrokerParts:
             checkpoints.try_log_starts, threads.executor("log-starts", len(checkpoints.log_dirs))
         )
         self.scheduler = Scheduler(clock, threads, node.on_fatal)
-        self._calendar = Calendar(clock)
+        self._wall_clock = WallClockGuard(clock)
         self.cleaner = CleanerJob(
             cleaner_config(config),
             known.hosted,
             known.failures,
             node.log_manager,
             self.scheduler,
-            self._calendar.believed_wall_ms,
+            self._wall_clock.believed_wall_ms,
             clock,
             self._environment.file_system,
             threads,
@@ -189,7 +189,7 @@ class BrokerParts:
         config, scheduler, replicas = self.config, self.scheduler, self.replicas
         hosted, failures, clock = replicas.hosted, replicas.failures, self._environment.clock
         self.upkeep = LogUpkeep(
-            hosted, failures, self.log_manager, scheduler, clock, self._environment.file_system, self._calendar
+            hosted, failures, self.log_manager, scheduler, clock, self._environment.file_system, self._wall_clock
         )
         self.upkeep.schedule(config)
         read, checkpoints = replicas.high_watermarks.current, self.log_manager.checkpoints
@@ -242,7 +242,6 @@ class BrokerParts:
             descriptors.node_connections_max,
         )
         self.listeners = self._environment.doors.broker(config, service)
-        self.decoders = self.listeners.decoders
 
     def _make_standing(self) -> None:
         """Registration and heartbeats: what takes this broker into service, and out of it."""

@@ -40,9 +40,9 @@ class Environment:
     processors: int
     """Of the machine: how many threads can work at once."""
     thread_times: Callable[[], Mapping[int, ThreadTime]]
-    """What each thread of the process has had of them, by its number."""
+    """The processor time of each thread of the process, by the thread's number."""
     idle_processors: Callable[[], Mapping[int, int]]
-    """For how long (ns) each of them had nothing to do, by its number."""
+    """For how long (ns) each processor had nothing to do, by its number."""
 
     def machine(self) -> Machine:
         """What storage gets of it."""

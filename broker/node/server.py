@@ -95,7 +95,7 @@ async def run_node(
     if node.refusal is not None:
         raise node.refusal
     _log.info("stopped")
-    return 1 if node.fatal.done() else 0
+    return EXIT_FAILED if node.fatal.done() else 0
 
 
 def _end_process(error: BaseException | None) -> NoReturn:

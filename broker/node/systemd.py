@@ -63,7 +63,7 @@ class Notifier:
         try:
             self._socket.sendto(message.encode(), self._address)
         except OSError:
-            return  # the listener has gone or its queue is full: it will not hear the next one better for a retry
+            return  # the listener has gone, or its queue is full: a retry would not reach it either
 
 
 def _watchdog_interval_ms(environ: Mapping[str, str]) -> int:

@@ -85,11 +85,6 @@ class ControllerDriver:
     def is_active(self) -> bool:
         return self._controller is not None
 
-    @property
-    def fenced_brokers(self) -> int:
-        """How many registered brokers are fenced, by the committed image."""
-        return sum(broker.fenced for broker in self._loader.image.brokers.values())
-
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
         """Activated with our own id AFTER the first commit in our epoch; everything else resigns."""
         if leader_id == self._node_id and self._controller is None:

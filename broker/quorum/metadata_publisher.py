@@ -115,11 +115,11 @@ class MetadataPublisher:
                 _log.warning("%s in %s is not in the metadata: set aside as stray", key, found.directory)
                 try:
                     self._log_manager.removal.stray(key, found.topic_id)
-                except KafkaStorageError as error:  # that disk's trouble, and no reason not to serve the others
+                except KafkaStorageError as error:  # one disk's error: the other logs are served
                     _log.error("%s could not be set aside: %s", key, error)
 
     def _forget_vanished(self, image: MetadataImage) -> None:
-        """Nobody waits for a log whose topic was deleted."""
+        """A log that is gone is not needed any more where this broker has no replica of it in the metadata."""
         for key, topic_id in self._log_manager.table.vanished.ids():
             topic = image.topics_by_id.get(topic_id) if topic_id else image.topic(key.topic)
             state = topic.partitions.get(key.partition) if topic is not None else None

@@ -148,7 +148,7 @@ class LostReplicas:
                 "faults before you start this node again"
             )
         is_registered_anew = self.registered_epoch == self.broker_epoch > lost.broker_epoch
-        if not is_registered_anew and state.replicas != (self.broker_id,):  # a single replica: registering helps nobody
+        if not is_registered_anew and state.replicas != (self.broker_id,):  # a single replica needs no registration
             return "this broker has to register anew first, and does so by itself"
         if self.broker_id in state.isr:
             return (

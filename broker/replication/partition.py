@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionReports:
-    """Whom a partition tells of what happens to it; one for all partitions of a broker."""
+    """The callbacks for the events of a partition; one value for all partitions of a broker."""
 
     follower_fetched: Callable[[Partition, int], None] = lambda partition, replica_id: None
     """A replica's fetch acknowledged what it has: it may join the ISR."""
@@ -52,7 +52,7 @@ class PartitionReports:
     """A full disk, or a lack of descriptors, refused an append."""
 
 
-NOBODY_TOLD = PartitionReports()
+NO_REPORTS = PartitionReports()
 
 
 class Partition:
@@ -64,7 +64,7 @@ class Partition:
         partition_log: Log,
         high_watermark: int,
         min_insync_replicas: int,
-        reports: PartitionReports = NOBODY_TOLD,
+        reports: PartitionReports = NO_REPORTS,
     ) -> None:
         self.broker_id = broker_id
         self.log = partition_log

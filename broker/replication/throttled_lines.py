@@ -20,10 +20,10 @@ class ThrottledLines:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._said: dict[TopicPartition, tuple[int, int]] = {}
-        """When, and how many went unsaid since."""
+        """When the last line was written, and how many were left out since."""
 
     def due(self, partition: TopicPartition) -> int | None:
-        """How many lines went unsaid before this one; None: this one does, too."""
+        """How many lines were left out before this one; None: leave this one out, too."""
         now_ms = self._now_ms()
         said_ms, unsaid = self._said.get(partition, (now_ms - SAY_INTERVAL_MS, 0))
         if now_ms - said_ms < SAY_INTERVAL_MS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
+from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from metadata.registrations import PartitionRegistration
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint, TopicPartition
@@ -32,7 +32,7 @@ def make_log(
 
 
 def make_partition(
-    directory: Path, broker_id: int = 1, min_insync_replicas: int = 1, reports: PartitionReports = NOBODY_TOLD
+    directory: Path, broker_id: int = 1, min_insync_replicas: int = 1, reports: PartitionReports = NO_REPORTS
 ) -> Partition:
     """A partition without a role."""
     return Partition(broker_id, make_log(directory / str(broker_id)), 0, min_insync_replicas, reports)

@@ -10,7 +10,7 @@ from pathlib import Path
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
-from broker.jobs.wall_clock import Calendar
+from broker.jobs.wall_clock import WallClockGuard
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition
 from penstock.clock import ManualClock
@@ -75,19 +75,19 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
     log_manager = LogManager.open([path / "data"], LogManagerConfig(ME), machine(fs, clock))
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     replicas = Replicas(ME, log_manager, group_commit, clock, on_log_gone=lambda key: cleaner.cleaner.forget(key))
-    scheduler, calendar = Scheduler(clock, THREADS, lambda error: None), Calendar(clock)
+    scheduler, wall_clock = Scheduler(clock, THREADS, lambda error: None), WallClockGuard(clock)
     cleaner = CleanerJob(
         CleanerConfig(dedupe_buffer_bytes=MIB),
         replicas.known.hosted,
         replicas.failures,
         log_manager,
         scheduler,
-        calendar.believed_wall_ms,
+        wall_clock.believed_wall_ms,
         clock,
         fs,
         THREADS,
     )
-    upkeep = LogUpkeep(replicas.known.hosted, replicas.failures, log_manager, scheduler, clock, fs, calendar)
+    upkeep = LogUpkeep(replicas.known.hosted, replicas.failures, log_manager, scheduler, clock, fs, wall_clock)
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")
     made.configure(config, 0)
     yield made

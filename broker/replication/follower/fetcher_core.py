@@ -127,8 +127,8 @@ class FetchState:
 
 @dataclass(frozen=True, slots=True)
 class FetchTurn:
-    """The next request of the session: partitions added or moved, and partitions forgotten. `number` grows
-    from turn to turn; the answer must come with the number of its request."""
+    """The next request of the session: partitions added or moved, and partitions forgotten. `number` grows from turn to
+    turn; the answer must come with the number of its request."""
 
     number: int
     partitions: list[FetchPartition]
@@ -240,7 +240,7 @@ class FetcherCore:
         return FetchTurn(self._turns, wanted, self._forget() if self._forgotten else [])
 
     def _forget(self) -> list[TopicPartition]:
-        """Takes from the leader's session the partitions that shall not be in it any more; which they are."""
+        """The partitions that leave the leader's session with this turn."""
         known = [p for p in self._forgotten if p in self._in_session]
         forgotten = known[:TURN_PARTITIONS_MAX]
         self._in_session.difference_update(forgotten)
@@ -306,9 +306,8 @@ class FetcherCore:
         if state is None or state.leader_epoch != leader_epoch or log_start_offset <= state.log_start_offset:
             return
         state.log_start_offset = log_start_offset
-        if (
-            state.state is ReplicaState.FETCHING and partition not in self._appending
-        ):  # else the same records would come again
+        # A partition that is being appended to is asked for afterwards: now, the same records would come again.
+        if state.state is ReplicaState.FETCHING and partition not in self._appending:
             self._changed[partition] = None
 
     def log_start_lowered(self, partition: TopicPartition, leader_epoch: int, durable_log_start_offset: int) -> None:

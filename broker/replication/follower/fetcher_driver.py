@@ -259,7 +259,7 @@ class ReplicaFetcher:
         self._node.when_disk_answers(partition, answered)
 
     def _try(self, work: Callable[[], None], partition: Partition, leader_epoch: int, now_ms: int) -> None:
-        """What an error means for the partition; only an invariant that does not hold passes."""
+        """Do it, and decide what its error means for the partition; only a violated invariant is raised."""
         try:
             work()
         except InvariantViolation:
@@ -342,7 +342,7 @@ class ReplicaFetcher:
         """Have everything appended flushed; the core may acknowledge each partition by a fetch AFTER its flush."""
         flushing: set[TopicPartition] = set()
         for partition, leader_epoch, end_offset in grown:
-            if partition.offline is not None:  # a neighbour found their disk broken: nobody would tell of a flush
+            if partition.offline is not None:  # another partition found the disk broken: no flush would be reported
                 continue
             if partition.log.flushed_offset >= end_offset:
                 self._acknowledge(partition, leader_epoch, end_offset)
@@ -355,12 +355,12 @@ class ReplicaFetcher:
     def _when_flushed(
         self, partition: Partition, leader_epoch: int, end_offset: int, flushing: set[TopicPartition]
     ) -> Callable[[ApiError | None], None]:
-        """What to do when it is, or never will be: its log failed, or has another role."""
+        """The callback for the end of the flush, or for an error: the log failed, or the partition has another role."""
 
         def done(_error: ApiError | None) -> None:
             flushing.discard(partition.topic_partition)
             self._acknowledge(partition, leader_epoch, end_offset)
-            if not flushing or self._flush_is_slow:  # until then nothing is decided by one of them
+            if not flushing or self._flush_is_slow:  # the turn waits for the last, or for those before the timer
                 self._flush_done.set()
             self.kick()
 

@@ -1,4 +1,4 @@
-"""Which fetcher follows which partition: `num.replica.fetchers` fetchers for each source broker, made when needed.
+"""Gives each followed partition to a fetcher: `num.replica.fetchers` for each source broker, made when needed.
 
 It assigns and forgets; fetching is fetcher_driver.py's. A partition is in at most one fetcher. The manager watches the
 partitions that are followed: one that goes offline is fetched no more.

@@ -90,7 +90,7 @@ class LeaderState:
         return cls(broker_id, leader_epoch, log_end_offset, partition_epoch, frozenset(isr), followers)
 
     def brokers_changed(self, registered_epochs: Mapping[int, int], active_brokers: frozenset[int]) -> None:
-        """Who is registered, and who of them is in service, as the metadata has it now."""
+        """The registered brokers, and those of them that are in service, as the metadata has them now."""
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
 
     @property

@@ -19,7 +19,7 @@ from broker.apis.session_partitions import SESSION_PARTITION_BYTES
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
+from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from broker.requests import FetchPartition, FetchRequest, FetchResponse
 from penstock.clock import ManualClock
 from penstock.errors import (
@@ -92,7 +92,7 @@ def run(
     path: Path,
     scenario: Callable[[Partition, Stream], Awaitable[None]],
     isr: tuple[int, ...] = (1,),
-    reports: PartitionReports = NOBODY_TOLD,
+    reports: PartitionReports = NO_REPORTS,
 ) -> None:
     async def main() -> None:
         partition = make_partition(path, reports=reports)

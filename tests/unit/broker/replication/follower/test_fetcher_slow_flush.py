@@ -13,7 +13,7 @@ import pytest
 
 from broker.replication.follower.fetcher_driver import FetcherConfig, ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
-from broker.replication.partition import NOBODY_TOLD, Partition, PartitionReports
+from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from tests.support.faulty_fs import FaultyFileSystem
@@ -29,7 +29,7 @@ def follower_of(
     directory: Path,
     key: TopicPartition,
     fs: FaultyFileSystem | None = None,
-    reports: PartitionReports = NOBODY_TOLD,
+    reports: PartitionReports = NO_REPORTS,
 ) -> Partition:
     follower = Partition(2, make_log(directory / str(key), fs=fs, partition=key), 0, 1, reports)
     follower.become_follower(state(), NOBODY)
