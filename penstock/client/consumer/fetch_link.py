@@ -87,7 +87,7 @@ class FetchLink:
             wanted = self._owner.wanted(self.node_id)
             if wanted and not self._session.knows(wanted):
                 self._restart = True
-                self._fetching.cancel()  # not the stream: a write that waits for a connection would not notice
+                self._fetching.cancel()
 
     async def _run(self) -> None:
         while True:

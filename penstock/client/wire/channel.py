@@ -91,14 +91,18 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
 class GrpcStream:
     """One bidirectional stream."""
 
-    __slots__ = ("_call", "_endpoint")
+    __slots__ = ("_call", "_connecting", "_endpoint", "_is_connected")
 
     def __init__(self, call: Any, endpoint: Endpoint) -> None:
         self._call = call
         self._endpoint = endpoint
+        self._is_connected = False
+        self._connecting: asyncio.Future[None] | None = None
 
     async def write(self, message: bytes) -> None:
         try:
+            if not self._is_connected:
+                await self._wait_connected()
             await self._call.write(message)
         except grpc.RpcError as error:
             raise api_error(error, self._endpoint) from None
@@ -106,6 +110,12 @@ class GrpcStream:
             raise _cancelled(self._endpoint) from None
         except asyncio.InvalidStateError:  # the call ended before this write: its status says why
             raise await self._ended() from None
+
+    async def _wait_connected(self) -> None:
+        """gRPC's own wait, in a task that `cancel` can end: gRPC does not end it when the call is cancelled."""
+        self._connecting = asyncio.ensure_future(self._call.wait_for_connection())
+        await self._connecting
+        self._is_connected = True
 
     async def read(self) -> bytes:
         try:
@@ -127,6 +137,8 @@ class GrpcStream:
 
     def cancel(self) -> None:
         self._call.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
 
     def __repr__(self) -> str:
         return f"GrpcStream({self._endpoint})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import grpc
@@ -17,6 +18,8 @@ from penstock.errors import NetworkError
 from penstock.pb import broker_pb2_grpc
 from penstock.types import Endpoint
 from tests.support.garbage_server import GARBAGE, speaking
+
+PATIENCE_S = 20
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
@@ -62,5 +65,26 @@ def test_a_refusal_with_a_garbled_code_is_what_its_status_says() -> None:
             await fetch.read()
         await connection.close()
         await server.stop(None)
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_stream_wakes_a_write_that_waits_for_the_connection() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.setblocking(False)
+            channel = GrpcTransport().connect(Endpoint(*silent.getsockname()))
+            stream = channel.open_stream("/penstock.v1.Broker/Fetch")
+            writing = asyncio.ensure_future(stream.write(b"a request"))
+            accepted, _ = await asyncio.get_running_loop().sock_accept(silent)
+            with accepted:
+                assert not writing.done(), "the peer has not said a word yet"
+                stream.cancel()
+                async with asyncio.timeout(PATIENCE_S):
+                    with pytest.raises(NetworkError, match="the call was cancelled"):
+                        await writing
+                    with pytest.raises(NetworkError, match="the call was cancelled"):
+                        await stream.read()
+            await channel.close()
 
     asyncio.run(main())
