@@ -209,9 +209,9 @@ class FetchSession:
         self._closed = True
         self._wait_no_more()
         self._paused.clear()
+        self._memory.close()  # BEFORE leases are released: they would grant the room that a paused request waits for
         self._cold.close()
         self._partitions.close()
-        self._memory.close()
 
     def __repr__(self) -> str:
         return f"FetchSession({self._partitions}, waits: {self._waiting}, {len(self._paused)} paused)"

@@ -124,6 +124,7 @@ class MemoryBudget:
         """Addresses with streams that wait, in the order of their turns."""
         self._is_awaited = False
         """Whether the one whose turn it is waits for the budget as a whole."""
+        self._is_granting = False
 
     def open(self, host_name: str) -> Account:
         """The account of a new stream from an address."""
@@ -189,7 +190,20 @@ class MemoryBudget:
         self._turns.setdefault(host.name, host)
 
     def _grant(self) -> None:
-        """Give room to the waiting streams in their order, address by address, as long as there is any."""
+        """Give room to the waiting streams in their order, address by address, as long as there is any.
+
+        A stream that is granted room may release some or wait again. That begins no second round: the present one
+        meets it, so nothing is granted before `acquire` has returned.
+        """
+        if self._is_granting:
+            return
+        self._is_granting = True
+        try:
+            self._grant_in_turn()
+        finally:
+            self._is_granting = False
+
+    def _grant_in_turn(self) -> None:
         self._is_awaited = False
         passed_over = 0
         while passed_over < len(self._turns):

@@ -14,6 +14,7 @@ number of streams.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES
@@ -78,7 +79,7 @@ class RequestIntake:
             return
         account, size = (self._small, 0) if is_small else (self._large, self._expected)
         turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
-        lease = account.acquire(size, turn.set_result)
+        lease = account.acquire(size, partial(_grant, turn))
         if lease is None:
             try:
                 lease = await turn
@@ -110,3 +111,11 @@ class RequestIntake:
         self._give_back()
         self._small.close()
         self._large.close()
+
+
+def _grant(turn: asyncio.Future[Lease], lease: Lease) -> None:
+    """The stream may have been cancelled, and not have run since."""
+    if turn.cancelled():
+        lease.release()
+    else:
+        turn.set_result(lease)

@@ -108,6 +108,22 @@ def test_a_stream_that_ends_waits_no_more_and_its_leases_count_until_they_are_re
     assert streams.budget.statistics().used_bytes == 10
 
 
+def test_a_stream_that_waits_again_when_it_is_granted_room_is_granted_more_only_after_it_has_waited() -> None:
+    streams = Streams(stream_share=1)
+    first = streams.budget.open("x").take(1_000)
+    again, told = streams.budget.open("a"), list[str]()
+
+    def granted(lease: Lease) -> None:
+        lease.release()
+        assert again.acquire(10, lambda _: told.append("granted again")) is None
+        told.append("waits again")
+
+    again.acquire(10, granted)
+    streams.acquire("behind it", streams.budget.open("a"), 10)
+    first.release()
+    assert told == ["waits again", "granted again"] and streams.granted == ["behind it"]
+
+
 def test_whatever_happens_the_budget_is_kept_and_everybody_gets_a_turn() -> None:
     for seed in range(200):
         rng, streams, waiting = random.Random(seed), Streams(), set[str]()
@@ -155,6 +171,25 @@ def test_a_stream_of_large_requests_is_read_only_when_there_is_room_for_another(
         assert memory.statistics().used_bytes == SMALL_BYTES and memory.statistics().waiting == 0
 
     asyncio.run(main())
+
+
+def test_room_for_a_stream_that_was_just_cancelled_goes_to_the_next_and_fails_no_release() -> None:
+    async def main() -> None:
+        memory, large = RequestMemory(8 * 1024 * 1024), 1024 * 1024
+        streams = [memory.open("a") for _ in range(4)]
+        leases = []
+        for stream in streams:
+            await stream.wait_turn()
+            leases.append(stream.arrived(large))
+        gone, behind = (asyncio.ensure_future(stream.wait_turn()) for stream in streams[:2])
+        await asyncio.sleep(0)
+        gone.cancel()
+        for lease in leases[:2]:
+            lease.release()  # as for an answer: an error here would leave that without an answer
+        await behind
+        assert gone.cancelled() and memory.statistics().waiting == 0
+
+    run_virtual(main())
 
 
 def test_a_stream_that_stays_silent_gives_its_room_back() -> None:
