@@ -62,9 +62,17 @@ class ColdFetches:
         return any(partition in later for later in self._later.values())
 
     def found(self, partition: TopicPartition) -> ColdRead | None:
-        """The finished read of the partition, if there is one."""
+        """The finished read of the partition, if there is one.
+
+        One without records is returned once. It ended at a high watermark within the first batch, and a later look has
+        to read again, from a higher one.
+        """
         reading = self._readings.get(partition)
-        return reading.cold if reading is not None and reading.is_done else None
+        if reading is None or not reading.is_done:
+            return None
+        if not reading.cold.found_bytes:
+            self.drop(partition)
+        return reading.cold
 
     @property
     def has_found(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.apis.cold_fetches import DISK_WAIT_MS, READS_MAX
-from broker.apis.fetch_session import FetchSession, SessionMemory
+from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
@@ -393,6 +393,46 @@ def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
         assert len(broker.answers) == 1
 
     run(scenario, partitions=2, budget=budget)
+
+
+def test_a_session_that_ends_while_it_holds_records_and_waits_for_memory_leaves_nothing_behind() -> None:
+    budget = MemoryBudget(MIB, 1)
+
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[1].log.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(at(0), at(1, 10))
+        others = budget.open("other").take(MIB - ANSWER_COPIES * ANSWER_BYTES_MIN)
+        broker.session.partition_changed(TopicPartition("t", 1), True)
+        await asyncio.sleep(0)
+        assert budget.statistics().waiting == 1
+        broker.io.step()  # the records are there, and what they take is all that the waiting request lacks
+        broker.session.close()
+        assert budget.statistics().used_bytes == others.size and budget.statistics().waiting == 0
+        assert not broker[0].watchers and not broker.answers
+        others.release()
+
+    run(scenario, partitions=2, budget=budget)
+
+
+def test_a_read_that_ended_at_a_high_watermark_within_its_batch_is_made_again_when_that_has_risen() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker[0].append_as_leader(batch(*[bytes(500)] * 3), -1, 0, WALL_MS)
+        broker[0].log.flush()
+        broker[0].high_watermark = 12  # of the offsets 10, 11 and 12
+        broker.fs.go_cold()
+        broker.ask(at(0, 10))
+        await broker.step()
+        assert not broker.answers and not broker.io.queue
+        broker[0].flushed(13)
+        while not broker.answers:
+            await asyncio.sleep(0)
+            if broker.io.queue:
+                await broker.step()
+        assert told(broker.answers[0]) == {0: 1}
+
+    run(scenario)
 
 
 def test_a_batch_that_is_larger_than_what_was_asked_for_is_counted_as_large_as_it_is() -> None:
