@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.grpc.codec.error import error_from_pb, error_to_pb
+from broker.grpc.codec.error import error_to_pb
 from metadata.requests import (
     AlterPartitionData,
     AlterPartitionRequest,
@@ -10,6 +10,7 @@ from metadata.requests import (
     AlterPartitionResult,
     IsrMember,
 )
+from penstock.error_message import error_in_message
 from penstock.pb import controller_pb2
 
 
@@ -72,7 +73,7 @@ def response_from_pb(m: controller_pb2.AlterPartitionResponse) -> AlterPartition
             AlterPartitionResult(
                 p.topic_id,
                 p.partition,
-                error_from_pb(p.error),
+                error_in_message(p.error),
                 p.leader_id,
                 p.leader_epoch,
                 p.partition_epoch,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.grpc.codec.error import error_from_pb, error_to_pb
+from broker.grpc.codec.error import error_to_pb
 from broker.requests import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -16,6 +16,7 @@ from metadata.requests import (
     AlterConfigsResult,
     ConfigChange,
 )
+from penstock.error_message import error_in_message
 from penstock.pb import configs_pb2
 
 
@@ -61,7 +62,9 @@ def alter_configs_response_to_pb(response: AlterConfigsResponse) -> configs_pb2.
 
 def alter_configs_response_from_pb(message: configs_pb2.AlterConfigsResponse) -> AlterConfigsResponse:
     return AlterConfigsResponse(
-        tuple(AlterConfigsResult(r.resource_type, r.resource_name, error_from_pb(r.error)) for r in message.resources),
+        tuple(
+            AlterConfigsResult(r.resource_type, r.resource_name, error_in_message(r.error)) for r in message.resources
+        ),
         message.metadata_offset,
     )
 

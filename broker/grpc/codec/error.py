@@ -1,10 +1,13 @@
-"""Between protobuf and a typed error, which any answer may carry, for the whole of it or for one of its parts."""
+"""A typed error as a protobuf message, for the whole of an answer or for one of its parts.
+
+Not here: reading it (penstock/error_message.py).
+"""
 
 from __future__ import annotations
 
-from penstock.errors import ApiError, error_for
+from penstock.errors import ApiError
 from penstock.pb import common_pb2
-from penstock.types import Endpoint, LeaderHint
+from penstock.types import LeaderHint
 
 
 def hint_to_pb(hint: LeaderHint) -> common_pb2.LeaderHint:
@@ -25,22 +28,4 @@ def error_to_pb(error: ApiError | None) -> common_pb2.Error | None:
         log_start_offset=error.log_start_offset,
         log_end_offset=error.log_end_offset,
         nothing_written=error.nothing_written and not type(error).nothing_written,
-    )
-
-
-def error_from_pb(message: common_pb2.Error) -> ApiError | None:
-    """None for code 0, which is what an absent error reads as."""
-    if message.code == 0:
-        return None
-    leader = None
-    if message.HasField("leader"):
-        found = message.leader
-        endpoint = Endpoint(found.host, found.port) if found.host else None
-        leader = LeaderHint(found.leader_id, found.leader_epoch, endpoint, found.topic_id)  # 0 is a good node id
-    return error_for(
-        message.code,
-        message.message,
-        leader=leader,
-        log_start_offset=message.log_start_offset,
-        log_end_offset=message.log_end_offset,
     )

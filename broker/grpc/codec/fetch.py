@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
-from broker.grpc.codec.error import error_from_pb, error_to_pb
+from broker.grpc.codec.error import error_to_pb
 from broker.requests import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.error_message import error_in_message
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.records_field import RecordsField
@@ -93,7 +94,7 @@ def response_from_bytes(raw: bytes) -> FetchResponse:
         message, all_records = FETCHED.split(raw)
     except DecodeError as error:
         raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
-    whole = error_from_pb(message.error)
+    whole = error_in_message(message.error)
     if whole is not None:
         raise whole
     results = []
@@ -106,7 +107,7 @@ def response_from_bytes(raw: bytes) -> FetchResponse:
                 TopicPartition(p.topic, p.partition),
                 p.topic_id,
                 p.fetch_offset,
-                error_from_pb(p.error),
+                error_in_message(p.error),
                 p.high_watermark,
                 p.log_start_offset,
                 records,

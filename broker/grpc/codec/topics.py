@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.grpc.codec.error import error_from_pb, error_to_pb
+from broker.grpc.codec.error import error_to_pb
 from metadata.requests import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -12,6 +12,7 @@ from metadata.requests import (
     ReplicaAssignment,
     TopicResult,
 )
+from penstock.error_message import error_in_message
 from penstock.pb import broker_pb2 as pb
 
 
@@ -90,7 +91,7 @@ def _topic_result_from_pb(message: pb.TopicResult) -> TopicResult:
     return TopicResult(
         message.name,
         message.topic_id,
-        error_from_pb(message.error),
+        error_in_message(message.error),
         message.partitions,
         message.replication_factor,
     )

@@ -35,31 +35,12 @@ from penstock.client.wire.messages import (
     TopicInfo,
     TopicOutcome,
 )
-from penstock.errors import ApiError, NetworkError, error_for
+from penstock.error_message import error_in_message
+from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
 from penstock.records_field import RecordsField
-from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, Endpoint, EpochEndOffset, LeaderHint
-
-
-def decode_error(error: common_pb2.Error) -> ApiError | None:
-    """The exception that a wire error stands for; None for code 0."""
-    if error.code == 0:
-        return None
-    hint = None
-    if error.HasField("leader"):
-        leader = error.leader
-        endpoint = Endpoint(leader.host, leader.port) if leader.host else None
-        hint = LeaderHint(leader.leader_id, leader.leader_epoch, endpoint, leader.topic_id)
-    return error_for(
-        error.code,
-        error.message,
-        leader=hint,
-        log_start_offset=error.log_start_offset,
-        log_end_offset=error.log_end_offset,
-        nothing_written=error.nothing_written,
-    )
-
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOffset
 
 _PRODUCED = RecordsField(pb.ProduceRequest)
 _FETCHED = RecordsField(pb.FetchResponse)
@@ -77,10 +58,10 @@ def encode_produce(call: ProduceCall) -> bytes:
 
 def decode_produce(response: pb.ProduceResponse) -> ProduceAnswer:
     results = tuple(
-        ProduceResult(r.topic, r.partition, decode_error(r.error), r.base_offset, r.log_append_time_ms)
+        ProduceResult(r.topic, r.partition, error_in_message(r.error), r.base_offset, r.log_append_time_ms)
         for r in response.partitions
     )
-    return ProduceAnswer(response.correlation_id, results, decode_error(response.error))
+    return ProduceAnswer(response.correlation_id, results, error_in_message(response.error))
 
 
 def encode_fetch(call: FetchCall) -> pb.FetchRequest:
@@ -120,7 +101,7 @@ def decode_fetch(raw: bytes) -> FetchAnswer:
             r.topic,
             r.partition,
             r.topic_id,
-            decode_error(r.error),
+            error_in_message(r.error),
             r.high_watermark,
             r.log_start_offset,
             records,
@@ -131,7 +112,7 @@ def decode_fetch(raw: bytes) -> FetchAnswer:
         )
         for r, records in zip(response.partitions, all_records, strict=True)
     )
-    return FetchAnswer(response.correlation_id, results, decode_error(response.error))
+    return FetchAnswer(response.correlation_id, results, error_in_message(response.error))
 
 
 def encode_list_offsets(parts: Iterable[ListOffsetsPart], timeout_ms: int) -> pb.ListOffsetsRequest:
@@ -149,7 +130,7 @@ def encode_list_offsets(parts: Iterable[ListOffsetsPart], timeout_ms: int) -> pb
 
 def decode_list_offsets(response: pb.ListOffsetsResponse) -> tuple[ListOffsetsResult, ...]:
     return tuple(
-        ListOffsetsResult(r.topic, r.partition, decode_error(r.error), r.offset, r.timestamp_ms, r.leader_epoch)
+        ListOffsetsResult(r.topic, r.partition, error_in_message(r.error), r.offset, r.timestamp_ms, r.leader_epoch)
         for r in response.partitions
     )
 
@@ -181,11 +162,11 @@ def _topic(topic: pb.TopicMetadata) -> TopicInfo:
             p.partition_epoch,
             tuple(p.replicas),
             tuple(p.isr),
-            decode_error(p.error),
+            error_in_message(p.error),
         )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )
-    return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), decode_error(topic.error))
+    return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), error_in_message(topic.error))
 
 
 def encode_create_topics(topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool) -> pb.CreateTopicsRequest:
@@ -206,7 +187,7 @@ def encode_delete_topics(topic_ids: Iterable[str], timeout_ms: int) -> pb.Delete
 
 def decode_topics(response: pb.CreateTopicsResponse | pb.DeleteTopicsResponse) -> tuple[TopicOutcome, ...]:
     return tuple(
-        TopicOutcome(t.name, t.topic_id, decode_error(t.error), t.partitions, t.replication_factor)
+        TopicOutcome(t.name, t.topic_id, error_in_message(t.error), t.partitions, t.replication_factor)
         for t in response.topics
     )
 
@@ -220,7 +201,8 @@ def encode_delete_records(parts: Iterable[DeleteRecordsPart], timeout_ms: int) -
 
 def decode_delete_records(response: pb.DeleteRecordsResponse) -> tuple[DeleteRecordsResult, ...]:
     return tuple(
-        DeleteRecordsResult(r.topic, r.partition, decode_error(r.error), r.low_watermark) for r in response.partitions
+        DeleteRecordsResult(r.topic, r.partition, error_in_message(r.error), r.low_watermark)
+        for r in response.partitions
     )
 
 
@@ -237,7 +219,7 @@ def encode_alter_configs(
 
 def decode_alter_configs(response: configs_pb2.AlterConfigsResponse) -> ConfigAnswer:
     results = tuple(
-        ConfigResult(ConfigResource(r.resource_type, r.resource_name), decode_error(r.error))
+        ConfigResult(ConfigResource(r.resource_type, r.resource_name), error_in_message(r.error))
         for r in response.resources
     )
     return ConfigAnswer(results, response.metadata_offset)
@@ -257,7 +239,7 @@ def decode_describe_configs(response: configs_pb2.DescribeConfigsResponse) -> Co
     results = tuple(
         ConfigResult(
             ConfigResource(r.resource_type, r.resource_name),
-            decode_error(r.error),
+            error_in_message(r.error),
             tuple(
                 ConfigEntry(c.key, c.value, _CONFIG_SOURCES.get(c.source, "UNKNOWN"), c.type, c.documentation)
                 for c in r.configs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.grpc.codec.error import error_to_pb
-from penstock.client.wire.protobuf import decode_error
+from penstock.error_message import error_in_message
 from penstock.errors import ApiError, InvalidRequestError, KafkaStorageError
 
 
@@ -24,7 +24,7 @@ def test_that_nothing_was_written_crosses_where_the_code_does_not_say_it(
         error.nothing_written = True
     sent = error_to_pb(error)
     assert sent is not None
-    found = decode_error(sent)
+    found = error_in_message(sent)
     assert sent.nothing_written is crosses
     assert type(found) is type(error) and found is not None and found.nothing_written is expected
     assert not KafkaStorageError.nothing_written, "the class is as it was"
