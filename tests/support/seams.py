@@ -1,8 +1,8 @@
 """Finds where a module uses the machine directly: its clock, randomness, ids, threads, disk or sockets.
 
-`violations(source)` reads a syntax tree and returns each place, as `line: what`. It finds only names in the code, so it
-misses a call behind `getattr` or behind a module of another name. Allowed are: `os.path`, `os.fspath` and the constants
-of `os`; `random.Random` as a type; `Executor` and `Future` of `concurrent.futures`; asyncio, except its calls for
+`violations(source)` reads a syntax tree and returns each place, as `line: what`. A name that `import … as` gives counts
+as what it stands for. A use by way of `getattr` or of a variable is not found. Allowed are: `os.path`, `os.fspath` and
+the constants of `os`; `random.Random` as a type; the types of `concurrent.futures`; asyncio, except its calls for
 threads, processes and sockets. Not here: which modules may use the machine.
 """
 
@@ -43,11 +43,19 @@ MACHINE_MODULES = frozenset(
         "uvloop",
     }
 )
-"""Whoever imports one of these, or a part of it, reaches for the machine."""
+"""To import one of these, or a part of it, is to use the machine."""
 FREE_OF_OS = frozenset({"path", "fspath", "PathLike", "strerror"})
-FREE_OF_FUTURES = frozenset({"Executor", "Future"})
+FREE_OF_FUTURES = frozenset({"CancelledError", "Executor", "Future", "TimeoutError"})
 WAYS_OUT_OF_ASYNCIO = frozenset(
-    {"to_thread", "create_subprocess_exec", "create_subprocess_shell", "open_connection", "start_server"}
+    {
+        "to_thread",
+        "create_subprocess_exec",
+        "create_subprocess_shell",
+        "open_connection",
+        "open_unix_connection",
+        "start_server",
+        "start_unix_server",
+    }
 )
 THE_MACHINES_OWN = frozenset(
     {
@@ -64,8 +72,23 @@ NOW = frozenset({"now", "today", "utcnow"})
 
 
 def violations(source: str) -> list[str]:
-    """Everything that the module takes from the machine by itself."""
-    return [f"{line}: {what}" for line, what in sorted(set(_found(ast.parse(source))))]
+    """The places where the module uses the machine directly."""
+    return [f"{line}: {what}" for line, what in sorted(set(_found(_by_own_names(ast.parse(source)))))]
+
+
+def _by_own_names(tree: ast.Module) -> ast.Module:
+    """The tree without the names that `import … as` gives: each name in the code is that of what it stands for."""
+    given = {
+        alias.asname: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is not None
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = given.get(node.id, node.id)
+    return tree
 
 
 def _found(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -76,8 +99,8 @@ def _found(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, f"import {name}") for name in modules if name in MACHINE_MODULES)
             case ast.ImportFrom(module=str(module), names=names, level=0):
                 yield from ((node.lineno, what) for what in _from(module, [alias.name for alias in names]))
-            case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
-                if what := _attribute(owner, attribute):
+            case ast.Attribute(value=ast.Name() | ast.Attribute() as owner, attr=attribute):
+                if what := _attribute(ast.unparse(owner), attribute):
                     yield node.lineno, what
             case ast.Name(id=name) if name in THE_MACHINES_OWN:
                 yield node.lineno, name
@@ -108,6 +131,8 @@ def _attribute(owner: str, attribute: str) -> str:
         return f"random.{attribute}"
     if owner == "asyncio" and attribute in WAYS_OUT_OF_ASYNCIO:
         return f"asyncio.{attribute}"
+    if owner == "concurrent.futures" and attribute not in FREE_OF_FUTURES:
+        return f"concurrent.futures.{attribute}"
     if owner in ("datetime", "date") and attribute in NOW:
         return f"{owner}.{attribute}"
     return ""
