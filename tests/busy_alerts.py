@@ -54,8 +54,13 @@ def firing(api: str) -> set[tuple[str, str]]:
     return {(label["alertname"], label["instance"]) for label in labels if label["alertname"] in ALERTS}
 
 
+def all_are_scraped(api: str) -> bool:
+    """Whether Prometheus answers, and has fresh samples of every node."""
+    return bool(query(api, "query", query=f"count(up == 1) == {NODES}")["result"])
+
+
 def gauges(api: str) -> str:
-    """What the nodes say."""
+    """The idle gauges of the nodes, as text."""
     found = {name: query(api, "query", query=name)["result"] for name in GAUGES}
     return "; ".join(
         f"{name.removeprefix('penstock_')} " + ", ".join(f"{float(sample['value'][1]):.3f}" for sample in samples)
@@ -80,13 +85,13 @@ def run(directory: Path, producers: int) -> bool:
         with Admin(cluster.bootstrap) as admin:
             admin.create_topic(TOPIC, partitions=6, replication_factor=NODES)
         with running_prometheus(directory) as api:
-            nodes = "count(up == 1)"
-            seconds_until(lambda: bool(query(api, "query", query=f"{nodes} == {NODES}")["result"]))
+            if seconds_until(lambda: all_are_scraped(api)) is None:
+                raise SystemExit(f"Prometheus does not scrape {NODES} nodes within {WAIT_S_MAX} s")
             print(f"before: {gauges(api)}; firing: {sorted(firing(api))}", flush=True)
             with overload(cluster.bootstrap, producers):
                 came = seconds_until(lambda: len(firing(api)) == len(ALERTS) * NODES)
                 print(f"overloaded, {_after(came)}: {gauges(api)}; firing: {sorted(firing(api))}", flush=True)
-            gone = seconds_until(lambda: not firing(api))
+            gone = seconds_until(lambda: all_are_scraped(api) and not firing(api))
             print(f"at rest, {_after(gone)}: {gauges(api)}; firing: {sorted(firing(api))}", flush=True)
     return came is not None and gone is not None
 

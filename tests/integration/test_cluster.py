@@ -64,8 +64,8 @@ def test_three_nodes_keep_every_acked_record_when_one_is_killed(penstock_cluster
         cluster.kill(leader)
         assert not cluster.is_running(leader)
         assert read_all(cluster, "orders", 1000) == values
-        fenced = "penstock_broker_sessions_expired_total"
-        wait_until(lambda: summed(cluster, fenced) == summed(cluster, "penstock_fenced_brokers", maximum=True) == 1)
+        wait_until(lambda: summed(cluster, "penstock_broker_sessions_expired_total") >= 1)
+        wait_until(lambda: summed(cluster, "penstock_fenced_brokers", maximum=True) == 1)
         assert summed(cluster, "penstock_leader_elections_total") >= 1
         assert summed(cluster, "penstock_quorum_elections_won_total") >= 1
         assert summed(cluster, 'penstock_requests_total{api="FetchFollower"}') >= 1

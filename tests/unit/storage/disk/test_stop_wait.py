@@ -35,6 +35,13 @@ def two_log_dirs(tmp_path: Path, fs: FaultyFileSystem) -> tuple[LogManager, str,
     return manager, bad, good
 
 
+async def ended(log_dir: str) -> None:
+    """Waits until the thread that closes the log dir has done so."""
+    for thread in threading.enumerate():
+        if thread.name == f"stop {log_dir}":
+            await asyncio.to_thread(thread.join, WAIT_S)
+
+
 async def after_the_limit(stop: asyncio.Task[None], clock: ManualClock) -> None:
     """The stop ends when its time is over, and not before."""
     for _ in range(20):
@@ -88,11 +95,15 @@ def test_a_flush_that_hangs_ends_the_waiting_for_its_dir_and_for_no_other(tmp_pa
         fs, clock = FaultyFileSystem(), ManualClock()
         manager, bad, _ = two_log_dirs(tmp_path, fs)
         group_commit, wait = GroupCommit(lambda log_dir, error: None, THREADS), stop_wait(clock)
+        good_is_flushed = asyncio.Event()
         with fs.standing_still("fdatasync", "/bad/") as fault:
             for log in manager.logs():
+                if log.topic_partition == GOOD:
+                    group_commit.subscribe(log, lambda offset: good_is_flushed.set())
                 group_commit.flush(log)
             stop = asyncio.create_task(group_commit.close(wait))
             assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
+            await asyncio.wait_for(good_is_flushed.wait(), WAIT_S)
             await after_the_limit(stop, clock)
             assert wait.given_up == {bad}
             flushed = {log.topic_partition: log.flushed_offset for log in manager.logs()}
@@ -110,6 +121,7 @@ def test_a_dir_that_hangs_while_it_is_closed_gets_no_marker_and_keeps_its_lock(t
         with fs.standing_still("fdatasync", "/bad/") as fault:
             stop = asyncio.create_task(manager.close_within(wait, True, 7))
             assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
+            await ended(good)
             await after_the_limit(stop, clock)
             assert wait.given_up == {bad}
             assert fs.exists(f"{good}/{CLEAN_SHUTDOWN}") and not fs.exists(f"{bad}/{CLEAN_SHUTDOWN}")
@@ -124,15 +136,14 @@ def test_a_dir_that_answers_after_it_was_given_up_still_knows_how_far_its_logs_w
 
     async def run() -> None:
         fs, clock = FaultyFileSystem(), ManualClock()
-        manager, bad, _ = two_log_dirs(tmp_path, fs)
+        manager, bad, good = two_log_dirs(tmp_path, fs)
         wait = stop_wait(clock)
         with fs.standing_still("fdatasync", "/bad/") as fault:
             stop = asyncio.create_task(manager.close_within(wait, True, 7))
             assert await asyncio.to_thread(fault.was_met.wait, WAIT_S)
+            await ended(good)
             await after_the_limit(stop, clock)
-        for thread in threading.enumerate():
-            if thread.name == f"stop {bad}":
-                await asyncio.to_thread(thread.join, WAIT_S)
+        await ended(bad)
         assert OffsetCheckpoint(fs, f"{bad}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True).offsets == {HUNG: 1}
         assert not fs.exists(f"{bad}/{CLEAN_SHUTDOWN}")
 
