@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 SERVER_PACKAGES = ("broker", "metadata", "raft", "storage")
 OTHERS = ("penstock", "pyspark_penstock.py", "tests", "protos", "ops", "benchmarks", "docs")
 STORAGE_TABLE = re.compile(r"### `storage/`, module by module\n(.*?)\n### ", re.DOTALL)
@@ -23,7 +23,7 @@ def page() -> str:
 
 
 def spans(text: str) -> list[str]:
-    """What stands in backticks, word by word."""
+    """The words in backticks."""
     return [word for span in re.findall(r"`([^`\n]+)`", text) for word in span.split()]
 
 
@@ -36,7 +36,7 @@ def code() -> list[Path]:
 
 
 def meant_by(name: str, paths: list[Path]) -> list[Path]:
-    """Those whose path ends so; a name may leave out the first folders, and `*` is any part of a name."""
+    """The paths that end in `name`. It may leave out the first folders, and `*` is any part of a name."""
     return [path for path in paths if PurePosixPath(path.relative_to(ROOT)).match(name)]
 
 
