@@ -33,7 +33,6 @@ VALUE = bytes(range(256)) * 40
 MIB = 1024 * 1024
 RATE = 1_000
 RATIO_MAX = 2.0
-STEP_BYTES = 4 * MIB
 READY_S = 60
 
 

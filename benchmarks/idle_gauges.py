@@ -78,7 +78,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Of the time between two looks."""
+    """Shares of the time between two looks."""
 
     loop: float
     loop_ran: float
@@ -135,7 +135,7 @@ class Row:
 
 
 def look(cluster: Cluster, processor: int) -> Look:
-    """At everything, within a few milliseconds."""
+    """Reads all totals and gauges, within a few milliseconds."""
     pid = cluster.pid(0)
     with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
         scrape: str = answer.read().decode()
@@ -210,7 +210,7 @@ def expected(phase: Phase, found: Shares, at_rest: Shares) -> tuple[float, float
 def measured(
     cluster: Cluster, phase: Phase, seconds: int, processor: int, at_rest: Shares | None
 ) -> tuple[Row, Shares]:
-    """Of one phase."""
+    """Measures one phase: the row of the table, and the shares that it follows from."""
     command = [sys.executable, "-m", "benchmarks.idle_gauges_load", phase.work, cluster.endpoint(0), TOPIC]
     command += [str(phase.duty), str(SETTLE_S + seconds + 2)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as load:

@@ -47,13 +47,13 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class UnsyncedFileSystem(OsFileSystem):
-    """Makes many partitions in seconds: whoever measures syncs once, afterwards."""
+    """Makes many partitions in seconds, because it syncs nothing: a benchmark syncs once, afterwards."""
 
     def fdatasync(self, fd: int) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def fsync_dir(self, path: str) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 def partition_rows(root: str, scale: Scale) -> Iterator[Row]:

@@ -198,7 +198,7 @@ def _position(consumer: Consumer, topic: str, partition: int) -> int:
 
 
 def _standing(consumer: Consumer) -> list[str]:
-    """What a consumer waits for: its counts, its links, and what it knows of each partition and of who leads it."""
+    """The state of a consumer that comes no further: counts, links, and each partition with its leader."""
     core = consumer._core
     fetcher, cache = core.fetcher, core.fetcher._cluster.cache
     partitions = [

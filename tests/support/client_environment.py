@@ -23,17 +23,17 @@ def stepped_threads(seed: int = 0) -> SteppedThreads:
 
 
 def fake_environment(network: FakeNetwork, seed: int = 0) -> ClientEnvironment:
-    """On the running loop of virtual time."""
+    """Makes the environment of clients on the running loop of virtual time."""
     return ClientEnvironment(virtual_clock(), network, random.Random(seed), stepped_threads(seed), no_background)
 
 
 def still_environment() -> ClientEnvironment:
-    """Time stands still, and nobody is on the network."""
+    """Makes the environment of a client that neither waits nor calls: time stands still, the network is empty."""
     return ClientEnvironment(ManualClock(), FakeNetwork(), random.Random(0), stepped_threads(), no_background)
 
 
 def buffer_of(limit_bytes: int) -> FetchBuffer:
-    """Whose room nobody waits for."""
+    """A fetch buffer without a fetcher that waits for its room."""
     return FetchBuffer(limit_bytes, stepped_threads(), nothing)
 
 
@@ -42,4 +42,4 @@ def pool_of(total_bytes: int) -> MemoryPool:
 
 
 def nothing() -> None:
-    """For a port that a test does not look at."""
+    """Does nothing: for a callback that a test does not look at."""

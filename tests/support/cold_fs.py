@@ -24,16 +24,16 @@ PAGE_BYTES = 512
 
 
 class ColdFileSystem(LosingFileSystem):
-    """See the module."""
+    """A losing file system with a page cache that can go cold."""
 
     def __init__(self) -> None:
         super().__init__()
         self.gate = threading.Event()
         self.gate.set()
         self.at_gate = threading.Event()
-        """A read waits, or went through."""
+        """Set when a read has reached the gate, whether it waits there or not."""
         self.waited: list[str] = []
-        """The threads that had to wait for the disk, by name, for each read."""
+        """The name of the thread of each read that had to wait for the disk."""
         self.errors: dict[str, int] = {}
         self.tells = True
         """Whether this file system says what is in its page cache; otherwise it reads as tmpfs does."""
@@ -41,7 +41,7 @@ class ColdFileSystem(LosingFileSystem):
         self._names: dict[int, str] = {}
 
     def go_cold(self) -> None:
-        """The page cache is empty."""
+        """Empties the page cache."""
         self._warm.clear()
 
     def open(self, path: str, *, create: bool = False) -> int:
@@ -85,6 +85,6 @@ class ColdFileSystem(LosingFileSystem):
 
 
 def cold_log(fs: ColdFileSystem, partition: TopicPartition) -> Log:
-    """A new log in /d, which must be there."""
+    """Makes a log in /d, which must exist."""
     config = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
     return Log.create(fs, f"/d/{partition}", partition, config, LogOptions(THREADS, TOPIC_ID))

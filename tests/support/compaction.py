@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Event
 
 from penstock.clock import ManualClock
 from penstock.record.batch import HEADER_BYTES, BatchHeader, iter_headers, read_header, set_placement
@@ -39,29 +40,20 @@ Change = tuple[bytes | None, bytes | None]
 """A key and its value; None: the key is deleted."""
 
 
-class NoWait:
-    """A stop signal that only notes what it was asked to wait."""
+class NoWait(Event):
+    """A stop signal that notes how long it was to wait, and does not wait."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.waits_s: list[float] = []
-        self._is_set = False
-
-    def set(self) -> None:
-        self._is_set = True
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    def is_set(self) -> bool:
-        return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
         self.waits_s.append(timeout or 0.0)
-        return self._is_set
+        return self.is_set()
 
 
 class ThreadsWithoutWaits(SystemThreads):
-    """The machine's, but for the signals that end a pass."""
+    """The machine's threads, with stop signals that do not wait."""
 
     def __init__(self, signals: list[NoWait]) -> None:
         self._signals = signals
@@ -109,14 +101,14 @@ class CompactedLog:
         return [Candidate(self.log, high_watermark, self.checkpoint)]
 
     def append(self, *changes: Change, codec: Codec = Codec.NONE, timestamp_ms: int | None = None) -> None:
-        """One batch."""
+        """Appends one batch."""
         keys, values = [key for key, _ in changes], [value for _, value in changes]
         time_ms = self.clock.wall_ms() if timestamp_ms is None else timestamp_ms
         records = build_batch(values, keys=keys, timestamps_ms=time_ms, codec=codec)
         self.append_records(records, 0)
 
     def append_records(self, records: bytes, epoch: int) -> AppendInfo:
-        """As they may have come before the topic was compacted: without keys, say."""
+        """Appends records as before the topic was compacted, so they may be without keys."""
         config = self.log.config
         self.log.update_config(replace(config, cleanup_policy="delete"))
         info = self.log.append_as_leader(records, epoch, self.clock.wall_ms())
@@ -124,7 +116,7 @@ class CompactedLog:
         return info
 
     def append_stamped_tombstone(self, key: bytes, delete_horizon_ms: int) -> None:
-        """As a follower gets it from a leader that was cleaned before."""
+        """Appends a deletion whose delete horizon is known, as a follower gets it from a leader that was cleaned."""
         header = read_header(data := build_batch([None], keys=[key], timestamps_ms=self.clock.wall_ms()))
         rows = scan_rows(data, HEADER_BYTES, len(data), 1, 0)
         stamped = bytearray(rewritten(header, data, rows, [True], delete_horizon_ms))
@@ -132,17 +124,17 @@ class CompactedLog:
         self.log.append_as_follower(bytes(stamped))
 
     def append_all(self, changes: Sequence[Change]) -> None:
-        """A batch each."""
+        """Appends a batch for each change."""
         for change in changes:
             self.append(change)
 
     def seal(self) -> None:
-        """What is there becomes full segments, durable."""
+        """Makes full, durable segments of all that was appended."""
         self.log.roll()
         self.log.flush()
 
     def clean_once(self, between: Callable[[int], None] = lambda step: None) -> bool:
-        """One pass, `between` called before each step; False when there is nothing to do."""
+        """Runs one pass, with `between` before each step; returns False when there is nothing to do."""
         chosen = self.cleaner.choose(self.clock.wall_ms())
         if chosen is None:
             return False
@@ -152,7 +144,7 @@ class CompactedLog:
         return True
 
     def clean(self, limit: int = 20) -> int:
-        """Passes until there is nothing to do; how many."""
+        """Runs passes until there is nothing to do; returns their number."""
         for passes in range(limit):
             if not self.clean_once():
                 return passes
@@ -185,7 +177,7 @@ class CompactedLog:
         return [(record.key, record.value) for record in self.records()]
 
     def state(self) -> dict[bytes | None, bytes]:
-        """What a consumer knows that has read it all."""
+        """The state of a consumer that has read everything."""
         return state_of(self.changes())
 
     def leftovers(self) -> list[str]:

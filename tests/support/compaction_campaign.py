@@ -75,7 +75,7 @@ class MidClean:
 
 @dataclass(slots=True)
 class CompactionResult:
-    """What came out; the data directory stays when it is not ok."""
+    """The result; the data directory stays when it is not ok."""
 
     updates: int
     bytes_sent: int
@@ -91,7 +91,7 @@ class CompactionResult:
         return self.checked["wrong"] == 0 and len(self.kills) == self.kills_wanted
 
     def as_json(self) -> dict[str, object]:
-        """One object for one line."""
+        """The result as one JSON object."""
         first = self.checked["nodes"][0]
         return {
             "ok": self.ok,
@@ -124,7 +124,7 @@ class Writer:
     bytes_sent: int = 0
 
     def write(self, updates: Iterable[Update]) -> None:
-        """Everything, acked; raises when a record is not."""
+        """Writes the whole history; raises if a record is not acked."""
         chunk_records = max(1, self.config.records_per_s // 20)
         stream, began = iter(updates), time.monotonic()
         with Producer(self.bootstrap, acks="all", **PATIENT) as producer:
@@ -149,7 +149,7 @@ class Killer:
         self.kills: list[MidClean] = []
 
     def play_round(self, writer: Writer) -> None:
-        """Kill until the files prove that it was in mid-clean."""
+        """Kills the node until its files prove that it was in mid-clean."""
         deadline = time.monotonic() + ROUND_TIMEOUT_S
         wants_swap = self._random.random() < 0.4
         victim = self._random.randrange(len(self._cluster))
@@ -183,7 +183,7 @@ class Killer:
 
 
 def run_campaign(config: CompactionConfig, say: Callable[[str], None] = lambda text: None) -> CompactionResult:
-    """One campaign, from empty directories to checked ones; they stay unless all is well."""
+    """Runs one campaign, from empty directories to checked ones; they stay unless all is well."""
     return in_directory("compaction", say, lambda directory: _run(config, directory, say))
 
 
@@ -260,12 +260,12 @@ def _create_topic(cluster: Cluster, config: CompactionConfig) -> None:
 
 
 def _isrs_are_whole(admin: Admin, nodes: int) -> bool:
-    """Then every node has every acked record."""
+    """Whether every node has every acked record."""
     return all(len(partition.isr) == nodes for partition in admin.describe_topic(TOPIC).partitions)
 
 
 def _is_cleaned(data: Path, partitions: int) -> bool:
-    """By the cleaner's checkpoint: every partition up to its active segment."""
+    """Whether the cleaner's checkpoint has every partition up to its active segment."""
     try:
         rows = [line.split() for line in (data / "cleaner-offset-checkpoint").read_text().splitlines()]
     except FileNotFoundError:

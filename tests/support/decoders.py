@@ -83,10 +83,10 @@ class OneFile:
         return self._content[at : at + size]
 
     def unlink(self, path: str) -> None:
-        """It goes nowhere."""
+        """Does nothing: the file stays."""
 
     def fsync_dir(self, path: str) -> None:
-        """It is nowhere."""
+        """Does nothing: there is no directory."""
 
 
 def _disk(content: bytes) -> FileSystem:

@@ -33,7 +33,7 @@ from tests.support.grpc_service import serve
 
 
 class Host(Protocol):
-    """Where the nodes of a fake cluster live."""
+    """Runs the nodes of a fake cluster: over gRPC or in memory."""
 
     def start(self, services: Mapping[int, Service]) -> dict[int, Endpoint]: ...
 
@@ -44,11 +44,11 @@ class Host(Protocol):
     def stop_node(self, node_id: int, endpoint: Endpoint) -> None: ...
 
     def call(self, work: Callable[[], object]) -> None:
-        """On the nodes' loop, before this returns."""
+        """Runs the work on the nodes' loop, and returns when it is done."""
         ...
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """On the nodes' loop; for callers on any thread."""
+        """Runs the work on the nodes' loop, sooner or later."""
         ...
 
 
@@ -111,7 +111,7 @@ class MemoryHost:
         return endpoints
 
     def stop(self) -> None:
-        """The network goes with the test."""
+        """Does nothing: the network ends with the test."""
 
     def start_node(self, node_id: int, endpoint: Endpoint, service: Service) -> None:
         self._network.listen(endpoint, service)
@@ -167,7 +167,7 @@ class FakeLog:
 
 
 class FakeCluster:
-    """`nodes` fake brokers; a context manager. Methods may be called from any thread."""
+    """`nodes` fake brokers; a context manager. With a GrpcHost, methods may be called from any thread."""
 
     def __init__(self, nodes: int = 1, *, discard: bool = False, host: Host | None = None) -> None:
         self._host = host or GrpcHost()
@@ -212,11 +212,11 @@ class FakeCluster:
         self._host.stop()
 
     def stop_node(self, node_id: int) -> None:
-        """The node goes away; its connections break."""
+        """Ends the node; its connections break."""
         self._host.stop_node(node_id, self.endpoints[node_id])
 
     def start_node(self, node_id: int) -> None:
-        """The node comes back at its old port."""
+        """Starts the node again, at its old address."""
         self._host.start_node(node_id, self.endpoints[node_id], FakeNode(self, node_id))
 
     @property
@@ -232,7 +232,7 @@ class FakeCluster:
         config: dict[str, str] | None = None,
         leaders: Mapping[int, int] | None = None,
     ) -> None:
-        """`leaders` is partition → node; without it, the nodes in turn."""
+        """Creates a topic. `leaders` is partition → node; without it, the nodes lead in turn."""
         self._created += 1
         self.topics[name] = f"id-{self._created}-of-{name}"
         self.configs[name] = dict(config or {})
@@ -249,7 +249,7 @@ class FakeCluster:
             del self.logs[tp]
 
     def freeze_metadata(self, node_id: int, topic: str) -> None:
-        """From now on the node answers every Metadata with what it would say about this topic now: it lags."""
+        """Makes the node lag: it answers every Metadata request from now on with the answer of this moment."""
         self.frozen_metadata[node_id] = FakeNode(self, node_id).metadata(pb.MetadataRequest(topics=[topic]))
 
     def fail_produce(self, topic: str, partition: int, *errors: ApiError) -> None:
@@ -259,18 +259,18 @@ class FakeCluster:
         self._fetch_errors[TopicPartition(topic, partition)].extend(errors)
 
     def refuse_fetches(self, *errors: ApiError) -> None:
-        """Each ends one fetch stream of whichever node is asked next."""
+        """Queues errors; each ends one fetch stream, of the node that is asked next."""
         self.fetch_refusals.extend(errors)
 
     def fail_delete(self, topic: str, partition: int, *errors: ApiError) -> None:
         self._delete_errors[TopicPartition(topic, partition)].extend(errors)
 
     def silence(self, node_id: int, on: bool = True) -> None:
-        """Produce requests are taken, appended, and never answered."""
+        """Lets the node append what is produced to it, and never answer."""
         (self._silent.add if on else self._silent.discard)(node_id)
 
     def break_streams(self, node_id: int) -> None:
-        """Every open stream of the node ends with UNAVAILABLE."""
+        """Ends every open stream of the node with a NetworkError."""
 
         def break_all() -> None:
             for task in list(self._streams[node_id]):
@@ -279,12 +279,12 @@ class FakeCluster:
         self._host.call(break_all)
 
     def end_streams(self, node_id: int) -> None:
-        """Every open fetch stream of the node ends in order, without an answer to its request, as when a node stops."""
+        """Ends the node's open fetch streams in order, without answers to their requests, as a node's stop does."""
         self.ended[node_id] += 1
         self._host.call_soon(self.grow)
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
-        """A new leader in a new epoch."""
+        """Makes a node the leader of a partition, in a new epoch."""
         log = self.logs[TopicPartition(topic, partition)]
         log.leader_id = node_id
         log.epoch += 1
@@ -305,7 +305,7 @@ class FakeCluster:
         log.log_start_offset = offset
 
     def append(self, topic: str, partition: int, records: bytes) -> int:
-        """Appends behind the clients' backs and wakes whoever waits for records."""
+        """Appends without a producer, and wakes the fetches that wait for records."""
         base = self.logs[TopicPartition(topic, partition)].append(records)
         self._host.call_soon(self.grow)
         return base
@@ -330,7 +330,7 @@ class FakeCluster:
         )
 
     def leadership_error(self, node_id: int, part: Any) -> common_pb2.Error | None:
-        """Why this node cannot answer what `part`, of any request, asks about a partition."""
+        """The error if this node cannot answer about the partition of `part`, which may be of any request."""
         tp = TopicPartition(part.topic, part.partition)
         if not part.topic_id:
             return encode_error(InvalidRequestError(f"{tp}: no topic id"))

@@ -62,7 +62,7 @@ class FakeLogClient:
         log.end += count
 
     def append_bytes(self, topic: str, partition: int, batch: Callable[[int], bytes], count: int) -> None:
-        """What `batch` makes of the log's end, as it is."""
+        """Appends what `batch` makes for the log's end, without a look at it."""
         log = self.logs[TopicPartition(topic, partition)]
         log.batches.append((log.end, log.end + count, 1000, batch(log.end)))
         log.end += count

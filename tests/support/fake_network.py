@@ -31,7 +31,7 @@ class ServedStream(Protocol):
 
 
 class Service(Protocol):
-    """What listens at an address. An ApiError that it raises is the client's; a stream ends in order at the return."""
+    """A listener's code. The client gets an ApiError that it raises; a stream ends in order when `stream` returns."""
 
     def is_stream(self, method: str) -> bool: ...
 
@@ -57,7 +57,7 @@ class _Pipe:
         self.poke()
 
     def end(self, error: ApiError) -> None:
-        """At once, whatever is on its way."""
+        """Ends the pipe at once; messages that are on their way are lost."""
         self._ended = self._ended or error
         self.poke()
 
@@ -223,7 +223,7 @@ class FakeNetwork:
         self.host(endpoint).service = service
 
     def leave(self, endpoint: Endpoint) -> None:
-        """Nobody listens there any more, as when a process was killed."""
+        """Ends the listener and breaks its connections, as when a process is killed."""
         host = self.host(endpoint)
         host.service = None
         for exchange in tuple(host.exchanges):

@@ -45,7 +45,7 @@ class FakeNodes:
 
     @property
     def asked(self) -> list[int]:
-        """Who was asked for metadata."""
+        """The nodes that were asked for metadata, in order."""
         return [port for port, method in self.network.asked if method.endswith("/Metadata")]
 
     def forget_asked(self) -> None:
@@ -53,11 +53,11 @@ class FakeNodes:
 
     @property
     def produced(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Which node got which partitions, in order."""
+        """Node and partitions of each produce request, in order."""
         return [(node, tuple(part.partition for part in call.partitions)) for node, call in self.cluster.produced]
 
     def log(self, partition: int) -> list[tuple[int, bytes | None]]:
-        """Which node wrote which value, in order."""
+        """Node and value of each record, in order."""
         log = self.cluster.logs[TopicPartition(TOPIC, partition)]
         return [(log.writers[base], r.value) for base, _, data, _ in log.batches for r in read_records(data)]
 
@@ -68,7 +68,7 @@ class FakeNodes:
         self.network.resume(self.cluster.endpoints[node])
 
     def forget_news(self, node: int) -> None:
-        """The node is cut off from the others: it goes on telling what is so at this moment."""
+        """Cuts the node off from the others: its metadata stays as it is at this moment."""
         self.cluster.freeze_metadata(node, TOPIC)
 
     def elect(self, partition: int, node: int) -> None:
@@ -78,6 +78,6 @@ class FakeNodes:
         self.cluster.add_partition(TOPIC, partition, leader)
 
     def make_anew(self, leaders: Mapping[int, int]) -> None:
-        """The topic is deleted, and another one made under its name."""
+        """Deletes the topic and creates another one of its name."""
         self.cluster.delete_topic(TOPIC)
         self._create(leaders)

@@ -40,7 +40,7 @@ class FaultyFileSystem(OsFileSystem):
 
     @contextmanager
     def failing(self, operation: str, part: str, code: int) -> Iterator[Fault]:
-        """Such calls raise an OSError in the block."""
+        """Lets calls named `operation` on paths that contain `part` raise an OSError while the block lasts."""
         with self._fault(Fault(operation, part, code)) as fault:
             yield fault
 
@@ -65,7 +65,7 @@ class FaultyFileSystem(OsFileSystem):
                 self._faults.remove(fault)
 
     def calls_of(self, operation: str, part: str) -> int:
-        """How many there have been."""
+        """The number of such calls so far."""
         with self._mutex:
             return sum(name == operation and part in path for name, path in self.calls)
 
@@ -102,7 +102,7 @@ class FaultyFileSystem(OsFileSystem):
         return super().pread(fd, size, at)
 
     def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
-        """What a disk does not give is not in the page cache either."""
+        """None while reads of the file fail or stand still: its bytes are not in the page cache either."""
         with self._mutex:
             is_held_up = any(fault.operation == "pread" and fault.part in self._paths[fd] for fault in self._faults)
         return None if is_held_up else super().pread_nowait(fd, size, at)

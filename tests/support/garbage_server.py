@@ -19,7 +19,7 @@ _FILES = (broker_pb2, controller_pb2, quorum_pb2, replication_pb2)
 
 @asynccontextmanager
 async def speaking(garbage: bytes) -> AsyncIterator[Endpoint]:
-    """Where such a server listens, with the methods of every service."""
+    """Runs such a server, with the methods of every service; yields its address."""
 
     async def call(request: bytes, context: object) -> bytes:
         return garbage

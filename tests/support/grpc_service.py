@@ -22,7 +22,7 @@ OPTIONS = [
 
 
 async def serve(service: Service, port: int = 0) -> tuple[grpc.aio.Server, int]:
-    """A server that runs, and its port."""
+    """Starts a server; returns it and its port."""
     server = grpc.aio.server(options=OPTIONS)
     server.add_generic_rpc_handlers((_Handlers(service),))
     port = server.add_insecure_port(f"127.0.0.1:{port}")

@@ -18,7 +18,7 @@ DELETION_SHARE = 0.1
 
 
 def git_updates(git_directory: Path) -> Iterator[Update]:
-    """Of one repository, given as its git directory."""
+    """The updates of one repository, given as its git directory."""
     log = ["log", "--raw", "--reverse", "--no-renames", "--no-abbrev", "--format=", "-z", "HEAD"]
     name = repository_name(git_directory).encode()
     with subprocess.Popen(["git", f"--git-dir={git_directory}", *log], stdout=subprocess.PIPE) as git:
@@ -38,7 +38,7 @@ def repository_name(git_directory: Path) -> str:
 
 
 def _fields(stream: Iterable[bytes]) -> Iterator[bytes]:
-    """What stands between NULs; lines, which are how a pipe is iterated, mean nothing here."""
+    """The fields between NULs. A pipe is iterated by lines, which mean nothing here."""
     rest = b""
     for piece in stream:
         *fields, rest = (rest + piece).split(b"\0")
@@ -46,7 +46,7 @@ def _fields(stream: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def made_up_updates(seed: int, count: int, keys: int) -> Iterator[Update]:
-    """Of so many keys, some hot and most cold, with values of 40 bytes as git's."""
+    """`count` updates of `keys` keys, some hot and most cold, with values of 40 bytes as git's."""
     source = random.Random(seed)
     for _ in range(count):
         number = int(keys * source.random() ** 3)

@@ -13,7 +13,7 @@ from tests.support.virtual_time import virtual_clock
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """In virtual time."""
+    """Waits in virtual time until `holds()`."""
     async with asyncio.timeout(5):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -61,4 +61,4 @@ class LeaderStream:
         return found
 
     def cancel(self) -> None:
-        """Nothing is open."""
+        """Does nothing: the stream holds nothing open."""

@@ -54,7 +54,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def open_values(path: Path) -> list[bytes]:
-    """What a node finds in orders-0, after a start on the directory; it is closed again."""
+    """The values that a node reads from orders-0 after a start on the directory; it is closed again."""
     from tests.support.storage import read_all
 
     manager = LogManager.open([path], LogManagerConfig(1, CLUSTER_ID, SMALL), machine())

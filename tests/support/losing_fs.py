@@ -142,7 +142,7 @@ class LosingFileSystem:
             return bytes(self._held(fd).data[at : at + size])
 
     def pread_nowait(self, fd: int, size: int, at: int) -> bytes | None:
-        """Everything is in memory."""
+        """Reads at once: everything is in memory."""
         return self.pread(fd, size, at)
 
     def pwritev(self, fd: int, buffers: Sequence[Bytes], at: int) -> int:
@@ -298,7 +298,7 @@ class LosingFileSystem:
             raise OSError(code, os.strerror(code))
 
     def after_crash(self, random: Random | None = None) -> LosingFileSystem:
-        """What is there when the machine starts again."""
+        """The disk that the machine finds when it starts again."""
         with self._mutex:
             return LosingFileSystem(_survivor(self.root, random))
 
@@ -308,12 +308,12 @@ class LosingFileSystem:
             return LosingFileSystem(_all_but_half_a_write(self.root))
 
     def snapshot(self) -> LosingFileSystem:
-        """A copy that knows what is durable and what is not; nobody has its files open."""
+        """A copy that knows what is durable and what is not; no file of it is open."""
         with self._mutex:
             return LosingFileSystem(_deep_copy(self.root, {}))
 
     def after_kill(self) -> LosingFileSystem:
-        """What is there when only the process died: the page cache lives, and is still not durable."""
+        """The disk after the death of the process alone: the page cache survives, and is still not durable."""
         with self._mutex:
             survivor = LosingFileSystem(self.root)
             return survivor
@@ -331,7 +331,7 @@ class LosingFileSystem:
         file.sync()
 
     def durable(self, path: str) -> bytes:
-        """What a power cut would leave of a file."""
+        """The bytes of a file that a power cut would leave."""
         return self._file(path).durable
 
     def files(self, path: str = "") -> list[str]:
@@ -386,7 +386,7 @@ class LosingFileSystem:
 
 
 def _of_sync(error: OSError) -> OSError:
-    """As the protocol has it: a sync that failed is no shortage."""
+    """The error as the protocol has it: a sync that failed is no shortage."""
     return OSError(errno.EIO, error.strerror) if error.errno in (errno.ENOSPC, errno.EDQUOT) else error
 
 

@@ -1,4 +1,4 @@
-"""What most tests need of the machine where it does not matter to them."""
+"""The machine's threads, ids and clock, for tests that are about something else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESCRIPTORS_MAX = 1024
 
 
 def machine(fs: FileSystem | None = None, clock: Clock | None = None) -> Machine:
-    """On this file system, in a time that stands still."""
+    """A machine with this file system, whose time stands still unless a clock is given."""
     return Machine(fs or OsFileSystem(), clock or ManualClock(), THREADS, IDS, DESCRIPTORS_MAX)
 
 

@@ -6,8 +6,8 @@
     run_in_memory(seed, story, nodes=3)
 
 They are the `Node`s that a process runs, each with an environment of its own: a disk in memory that can lose unsynced
-writes, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. A step takes
-`step_seconds()`, and a message `delay_seconds()`.
+writes, threads that are steps, ids and randomness from the seed, and the network of `memory_network.py`. The seed draws
+how long each step and each message takes, up to STEP_SECONDS and MESSAGE_SECONDS.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ from tests.support.virtual_time import run_virtual, virtual_clock
 
 T = TypeVar("T")
 STEP_SECONDS, MESSAGE_SECONDS = 0.0005, 0.001
-"""At most; each is drawn."""
 
 
 class MemoryCluster:
-    """Nodes 0…n-1."""
+    """Nodes 0…n-1, each with a disk that outlives them."""
 
-    def __init__(self, seed: int, nodes: int, config: dict[str, object] | None = None) -> None:
+    def __init__(self, seed: int, nodes: int) -> None:
         self.random = random.Random(seed)
         ids = RandomIds(random.Random(self.random.getrandbits(64)))
         self._layout = Layout(Path("/memory"), ids.new_id(), fixed_ports(nodes, 9192))
-        self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **(config or {})}
+        self._config = {**TEST_CONFIG, "default.replication.factor": nodes}
         self.network = MemoryNetwork(self._drawn(MESSAGE_SECONDS))
         self.disks = [LosingFileSystem() for _ in range(nodes)]
         self.threads: list[SteppedThreads] = []
@@ -59,7 +58,7 @@ class MemoryCluster:
         return parse_config({**self._config, **self._layout.node_config(index)})
 
     def environment(self, index: int) -> Environment:
-        """Of a process of this node that starts now."""
+        """Makes the environment of a process of this node that starts now."""
         loop, seconds = asyncio.get_running_loop(), self._drawn(STEP_SECONDS)
         threads = SteppedThreads(
             random.Random(self.random.getrandbits(64)), lambda step: loop.call_later(seconds(), step)
@@ -80,7 +79,7 @@ class MemoryCluster:
         )
 
     def format(self) -> None:
-        """Every disk, for its node."""
+        """Formats every disk for its node."""
         for index, disk in enumerate(self.disks):
             config = self.config(index)
             _make_parents(disk, config.log_dirs)
@@ -101,19 +100,19 @@ class MemoryCluster:
         self.nodes.clear()
 
     async def cut_power(self) -> None:
-        """All nodes are gone in this instant, and each disk has of what was not synced what the seed leaves it."""
+        """Ends all nodes at once; of the writes that were not synced, each disk keeps those that the seed draws."""
         self.disks = [disk.after_crash(random.Random(self.random.getrandbits(64))) for disk in self.disks]
         await _end_tasks()
         self.nodes.clear()
-        self.network.forget_everybody()
+        self.network.forget_listeners()
 
     def endpoint(self, index: int) -> Endpoint:
-        """Where clients reach a node."""
+        """The address at which clients reach a node."""
         return self.config(index).listener("BROKER")
 
 
 async def _end_tasks() -> None:
-    """Of every node, and those that they begin in the end."""
+    """Cancels every other task, and the tasks that these begin while they end."""
     while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
         for task in others:
             task.cancel()

@@ -1,12 +1,12 @@
 """The network of a cluster within one event loop: transports and doors without a socket.
 
-    network = MemoryNetwork(delay_seconds=lambda: random.uniform(0, 0.002))
-    replace(environment, transport=network.transport, doors=network.doors(clock))
+    network = MemoryNetwork(delay_seconds=lambda: source.uniform(0, 0.002))
+    replace(environment, transport=network.transport, doors=network.doors())
 
 Requests pass the same request channel, sessions and budgets as at a gRPC door. Fetches and their answers are carried as
 the bytes that gRPC would carry, everything else as frozen values. Every message takes `delay_seconds()`; the messages
 of one stream keep their order. A listener that is stopped ends its streams. A call to an endpoint without a listener
-gets a NetworkError. An endpoint in `lost` never answers, so calls to it end by their time-out.
+gets a NetworkError.
 """
 
 from __future__ import annotations
@@ -35,55 +35,51 @@ CLIENT_HOST = "memory"
 
 
 class MemoryNetwork:
-    """Who listens where, and how long a message takes."""
+    """The listeners by endpoint, and the time that a message takes."""
 
     def __init__(self, delay_seconds: Callable[[], float] = lambda: 0.0) -> None:
         self._delay_seconds = delay_seconds
         self.brokers: dict[Endpoint, MemoryBroker] = {}
         self.controllers: dict[Endpoint, ControllerService] = {}
-        self.lost: set[Endpoint] = set()
 
     def transport(
         self, controllers: Mapping[int, Endpoint], broker_endpoint: Callable[[int], Endpoint | None], bytes_max: int
     ) -> MemoryTransport:
-        """One node's; a `MakeTransport`."""
+        """Makes the transport of one node (`broker.network.transport.MakeTransport`)."""
         return MemoryTransport(self, controllers, broker_endpoint)
 
     def doors(self) -> MemoryDoors:
         return MemoryDoors(self)
 
-    def forget_everybody(self) -> None:
-        """Nobody listens any more."""
+    def forget_listeners(self) -> None:
+        """Drops every listener, as when all nodes lose their power."""
         self.brokers.clear()
         self.controllers.clear()
 
-    async def carried(self, endpoint: Endpoint) -> None:
-        """A message is under way; one to or from an endpoint that is lost never arrives."""
+    async def wait_carried(self) -> None:
+        """Takes as long as a message does."""
         await asyncio.sleep(self._delay_seconds())
-        if endpoint in self.lost:
-            await asyncio.get_running_loop().create_future()
 
     def broker(self, endpoint: Endpoint) -> MemoryBroker:
-        """Who listens there."""
+        """The broker that listens at the endpoint; NetworkError if there is none."""
         found = self.brokers.get(endpoint)
         if found is None:
             raise NetworkError(f"broker at {endpoint}: unavailable: nobody listens")
         return found
 
     async def ask(self, endpoint: Endpoint, api: str, body: object) -> Any:
-        """What a client is answered at a broker's listener; its typed error."""
-        await self.carried(endpoint)
+        """A client's call at a broker's listener: returns the answer, or raises its typed error."""
+        await self.wait_carried()
         answer = await self.broker(endpoint).call(api, body)
-        await self.carried(endpoint)
+        await self.wait_carried()
         return answer
 
 
 class MemoryDoors:
-    """A `Doors`."""
+    """Implements `broker.network.doors.Doors`; metrics are served to nobody."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
-        self.registries: dict[Endpoint, CollectorRegistry] = {}
 
     def broker(self, config: NodeConfig, service: BrokerService) -> MemoryBroker:
         endpoints = (config.listener("BROKER"), config.listener(config.inter_broker_listener_name))
@@ -93,12 +89,11 @@ class MemoryDoors:
         return MemoryController(self._network, config.listener("CONTROLLER"), service)
 
     def metrics(self, endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
-        self.registries[endpoint] = registry
         return lambda: None
 
 
 class MemoryController:
-    """A `Listener`."""
+    """A controller's listener (`broker.network.doors.Listener`)."""
 
     def __init__(self, network: MemoryNetwork, endpoint: Endpoint, service: ControllerService) -> None:
         self._network, self._endpoint, self._service = network, endpoint, service
@@ -117,7 +112,7 @@ class MemoryController:
 
 
 class MemoryBroker:
-    """A `BrokerListeners`."""
+    """The listeners of one broker (`broker.network.doors.BrokerListeners`), all with one service."""
 
     def __init__(self, network: MemoryNetwork, endpoints: tuple[Endpoint, ...], service: BrokerService) -> None:
         self._network, self._endpoints, self.service = network, endpoints, service
@@ -130,7 +125,7 @@ class MemoryBroker:
         return self
 
     def refused(self) -> Counter[str]:
-        """Values that never were bytes are not refused for their form."""
+        """Always empty: a value that never was bytes is not refused for its form."""
         return Counter()
 
     def open(self) -> None:
@@ -179,7 +174,7 @@ def _over(service: BrokerService, request: Request) -> Any:
 
 
 class MemoryTransport:
-    """A `Transport`."""
+    """The outgoing calls of one node (`broker.network.transport.Transport`)."""
 
     def __init__(
         self,
@@ -208,12 +203,12 @@ class MemoryTransport:
         name = f"controller {node_id} at {endpoint}"
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._network.carried(endpoint)
+                await self._network.wait_carried()
                 service = self._network.controllers.get(endpoint)
                 if service is None:
                     raise NetworkError(f"{name}: unavailable: nobody listens")
                 answer = await _answered(call(service))
-                await self._network.carried(endpoint)
+                await self._network.wait_carried()
         except TimeoutError:
             raise RequestTimedOutError(f"{name}: no answer in time") from None
         if isinstance(answer, ApiError):
@@ -239,14 +234,14 @@ async def _at_once(call: Callable[[], Any]) -> Any:
 
 
 def _as_told(error: ApiError) -> ApiError:
-    """What a trailer carries of an error: its code and its message."""
+    """The error as it comes out of a trailer, which has its code and its message."""
     told = error_in_trailer(trailer_of(error), error.message)
     assert told is not None
     return told
 
 
 async def _answered(handling: Awaitable[Any]) -> Any:
-    """The answer, or the error as whoever asked is told it."""
+    """The answer, or the error as the caller gets it."""
     try:
         return await handling
     except ApiError as error:
@@ -256,7 +251,7 @@ async def _answered(handling: Awaitable[Any]) -> Any:
 
 
 class MemoryFetchStream:
-    """A `ConsumerFetchStream`: both ends of it."""
+    """Both ends of a fetch stream: the fetcher's (`ReplicaFetchStream`), and the broker's."""
 
     def __init__(self, network: MemoryNetwork, endpoint: Endpoint, peer: str) -> None:
         self._network, self._endpoint, self._peer = network, endpoint, peer
@@ -285,14 +280,14 @@ class MemoryFetchStream:
     # -- the end that answers ------------------------------------------------------------------------------------------
 
     def end(self, error: ApiError) -> None:
-        """No answer comes any more."""
+        """Stops serving; the error follows the answers that are under way."""
         for task in self._tasks:
             task.cancel()
         self._answers.put_nowait(error)
 
     async def _serve(self) -> None:
         try:
-            await self._network.carried(self._endpoint)
+            await self._network.wait_carried()
             broker = self._network.broker(self._endpoint)
             broker.must_be_open()
         except ApiError as error:
@@ -307,7 +302,7 @@ class MemoryFetchStream:
         try:
             while (request := await processor.next_response()) is not None:
                 encoded = fetch.response_to_bytes(_over(service, request))
-                await self._network.carried(self._endpoint)
+                await self._network.wait_carried()
                 self._answers.put_nowait(encoded)
         except ApiError as error:
             self._answers.put_nowait(error)
@@ -321,7 +316,7 @@ class MemoryFetchStream:
         while True:
             await processor.wait_room()
             raw = await self._requests.get()
-            await self._network.carried(self._endpoint)
+            await self._network.wait_carried()
             body = fetch.request_from_pb(broker_pb2.FetchRequest.FromString(raw))
             api = "FetchFollower" if body.replica_id >= 0 else "FetchConsumer"
             await processor.submit(api, body, session)

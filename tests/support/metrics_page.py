@@ -63,7 +63,7 @@ def use_a_topic(cluster: Cluster) -> None:
 
 
 def shown(cluster: Cluster) -> str:
-    """What the first node answers to a scrape."""
+    """The first node's answer to a scrape."""
     with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
         text: str = answer.read().decode()
     return text

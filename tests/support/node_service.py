@@ -23,7 +23,7 @@ SERVICE = "/penstock.v1.Broker/"
 
 
 def open_to_clients(cluster: MemoryCluster, network: FakeNetwork) -> None:
-    """Each node listens on the clients' network, at the address that its metadata tells."""
+    """Lets each node listen on the clients' network, at the address that its metadata names."""
     for index in range(len(cluster.disks)):
         network.listen(cluster.endpoint(index), NodeService(cluster.network, cluster.endpoint(index)))
 

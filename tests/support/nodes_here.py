@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class MovableClock(SystemClock):
-    """The machine's time, but for a calendar that a test may set."""
+    """The machine's clock, with a calendar that a test may set."""
 
     def __init__(self) -> None:
         self.wall_shift_ms = 0
@@ -47,7 +47,7 @@ class MovableClock(SystemClock):
         return super().wall_ms() + self.wall_shift_ms
 
     def set_wall(self, wall_ms: int) -> None:
-        """Now it is `wall_ms`, and time goes on from there."""
+        """Sets the calendar to `wall_ms`; time goes on from there."""
         self.wall_shift_ms = wall_ms - super().wall_ms()
 
 
@@ -116,11 +116,11 @@ class NodesHere:
         return self._layout.bootstrap
 
     def log_dirs(self, index: int) -> list[Path]:
-        """Of one node."""
+        """The log dirs of one node."""
         return [self._layout.node_directory(index) / f"d{number}" for number in range(self._log_dirs)]
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Its answer, on the nodes' loop."""
+        """Asks on the nodes' loop; returns the answer."""
 
         async def answer() -> T:
             return question()
@@ -128,7 +128,7 @@ class NodesHere:
         return asyncio.run_coroutine_threadsafe(answer(), self._loop).result(START_TIMEOUT_S)
 
     def fatal(self, index: int) -> BaseException | None:
-        """What ended a node, if anything did."""
+        """The error that ended a node, if one did."""
         node = self.nodes[index]
         return self.ask(lambda: node.fatal.result() if node.fatal.done() else None)
 

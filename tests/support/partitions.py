@@ -45,7 +45,7 @@ def state(
     isr: tuple[int, ...] = (1, 2, 3),
     replicas: tuple[int, ...] = (1, 2, 3),
 ) -> PartitionRegistration:
-    """What the metadata says of the partition."""
+    """The partition's registration in the metadata."""
     return PartitionRegistration(TOPIC_ID, PARTITION.partition, replicas, isr, leader_id, leader_epoch, partition_epoch)
 
 
@@ -55,6 +55,6 @@ def batch(*values: bytes) -> bytes:
 
 
 def flush(partition: Partition) -> None:
-    """One group commit, now."""
+    """Flushes the partition's log and tells the partition, as a group commit does."""
     partition.log.flush()
     partition.flushed(partition.log.flushed_offset)

@@ -59,7 +59,7 @@ class Recorder:
 
 
 class Node:
-    """One driver with its fakes; `crash` ends it as a power cut would."""
+    """One driver with its fakes; it can stop, start again and lose its power."""
 
     def __init__(self, cluster: Cluster, node_id: int) -> None:
         self.cluster = cluster

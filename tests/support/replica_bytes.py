@@ -14,7 +14,7 @@ from penstock.record.batch import iter_headers
 
 
 def differences(nodes: Sequence[Sequence[Path]], topic: str, partitions: int) -> list[str]:
-    """In words, each replica that is not equal to the first; empty when all are. `nodes[i]` are a node's log dirs."""
+    """Says of each replica that differs from the first where it does. `nodes[i]` are a node's log dirs."""
     found: list[str] = []
     for partition in range(partitions):
         name = f"{topic}-{partition}"
@@ -37,5 +37,5 @@ def log_bytes(partition_directory: Path) -> bytes:
 
 
 def _replica(log_dirs: Sequence[Path], name: str) -> Path:
-    """Where a node has the partition; any of its dirs when it has it nowhere, which then counts as empty."""
+    """The partition's directory on a node; one that does not exist, and so counts as empty, if the node has none."""
     return next((path / name for path in log_dirs if (path / name).is_dir()), log_dirs[0] / name)

@@ -25,7 +25,7 @@ LAG_TIME_MS_MAX = 10_000
 
 
 class Proposals:
-    """Remembers what the controller would be asked."""
+    """Records the ISRs that the controller would be asked for."""
 
     def __init__(self) -> None:
         self.asked: list[frozenset[int]] = []
@@ -35,20 +35,20 @@ class Proposals:
 
 
 class NoFetchers:
-    """Nobody fetches, and nobody minds."""
+    """Follows no leader, and says that it follows each."""
 
     def add(self, partition: Partition, leader_id: int, leader_epoch: int) -> None:
-        """It is followed by nobody."""
+        """Does nothing: the test does not look at fetchers."""
 
     def remove(self, partitions: list[TopicPartition]) -> None:
-        """There is nothing to stop."""
+        """Does nothing: no fetcher runs."""
 
     def follows(self, partition: TopicPartition, leader_id: int) -> bool:
         return True
 
 
 class Replicas:
-    """`parts`, and what tests do with them; `failed_log_dirs` and `losses` are what the node would be told."""
+    """`parts`, and shortcuts to them. `failed_log_dirs` and `losses` record what the node would be told."""
 
     def __init__(
         self,
@@ -96,5 +96,5 @@ class Replicas:
         settings: TopicSettings,
         hint: LeaderHint,
     ) -> None:
-        """What the metadata says of one replica of this broker."""
+        """Applies the metadata of one replica of this broker."""
         self.assignments.apply(key, Assignment(topic_id, state, settings, hint))

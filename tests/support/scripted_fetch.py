@@ -42,7 +42,7 @@ def batch_at(offset: int, count: int = BATCH_RECORDS) -> bytes:
 
 
 def whole_log(call: FetchCall) -> FetchAnswer:
-    """One batch of an endless log."""
+    """Answers with one batch of an endless log."""
     offset = call.changed[0].fetch_offset
     return answer_of(call, batch_at(offset - offset % BATCH_RECORDS), offset)
 
@@ -109,7 +109,7 @@ class ScriptedCluster:
     def learn(
         self, leader: int = 1, epoch: int = 0, topic_id: str = "id-1", error: LeaderNotAvailableError | None = None
     ) -> None:
-        """The metadata says so from now on."""
+        """Changes the metadata, and tells the subscribers."""
         topic = TopicInfo("t", topic_id, (PartitionInfo(0, leader, epoch, 0, (1, 2), (1, 2), error),))
         brokers = tuple(BrokerInfo(node, f"host-{node}", 1) for node in (1, 2))
         self.cache.update(ClusterSnapshot("c", 1, brokers, (topic,), 0), 0)
@@ -144,7 +144,7 @@ class ScriptedCluster:
         return self.cache.topic(name)
 
     async def meet_topic(self, name: str, topic_id: str) -> None:
-        """What `learn` told is all there is to know."""
+        """Does nothing: a test changes the metadata by `learn`."""
 
     def connection(self, node_id: int) -> object:
         def open_fetch() -> ScriptedStream:

@@ -1,4 +1,4 @@
-"""I/O threads whose work is done when the test says so, on the test's own thread or on one that it may hold up."""
+"""I/O threads whose work is done when the test says so: one piece at a time, each in a thread named "io"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.network.io_threads import IoWork
 
 
 class SteppedIo:
-    """A `broker.network.io_threads.IoPort`."""
+    """Implements `broker.network.io_threads.IoPort` with a queue that the test works off."""
 
     def __init__(self, queued_max: int = 1000) -> None:
         self.queue: list[tuple[str, IoWork, Callable[[], object], Callable[[], object]]] = []
@@ -27,11 +27,11 @@ class SteppedIo:
         return True
 
     async def wait_work(self) -> None:
-        """Until there has been any."""
+        """Waits until the first work was submitted."""
         await self._work_came.wait()
 
     def step(self, between: Callable[[], object] = lambda: None) -> IoWork:
-        """The oldest work runs in a thread to its end, `between` happens, and the loop hears of it."""
+        """Runs the oldest work in a thread to its end, then `between`, then what tells the loop."""
         _, kind, work, then = self.queue.pop(0)
         thread = threading.Thread(target=work, name="io")
         thread.start()

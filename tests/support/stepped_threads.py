@@ -18,7 +18,7 @@ from typing import Any
 Work = Callable[[], object]
 Wake = Callable[[Callable[[], object]], object]
 MAIN = 1
-"""The number of the one thread that is there."""
+"""The number of the only real thread."""
 
 
 class Deadlock(RuntimeError):
@@ -26,7 +26,7 @@ class Deadlock(RuntimeError):
 
 
 class _Line:
-    """Work that is done in order, so many pieces at a time."""
+    """Work that is begun in order, by a number of threads."""
 
     def __init__(self, name: str, threads: int) -> None:
         self.name, self.threads = name, threads
@@ -42,12 +42,11 @@ class SteppedThreads:
         self._running: list[tuple[int, str]] = [(MAIN, "MainThread")]
         self._numbers = MAIN
         self.steps = 0
-        self.paused_seconds = 0.0
 
     # -- what runs the steps -------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Run one step that is ready, if there is any; whether there was."""
+        """Runs one step that is ready; returns False if there is none."""
         ready = [line for line in self._lines if line.pieces and line.threads]
         if not ready:
             return False
@@ -63,13 +62,13 @@ class SteppedThreads:
         return True
 
     def run_until(self, has_come: Callable[[], bool], waiting: str) -> None:
-        """Run steps until it has come; Deadlock when it never will."""
+        """Runs steps until `has_come()`; raises Deadlock if no step is left."""
         while not has_come():
             if not self.step():
                 raise Deadlock(f"{self._running[-1][1]} waits for {waiting}, and no thread has anything to do")
 
     def run_all(self) -> None:
-        """Until no step is ready."""
+        """Runs steps until none is ready."""
         while self.step():
             pass
 
@@ -105,7 +104,6 @@ class SteppedThreads:
         return _Queue(self)
 
     def pause(self, seconds: float) -> None:
-        self.paused_seconds += seconds
         self.step()
 
     def own_native_id(self) -> int:
@@ -164,7 +162,7 @@ class _Workers:
 
 
 class _Future(Future[Any]):
-    """Whoever waits for it runs the steps."""
+    """A wait for its result runs steps."""
 
     def __init__(self, threads: SteppedThreads) -> None:
         super().__init__()
@@ -261,7 +259,7 @@ class _Event:
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """A time that is waited for passes once no step is ready."""
+        """With a time-out, the time is over once no step is ready."""
         if timeout is None:
             self._threads.run_until(self.is_set, "an event")
         while timeout and not self._is_set and self._threads.step():

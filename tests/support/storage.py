@@ -44,7 +44,7 @@ def reopened(
 
 
 def log_named(manager: LogManager, topic_partition: TopicPartition) -> Log | None:
-    """The log of that name, whoever's it is; there are no two of them."""
+    """The log of that name, of whatever topic id; fails if there are two."""
     named = tuple(manager.table.logs.named(topic_partition).values())
     assert len(named) < 2, named
     return named[0] if named else None

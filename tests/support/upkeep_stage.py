@@ -31,7 +31,7 @@ MIB = 1024 * 1024
 
 @dataclass
 class Stage:
-    """Everything that a test acts on."""
+    """The jobs, the partition and its directory."""
 
     upkeep: LogUpkeep
     cleaner: CleanerJob
@@ -41,7 +41,7 @@ class Stage:
 
     @property
     def log_dir(self) -> str:
-        """The only one."""
+        """The path of the only log dir."""
         return str(self.directory)
 
     @property

@@ -47,7 +47,7 @@ class VirtualBackground:
 
 
 class _Event:
-    """Whoever waits runs the loop."""
+    """An event for callers outside the loop: a wait runs the loop."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         self._loop = loop
@@ -70,7 +70,7 @@ class _Event:
 
 
 class VirtualThreads(SteppedThreads):
-    """Its events are waited for on the loop."""
+    """Steps whose events run the loop while a caller waits for them."""
 
     def __init__(self, loop: VirtualTimeLoop, seed: int) -> None:
         super().__init__(random.Random(seed), loop.call_soon)

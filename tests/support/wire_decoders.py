@@ -78,7 +78,7 @@ def _scalar(random: Random, field: FieldDescriptor) -> Any:
 def _decoder(
     message_class: Any, decode: Callable[[Any], object], parse: Callable[[bytes], Any] | None = None
 ) -> Decoder:
-    """`parse`: instead of protobuf's."""
+    """A decoder of one message; `parse` replaces protobuf's parser."""
     parse = parse or message_class.FromString
 
     def parsed(data: bytes) -> object:

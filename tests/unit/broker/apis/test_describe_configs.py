@@ -20,6 +20,7 @@ from broker.requests import (
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
 from tests.support.machine import NOW_NS
+from tests.support.sinks import Sink
 from tests.unit.metadata.harness import Cluster
 
 NODE = {
@@ -32,11 +33,6 @@ NODE = {
     "log.retention.ms": 604_800_000,  # which is the default, and still from the file
     "unclean.leader.election.enable": True,
 }
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def described(*resources: DescribeConfigsResource) -> tuple[DescribeConfigsResult, ...]:

@@ -24,15 +24,11 @@ from penstock.errors import (
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import Sink
 from tests.support.stepped_io import SteppedIo
 
 CLUSTER_ID, LEADER_EPOCH = "cluster-1", 5
 EPOCHS = {1: 101, 2: 102, 3: 103, 4: 104}
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def leader(path: Path) -> Partition:

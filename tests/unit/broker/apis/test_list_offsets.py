@@ -29,14 +29,10 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
+from tests.support.sinks import Sink
 from tests.support.stepped_io import SteppedIo
 
 T = 1_700_000_000_000
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def asked(partition: Partition, timestamp_ms: int, leader_epoch: int = -1) -> ListOffsetsResult:

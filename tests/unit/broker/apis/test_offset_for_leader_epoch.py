@@ -14,14 +14,10 @@ from broker.requests import EpochPartition, EpochPartitionResult, OffsetForLeade
 from penstock.errors import OffsetNotAvailableError
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import Sink
 
 CONSUMER, REPLICA = -1, 2
 WALL_MS = 1_700_000_000_000
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def asked(partition: Partition, leader_epoch: int, replica_id: int) -> EpochPartitionResult:

@@ -17,13 +17,9 @@ from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.partitions import TOPIC_ID, batch, flush, make_partition, state
+from tests.support.sinks import Sink
 
 FIRST, BROKEN, THIRD = (TopicPartition("t", number) for number in range(3))
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def leading_alone(path: Path, reports: PartitionReports) -> Partition:

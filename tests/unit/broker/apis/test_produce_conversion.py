@@ -43,6 +43,7 @@ from penstock.types import TopicPartition
 from storage.append.key_validation import KeyedRecords
 from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
+from tests.support.sinks import Sink
 
 PLAIN, ZSTD, SNAPPY, ELSEWHERE = (TopicPartition(name, 0) for name in ("plain", "zstd", "snappy", "elsewhere"))
 CODECS = {PLAIN: "producer", ZSTD: "zstd", SNAPPY: "snappy"}
@@ -184,11 +185,6 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
     asyncio.run(scenario())
     converter.close()
     assert codec_of(body, 0) == Codec.ZSTD
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def handled(partitions: dict[TopicPartition, Partition], body: ProduceRequest) -> list[PartitionProduceResult]:

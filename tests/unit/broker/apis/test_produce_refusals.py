@@ -21,24 +21,17 @@ from penstock.types import TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, state
+from tests.support.sinks import WaitedSink
 from tests.support.upkeep_stage import ME, Stage, stage
 
 BOTH = (ME, 2)
-
-
-class Sink:
-    def __init__(self) -> None:
-        self.answered = asyncio.Event()
-
-    def response_ready(self, request: Request) -> None:
-        self.answered.set()
 
 
 def asked(
     acks: int, timeout_ms: int = 60_000, key: TopicPartition = PARTITION, id_: str = TOPIC_ID, records: bytes = b""
 ) -> Request:
     body = ProduceRequest(1, acks, timeout_ms, [PartitionRecords(key, id_, records or batch())])
-    return Request("Produce", body, Sink(), "test", NOW_NS)
+    return Request("Produce", body, WaitedSink(), "test", NOW_NS)
 
 
 def handle(at: Stage, request: Request) -> None:

@@ -37,6 +37,7 @@ from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
+from tests.support.sinks import WaitedSink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import ME, Stage, stage
 
@@ -45,14 +46,6 @@ FOLLOWER = 2
 
 class Api(Protocol):
     def handle(self, request: Request, body: Any) -> None: ...
-
-
-class Sink:
-    def __init__(self) -> None:
-        self.answered = asyncio.Event()
-
-    def response_ready(self, request: Request) -> None:
-        self.answered.set()
 
 
 def fetch(topic_id: str, replica_id: int) -> FetchRequest:
@@ -87,7 +80,7 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] 
 async def error_of(at: Stage, row: str, topic_id: str) -> ApiError | None:
     """What the API answers for the partition, with one record in it."""
     make_api, make_body = REQUESTS[row]
-    count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, Sink()
+    count, fail, sink = at.replicas.traffic.count_out, FailedRequests(pytest.fail).fail, WaitedSink()
     session = FetchSession(at.replicas.get, at.clock, 1 << 20, count, unlimited(), fail, SteppedIo())
     request = Request(row, make_body(topic_id), sink, "test", NOW_NS, session)
     make_api(at.replicas.parts).handle(request, request.body)

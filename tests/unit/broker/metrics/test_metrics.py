@@ -19,15 +19,11 @@ from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from storage.log_config import LogConfig
 from tests.support.machine import NOW_NS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, flush
+from tests.support.sinks import Sink
 from tests.support.stepped_io import SteppedIo
 from tests.support.upkeep_stage import Stage, stage
 
 ELSEWHERE = TopicPartition("t", 7)
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def errors(metrics: Metrics) -> dict[tuple[str, str], float]:

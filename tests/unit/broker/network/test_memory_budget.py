@@ -12,6 +12,7 @@ from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
 from broker.network.request_memory import HELD_MS, RequestMemory
 from penstock.errors import ResourceExhaustedError
 from tests.support.machine import NOW_NS
+from tests.support.sinks import Sink
 from tests.support.virtual_time import run_virtual
 
 
@@ -232,16 +233,11 @@ def test_the_room_that_was_held_for_a_request_is_given_to_no_other_when_it_arriv
     run_virtual(main())
 
 
-class Nobody:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits for the answer."""
-
-
 def test_a_large_request_counts_until_its_answer_and_not_for_ever_a_small_one_until_it_is_handled() -> None:
     async def main() -> None:
         budget = MemoryBudget(1 << 30, 8)
         account = budget.open("a")
-        small, large, stuck = (Request("Produce", None, Nobody(), "a", NOW_NS) for _ in range(3))
+        small, large, stuck = (Request("Produce", None, Sink(), "a", NOW_NS) for _ in range(3))
         for request, size in ((small, SMALL_BYTES), (large, 1_000_000), (stuck, 2_000_000)):
             request.body_lease = account.take(size)
         small.handled()

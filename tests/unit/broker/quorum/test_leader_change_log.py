@@ -17,14 +17,10 @@ from penstock.client.wire.protobuf import decode_metadata
 from penstock.errors import CorruptFileError, LeaderNotAvailableError
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
+from tests.support.sinks import Sink
 from tests.unit.metadata.harness import Cluster
 
 NOTHING_LOST = LostReplicas(1)
-
-
-class Sink:
-    def response_ready(self, request: Request) -> None:
-        """Nobody waits."""
 
 
 def alone(partitions: int = 1) -> Cluster:

@@ -26,9 +26,7 @@ ALL_CALLS = ("append_as_leader", "append_as_follower", "flush")
 class Disk:
     """Under one node's log and quorum state; full or not."""
 
-    def __init__(
-        self, node: Node, calls: tuple[str, ...] = ("append_as_leader", "append_as_follower", "flush")
-    ) -> None:
+    def __init__(self, node: Node, calls: tuple[str, ...] = ALL_CALLS) -> None:
         self.is_full = False
         self.refused = 0
         for name in calls:
