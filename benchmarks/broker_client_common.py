@@ -52,7 +52,9 @@ class OpenLoop:
         self._latency[index] = time.perf_counter() - self._due[index]
 
     def report(self) -> None:
-        """One JSON line on stdout."""
+        """One JSON line on stdout; no line, and an error, if a record was not acked."""
+        if missing := self._latency.count(None):
+            raise SystemExit(f"{missing} of {len(self._latency)} records were not acked")
         counted = self._latency[int(len(self._latency) * WARM_UP) :]
         found = sorted(latency for latency in counted if latency is not None)
         answer: dict[str, object] = {"acked": len(found), "records": len(counted), "rate": self._rate}

@@ -1,8 +1,8 @@
-"""A Penstock cluster in a process of its own, for benchmarks/broker.py: NODES, then one topic name a line on stdin.
+"""A Penstock cluster in a process of its own, for benchmarks/broker.py: NODES PARTITIONS, and topics from stdin.
 
-Answers with one JSON line when the cluster is ready, and with one for each topic it made. Ends, and removes everything,
-when stdin ends. It imports nothing of this folder, so that the Python of another checkout can run it: that is how a
-tree is measured beside the one before it.
+Each line of stdin names a topic, which gets so many partitions. Answers with one JSON line when the cluster is ready,
+and with one for each topic it made. Ends, and removes everything, when stdin ends. It imports nothing of this folder,
+so that the Python of another checkout can run it: that is how a tree is measured beside the one before it.
 """
 
 from __future__ import annotations

@@ -6,10 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,15 +14,7 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    """Asks again and again, a little apart; fails when it still does not hold in the end."""
-    deadline = time.monotonic() + timeout_s
-    pause = threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to hold"
-        pause.wait(0.02)
+from tests.support.waiting import wait_until
 
 
 def write(cluster: Cluster, topic: str, values: list[bytes]) -> None:

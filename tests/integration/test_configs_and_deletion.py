@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc.aio
@@ -31,6 +30,7 @@ from penstock.pb import broker_pb2_grpc, configs_pb2
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from tests.support import raw_broker
+from tests.support.waiting import wait_until
 
 NODES = 3
 
@@ -45,13 +45,6 @@ def cluster() -> Iterator[Cluster]:
 def admin(cluster: Cluster) -> Iterator[Admin]:
     with Admin(cluster.bootstrap) as made:
         yield made
-
-
-def wait_until(holds: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    deadline, pause = time.monotonic() + timeout_s, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to hold"
-        pause.wait(0.02)
 
 
 def make(admin: Admin, name: str, records: int = 0, **config: object) -> TopicPartition:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -16,6 +15,7 @@ from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import broker_pb2_grpc
 from penstock.testing import Cluster
+from tests.support.waiting import wait_until
 
 CONNECTIONS_MAX = 40
 CUT = 'penstock_tcp_connections_cut_total{{reason="{}"}}'
@@ -43,13 +43,6 @@ def reading(cluster: Cluster, name: str) -> float:
     with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
         found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
     return float(found.group(1)) if found else 0.0
-
-
-def wait_until(is_so: Callable[[], bool], timeout_s: float = 15.0) -> None:
-    deadline, pause = time.monotonic() + timeout_s, threading.Event()
-    while not is_so():
-        assert time.monotonic() < deadline
-        pause.wait(0.05)
 
 
 def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(cluster: Cluster) -> None:

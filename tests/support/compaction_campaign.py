@@ -33,12 +33,14 @@ from penstock import Admin, Producer
 from penstock.testing import Cluster
 from tests.support.campaign_directory import in_directory
 from tests.support.keyed_history import Update, git_updates, made_up_updates, write_updates
+from tests.support.waiting import wait_until
 
 TOPIC = "history"
 ROOT = Path(__file__).resolve().parents[2]
 MARKS = (".log.cleaned", ".log.swap")
 ROUND_TIMEOUT_S = 60.0
 CLEANED_TIMEOUT_S = 120.0
+WRITTEN_TIMEOUT_S = 3600.0
 LOOK_S = 0.0005
 LATER_S_MAX = 0.3
 """A kill comes up to so long after the cleaning was noticed: it may be anywhere in it."""
@@ -198,9 +200,9 @@ def _run(config: CompactionConfig, directory: Path, say: Callable[[str], None]) 
         _play(config, writer, killer)
         say(f"{writer.sent} updates are acked; waiting for the cleaner")
         with Admin(cluster.bootstrap) as admin:
-            _wait_until(lambda: _isrs_are_whole(admin, config.nodes), ROUND_TIMEOUT_S)
+            wait_until(lambda: _isrs_are_whole(admin, config.nodes), ROUND_TIMEOUT_S)
             admin.alter_topic_config(TOPIC, {"min.cleanable.dirty.ratio": "0"})
-        _wait_until(lambda: all(_is_cleaned(path, config.partitions) for path in data), CLEANED_TIMEOUT_S)
+        wait_until(lambda: all(_is_cleaned(path, config.partitions) for path in data), CLEANED_TIMEOUT_S)
         cleanings = sum(len(CLEANED_LINE.findall(cluster.log_path(index).read_text())) for index in range(config.nodes))
         for index in range(config.nodes):
             cluster.stop(index)
@@ -224,7 +226,7 @@ def _play(config: CompactionConfig, writer: Writer, killer: Killer) -> None:
         try:
             for number in range(config.kills):
                 due = total * (number + 1) // (config.kills + 2)
-                _wait_until(lambda due=due: writer.sent >= due or writing.done())  # type: ignore[misc]
+                wait_until(lambda due=due: writer.sent >= due or writing.done(), WRITTEN_TIMEOUT_S)  # type: ignore[misc]
                 killer.play_round(writer)
         except BaseException:
             writer.stopped.set()
@@ -276,14 +278,6 @@ def _is_cleaned(data: Path, partitions: int) -> bool:
         if cleaned.get((TOPIC, str(number)), 0) < int(active.stem):
             return False
     return True
-
-
-def _wait_until(holds: Callable[[], bool], timeout_s: float = 3600.0) -> None:
-    deadline, pause = time.monotonic() + timeout_s, threading.Event()
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not come to hold within {timeout_s:g} s")
-        pause.wait(0.05)
 
 
 def _check(data: list[Path], config: CompactionConfig, updates: Path) -> dict[str, Any]:
