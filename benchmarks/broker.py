@@ -174,7 +174,7 @@ def main() -> int:
     """Exit code 1 when a row has failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.broker", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one pair and fewer records: about four minutes")
-    parser.add_argument("--nodes", default="1,3", help="1, 3 or both")
+    parser.add_argument("--nodes", default="1,3", help="1, 3 or, as without it, 1,3")
     parser.add_argument("--pairs", type=int, help=f"turns of each system; {PAIRS} without --quick")
     parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it ours alone")
     parser.add_argument("--before", type=Path, help="a checkout of another version, with its own .venv")
