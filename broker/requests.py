@@ -1,4 +1,4 @@
-"""What the APIs are asked and what they answer, whichever door it came through.
+"""The requests and the answers of the APIs, the same for every door.
 
 Plain values: a door makes them from its wire and back. Record bytes stay the bytes that arrived. Administrative
 requests are the controller's own (`metadata.requests`), forwarded as they are.

@@ -1,4 +1,4 @@
-"""Gives each request to its API. The list of all APIs of a broker is in broker_parts.py."""
+"""Gives each request to its API, by its name. Not here: the list of the APIs (broker_parts.py)."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from _memory(broker)
     yield from _connections(broker)
+    yield from _conversions(broker)
     refused = broker.listeners.decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
     for api in API_LIMITS:
@@ -50,6 +51,23 @@ def _memory(broker: BrokerView) -> Iterator[Reading]:
     for kind, found in budgets.items():
         help_text = "How often a stream had to wait for room."
         yield Reading("penstock_memory_pauses", help_text, found.pauses, True, (("kind", kind),))
+
+
+def _conversions(broker: BrokerView) -> Iterator[Reading]:
+    found = broker.converter.statistics()
+    help_text = (
+        "Produce requests with batches that a thread compressed, or checked for keys, before they were appended."
+    )
+    yield Reading("penstock_produce_conversions", help_text, found.requests, True)
+    help_text = "Bytes of the produced batches that a thread converted, before and after."
+    for when, size_bytes in (("before", found.bytes_before), ("after", found.bytes_after)):
+        yield Reading("penstock_produce_conversion_bytes", help_text, size_bytes, True, (("when", when),))
+    yield Reading(
+        "penstock_produce_conversions_refused",
+        "Produced batches that a thread refused before they were appended.",
+        found.refused,
+        True,
+    )
 
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from broker.apis.produce_conversion import ProduceConverter
 from broker.jobs.cleaner_job import CleanerJob
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
@@ -21,6 +22,7 @@ from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
+from broker.replication.leader.log_start_commit import LogStartCommit
 from raft.driver.driver import RaftDriver
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
@@ -58,7 +60,13 @@ class BrokerView(Protocol):
     def fetchers(self) -> FetcherManager: ...
 
     @property
+    def converter(self) -> ProduceConverter: ...
+
+    @property
     def group_commit(self) -> GroupCommit: ...
+
+    @property
+    def log_starts(self) -> LogStartCommit: ...
 
     @property
     def upkeep(self) -> LogUpkeep: ...

@@ -89,21 +89,37 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
     help_text = "Decisions of this node that wait for their commit."
     yield Reading("penstock_quorum_proposals_waiting", help_text, driver.proposals_waiting)
     for name, help_text, count in (
-        ("pre_votes", "Rounds of pre-votes that this node asked for: it had heard of no leader.", core.pre_vote_rounds),
-        ("elections", "Elections of the quorum in which this node stood.", core.elections),
-        ("elections_won", "Elections of the quorum that this node won.", core.elections_won),
-        ("resignations", "How often this node resigned as the quorum's leader.", core.resignations),
-        ("truncations", "How often the metadata log was truncated to the leader's.", core.truncations),
-        ("fetches_answered", "Fetches of other nodes from the metadata log.", core.fetches_answered),
-        ("requests_rejected", "Requests of the quorum that were refused.", core.requests_rejected),
-        ("epoch_jumps_refused", "Requests refused for an epoch far above this node's.", core.epoch_jumps_refused),
-        ("answers_dropped", "Answers to requests that this node had dropped.", core.answers_dropped),
-        ("answers_malformed", "Malformed answers of other voters.", core.answers_malformed),
-        ("flushes", "Flushes of the metadata log.", driver.flushes),
-        ("election_states_saved", "How often the epoch and the vote were written.", driver.election_state_saves),
-        ("send_failures", "Messages to other voters that could not be sent or got no answer.", driver.send_failures),
+        (
+            "penstock_quorum_pre_votes",
+            "Rounds of pre-votes that this node asked for: it had heard of no leader.",
+            core.pre_vote_rounds,
+        ),
+        ("penstock_quorum_elections", "Elections of the quorum in which this node stood.", core.elections),
+        ("penstock_quorum_elections_won", "Elections of the quorum that this node won.", core.elections_won),
+        ("penstock_quorum_resignations", "How often this node resigned as the quorum's leader.", core.resignations),
+        ("penstock_quorum_truncations", "How often the metadata log was truncated to the leader's.", core.truncations),
+        ("penstock_quorum_fetches_answered", "Fetches of other nodes from the metadata log.", core.fetches_answered),
+        ("penstock_quorum_requests_rejected", "Requests of the quorum that were refused.", core.requests_rejected),
+        (
+            "penstock_quorum_epoch_jumps_refused",
+            "Requests refused for an epoch far above this node's.",
+            core.epoch_jumps_refused,
+        ),
+        ("penstock_quorum_answers_dropped", "Answers to requests that this node had dropped.", core.answers_dropped),
+        ("penstock_quorum_answers_malformed", "Malformed answers of other voters.", core.answers_malformed),
+        ("penstock_quorum_flushes", "Flushes of the metadata log.", driver.flushes),
+        (
+            "penstock_quorum_election_states_saved",
+            "How often the epoch and the vote were written.",
+            driver.election_state_saves,
+        ),
+        (
+            "penstock_quorum_send_failures",
+            "Messages to other voters that could not be sent or got no answer.",
+            driver.send_failures,
+        ),
     ):
-        yield Reading(f"penstock_quorum_{name}", help_text, count, True)
+        yield Reading(name, help_text, count, True)
 
 
 def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:

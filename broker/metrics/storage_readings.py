@@ -31,6 +31,7 @@ def storage_readings(node: NodeView) -> Iterator[Reading]:
     if node.broker is not None:
         yield from _lost_replicas(node, node.broker)
         yield from _flushes(node.broker)
+        yield from _log_starts(node.broker)
         yield from _refused_appends(node.broker)
         yield from _retention(node.broker)
         yield from _cleaner(node.broker)
@@ -74,6 +75,17 @@ def _flushes(broker: BrokerView) -> Iterator[Reading]:
     yield Reading("penstock_logs_without_room", "Logs whose flush waits for room on the disk.", flushes.deferred)
 
 
+def _log_starts(broker: BrokerView) -> Iterator[Reading]:
+    found = broker.log_starts.statistics()
+    help_text = "Checkpoint writes that made log starts durable for deletions and followers."
+    yield Reading("penstock_log_start_commits", help_text, found.writes, True)
+    help_text = "Deletions and followers that waited for a write of log starts; a write serves all that wait."
+    yield Reading("penstock_log_start_commit_requests", help_text, found.requests, True)
+    yield Reading(
+        "penstock_log_start_commit_failures", "Checkpoint writes of log starts that failed.", found.failures, True
+    )
+
+
 def _refused_appends(broker: BrokerView) -> Iterator[Reading]:
     refused = broker.replicas.refused.statistics()
     help_text = "Appends that found no room or no descriptor, a leader's or a follower's."
@@ -91,6 +103,7 @@ def _retention(broker: BrokerView) -> Iterator[Reading]:
     yield Reading(
         "penstock_log_bytes_deleted", "Bytes of the segments that retention has deleted.", found.bytes_deleted, True
     )
+    yield Reading("penstock_wall_clock_jumps", "How often the clock has jumped.", found.clock_jumps, True)
     yield Reading(
         "penstock_wall_clock_believed",
         "0 after the clock has jumped: nothing is deleted by age until the clock is right again.",

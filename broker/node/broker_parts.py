@@ -306,7 +306,7 @@ class BrokerParts:
         )
 
     def _hosted_replicas(self) -> tuple[HostedReplicas, ...]:
-        """Whose logs the log dirs hold now, damaged ones left out: those count as lost until they are repaired."""
+        """The replicas whose logs the log dirs hold now. Damaged ones count as lost until they are repaired."""
         numbers: dict[str, list[int]] = {}
         for found in self.log_manager.logs():
             if found.topic_partition != METADATA_PARTITION and found.topic_id:

@@ -97,7 +97,7 @@ class Node:
             environment.random,
         )
         self.raft.subscribe(self)
-        self._controller_server = self._make_controller_server() if config.is_controller else None
+        self._controller_server = self._make_controller_server(self.controller) if self.controller else None
         self.broker = self._make_broker() if config.is_broker else None
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -159,10 +159,7 @@ class Node:
             self._on_fatal,
         )
 
-    def _make_controller_server(self) -> Listener:
-        controller = self.controller
-        if controller is None:
-            raise NotControllerError("this node has no controller role")
+    def _make_controller_server(self, controller: ControllerDriver) -> Listener:
         return self._environment.doors.controller(
             self.config,
             ControllerService(

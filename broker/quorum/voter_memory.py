@@ -82,8 +82,8 @@ class VoterMemory:
         if forgotten is not Forgotten.NOTHING:
             lost = quorum_state.path if state is None else log.directory
             if voters == 1:
-                why = "this voter had written it, and it is gone or empty; it is the only voter, so nobody knows more: "
-                raise CorruptFileError(lost, 0, why + _REMEDY)
+                why = "the only voter of this quorum had written it, and it is gone or empty; no other node has a copy"
+                raise CorruptFileError(lost, 0, f"{why}; {_REMEDY}")
             _log.error("%s is gone or incomplete: this voter has lost what it promised (%s)", lost, forgotten.value)
         if forgotten is not (Forgotten.NOTHING if state is None else state.forgotten):
             quorum_state.save(replace(state or ElectionState(), forgotten=forgotten))

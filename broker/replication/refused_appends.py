@@ -19,9 +19,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RefusedAppendsStatistics:
+    """Refused appends since the start, and partitions whose last append was refused."""
+
     appends: int
     partitions: int
-    """Whose last append was refused."""
 
 
 class RefusedAppends:

@@ -77,7 +77,8 @@ class LogStartCommit:
         self._executor.shutdown(wait=False)
 
     def statistics(self) -> LogStartCommitStatistics:
-        waiting = sum(map(len, self._waiting.values()))
+        """May be called in any thread."""
+        waiting = sum(map(len, tuple(self._waiting.values())))
         return LogStartCommitStatistics(self._requests, self._writes, self._failures, waiting)
 
     def __repr__(self) -> str:
