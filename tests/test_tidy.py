@@ -123,7 +123,7 @@ def made_here(tree: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("pattern", [r"on_[a-z]", r"_[a-z]"])
 def test_what_an_object_needs_is_given_when_it_is_made(pattern: str) -> None:
-    """Nobody sets another's callback, nor its private state, afterwards: a constructor has a port for it."""
+    """No object sets the callback or the private state of another one: a constructor has a port for it."""
     wrong: list[str] = []
     for path in modules(*SERVERS):
         tree = ast.parse(path.read_text(encoding="utf-8"))

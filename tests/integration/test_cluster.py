@@ -23,7 +23,7 @@ def write(cluster: Cluster, topic: str, values: list[bytes]) -> None:
 
 
 def summed(cluster: Cluster, series: str, *, maximum: bool = False) -> float:
-    """Over the nodes that run, or the largest of theirs; 0 of those that do not show it."""
+    """The sum of a series over the nodes that run, or the largest; a node that does not show it counts 0."""
     found = [0.0]
     for index in range(len(cluster)):
         if cluster.is_running(index):

@@ -26,7 +26,7 @@ NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
 
 @pytest.fixture(scope="module")
 def scrape() -> str:
-    """What a node shows that has served a topic's life."""
+    """The metrics of a node that has served a topic's life."""
     with Cluster() as cluster:
         use_a_topic(cluster)
         return shown(cluster)

@@ -37,6 +37,14 @@ def new_log(fs: LosingFileSystem, config: LogConfig = SMALL, **options: object) 
     return Log.create(fs, "/d/orders-0", TP, config, LogOptions(THREADS, topic_id=TOPIC_ID, **options))  # type: ignore[arg-type]
 
 
+def filled(fs: LosingFileSystem, count: int, config: LogConfig = SMALL, epoch: int = 0) -> Log:
+    """A new log with `count` records, of which none is flushed; each is a batch."""
+    log = new_log(fs, config)
+    for n in range(count):
+        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), epoch, NOW_MS)
+    return log
+
+
 def reopened(
     fs: LosingFileSystem, recovery_point: int | None, *, clean: bool = False, config: LogConfig = SMALL
 ) -> Log:

@@ -22,7 +22,7 @@ WHY = "no leader: start broker 2"
 
 
 class Record(NamedTuple):
-    """Where a record stands."""
+    """The place of a record."""
 
     topic: str
     partition: int

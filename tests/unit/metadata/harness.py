@@ -159,7 +159,7 @@ class Cluster:
         return found
 
     def proposal(self, name: str, isr: tuple[int, ...], partition: int = 0) -> AlterPartitionData:
-        """What an up-to-date leader would ask for."""
+        """The ISR change that an up-to-date leader would ask for."""
         now = self.partition(name, partition)
         members = tuple(IsrMember(member, self.image.brokers[member].broker_epoch) for member in isr)
         return AlterPartitionData(now.topic_id, partition, now.leader_epoch, now.partition_epoch, members)

@@ -1,4 +1,4 @@
-"""What counts as reaching for the machine, and what does not."""
+"""The check of seams finds every direct use of the machine, and nothing else."""
 
 from __future__ import annotations
 

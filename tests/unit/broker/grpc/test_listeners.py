@@ -31,7 +31,7 @@ REPLICA = 2
 
 
 class NoSession:
-    """Of a stream whose requests nobody handles."""
+    """The session of a stream whose requests are not handled."""
 
     def __init__(self, host: str) -> None:
         """Nothing of it matters."""

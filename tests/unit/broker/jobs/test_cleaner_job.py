@@ -20,7 +20,7 @@ COMPACT = LogConfig(segment_bytes=1_000, cleanup_policy="compact", min_cleanable
 
 
 def offsets(made: Stage) -> list[int]:
-    """What a reader finds."""
+    """The offsets that a reader finds."""
     log, found = made.partition.log, []
     at = log.log_start_offset
     while at < log.log_end_offset:

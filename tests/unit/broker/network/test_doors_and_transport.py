@@ -132,7 +132,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Play]:
 
 
 async def error_of(answer: Awaitable[Any]) -> BaseException:
-    """What the call ends with."""
+    """The error of the call; fails if it was answered."""
     try:
         found = await answer
     except PenstockError as error:

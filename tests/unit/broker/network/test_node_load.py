@@ -116,7 +116,7 @@ def test_idle_is_that_of_the_loop_where_nobody_says_what_the_processors_have_lef
 
 
 def test_the_loops_waiting_for_a_processor_is_shared_among_the_kinds_by_their_work() -> None:
-    """Of an overloaded machine with moments of rest: handlers take 0.05 and wait for 0.1."""
+    """The machine is overloaded, with moments of rest: handlers take 0.05 and wait for 0.1."""
     at = Stage()
     at.pass_seconds(10, {LOOP: 0.3}, {WorkKind.HANDLERS: 0.05, WorkKind.NETWORK: 0.2}, {LOOP: 0.6}, free=0.02)
     found = at.load.statistics()

@@ -65,11 +65,11 @@ class CaughtUp:
     image = SimpleNamespace(offset=7, brokers={})
 
     async def wait_for_offset(self, offset: int) -> None:
-        """It is there."""
+        """Returns at once: the offset is reached."""
 
 
 def life(calls: int, *, lost_after: int, error: ApiError | None = None) -> FakeController:
-    """So many calls of a broker, which has found a replica to be lost after some of them."""
+    """A broker's first `calls` calls; it has lost a replica after `lost_after` registrations."""
 
     async def main() -> FakeController:
         controller = FakeController(calls, error)
@@ -125,7 +125,7 @@ def test_a_registration_without_an_answer_is_asked_for_again_as_the_same() -> No
 
 
 def test_a_registration_is_asked_for_again_soon_at_first_then_less_often() -> None:
-    """As by a broker that comes back while the session of its predecessor lasts."""
+    """A broker that comes back while the session of its predecessor lasts registers so."""
 
     class Refusing(FakeController):
         image = SimpleNamespace(topics_by_id=())
@@ -311,7 +311,7 @@ class Changing(FakeController):
 
 
 def standings(answers: list[bool | ApiError]) -> list[bool]:
-    """What is told, with a heartbeat every millisecond and a session of six."""
+    """The changes that are told, with a heartbeat every millisecond and a session of six."""
 
     async def main() -> list[bool]:
         controller, told = Changing(answers), list[bool]()

@@ -14,7 +14,7 @@ RECORDS = 30
 
 
 async def produced_and_read(cluster: MemoryCluster) -> list[Any]:
-    """What a consumer reads of what a producer was acked, and when it had it."""
+    """The acked records as a consumer reads them, the time when it had them, and the calls of all clients."""
     cluster.format()
     await cluster.start()
     network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))

@@ -28,7 +28,7 @@ VALUES = [b"first", b"second", b"third"]
 
 
 async def until_led(cluster: MemoryCluster, index: int) -> tuple[str, int]:
-    """The topic's id, and which broker leads its partition, as node `index` says."""
+    """Waits until node `index` knows a leader of the topic's partition; the topic's id, and the leader's."""
     while True:
         answer = await cluster.network.ask(cluster.endpoint(index), "Metadata", MetadataRequest(("orders",)))
         topic = answer.topics[0]
@@ -38,7 +38,7 @@ async def until_led(cluster: MemoryCluster, index: int) -> tuple[str, int]:
 
 
 async def fetched(cluster: MemoryCluster, leader: int, topic_id: str) -> list[bytes]:
-    """What a consumer reads from the beginning; nothing where it has to ask again."""
+    """The values that a consumer reads from the beginning; none if it has to ask again."""
     stream = MemoryFetchStream(cluster.network, cluster.endpoint(leader), "consumer")
     wanted = [FetchPartition(ORDERS, topic_id, 0)]
     stream.send(FetchRequest(1, -1, -1, 500, 1, 1 << 20, wanted, []))
@@ -123,7 +123,7 @@ print(sorted(reached))
 
 
 def audited(hash_seed: str) -> tuple[str, list[str]]:
-    """What the story told in a process of its own, and what the interpreter saw it take from the machine."""
+    """Plays the story in a process of its own: its result, and the interpreter's audit events of the machine."""
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run(
         [sys.executable, "-c", AUDITED], cwd=ROOT, env=environment, capture_output=True, text=True, check=True

@@ -81,7 +81,7 @@ def test_broker_that_takes_many_leaders_with_it_costs_a_few_lines() -> None:
 
 
 def metadata_answer(cluster: Cluster, lost: LostReplicas = NOTHING_LOST) -> Any:
-    """As a client reads it."""
+    """The metadata as a client reads it."""
     request = Request("Metadata", body := MetadataRequest(None), Sink(), "test", NOW_NS)
     MetadataApi("cluster-1", lambda: cluster.image, lambda: 1, lost.why_offline).handle(request, body)
     return decode_metadata(metadata_to_pb(cast(MetadataResponse, request.response)))

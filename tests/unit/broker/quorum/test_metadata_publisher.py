@@ -1,4 +1,4 @@
-"""What the publisher does to the log dirs when topics come and go."""
+"""The publisher creates and removes logs in the log dirs as topics come and go."""
 
 from __future__ import annotations
 

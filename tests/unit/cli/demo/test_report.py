@@ -18,7 +18,7 @@ TEXT = [b"one\n", b"one\n", b"two\n"]
 
 
 def report(numbers: Sequence[int]) -> RunReport:
-    """Of TEXT streamed, and read back as these lines."""
+    """The report of TEXT streamed, and read back as these lines."""
     content = b"".join(TEXT)
     sums = {KEY: FileSum(len(TEXT), len(content), hashlib.sha256(content).digest())}
     reader = BackReader()

@@ -1,4 +1,4 @@
-"""What a client knows of a topic is never older than what it was told or has seen, whoever answers."""
+"""A client's knowledge of a topic never goes back, even if a node that lags answers."""
 
 from __future__ import annotations
 

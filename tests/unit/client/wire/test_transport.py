@@ -1,4 +1,4 @@
-"""What every transport promises: the same stories over gRPC on a loopback port, and over the fake in virtual time."""
+"""Every transport keeps the same promises: gRPC's on a loopback port, and the fake's in virtual time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHORT_MS = 50
 
 @dataclass
 class Echo:
-    """Answers with what it was sent, and does what some words say."""
+    """Answers with the request's own bytes; some words make it fail, hang or end."""
 
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,4 +1,4 @@
-"""What cleaning makes of a log: the latest record of each key where it stood, tombstones for their time, no damage."""
+"""Cleaning keeps the latest record of each key in its place and tombstones for their time, and does no damage."""
 
 from __future__ import annotations
 

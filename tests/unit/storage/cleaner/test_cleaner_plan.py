@@ -1,4 +1,4 @@
-"""Which log is cleaned next, from where to where, and what becomes one segment."""
+"""The plan of a cleaning: the next log, its range, and the segments that become one."""
 
 from __future__ import annotations
 

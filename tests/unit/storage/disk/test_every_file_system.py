@@ -51,7 +51,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def errno_of(call: Callable[[], object]) -> int | None:
-    """Of the error that the call raises."""
+    """The errno of the error that the call raises."""
     try:
         call()
     except OSError as error:

@@ -55,7 +55,7 @@ class Asking:
 
 
 def test_an_error_of_the_disk_is_the_answer_and_fails_the_log_dir(tmp_path: Path) -> None:
-    """Whoever asked may have no use for the answer any more, and the next sync would say that all is well."""
+    """The caller may have no use for the answer any more, and the next sync would succeed."""
 
     async def run() -> None:
         asking = Asking(tmp_path / "a")

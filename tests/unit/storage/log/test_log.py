@@ -21,10 +21,9 @@ from penstock.record.batch import BatchHeader, iter_headers, pack_batch, read_he
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry, TimestampAndOffset
 from storage.disk.disk_errors import is_disk_full
-from storage.log.log import Log
 from storage.log_config import LogConfig
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
+from tests.support.storage import NOW_MS, SMALL, batch, filled, new_log, read_all, reopened
 
 BIG = LogConfig()
 
@@ -32,13 +31,6 @@ BIG = LogConfig()
 @pytest.fixture
 def fs() -> LosingFileSystem:
     return LosingFileSystem()
-
-
-def filled(fs: LosingFileSystem, count: int, config: LogConfig = SMALL, epoch: int = 0) -> Log:
-    log = new_log(fs, config)
-    for n in range(count):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), epoch, NOW_MS)
-    return log
 
 
 def relabelled(records: bytes, **fields: int) -> bytes:

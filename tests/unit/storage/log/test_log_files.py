@@ -17,23 +17,15 @@ from penstock.record.builder import build_batch
 from penstock.types import EpochEntry
 from storage.log.log import Log
 from storage.log.log_types import CleanedSegment
-from storage.log_config import LogConfig
 from storage.segment.batch_check import BatchCheck, Span
 from storage.segment.segment import Segment
 from tests.support.losing_fs import Crashed, LosingFileSystem
-from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
+from tests.support.storage import NOW_MS, SMALL, batch, filled, read_all, reopened
 
 
 @pytest.fixture
 def fs() -> LosingFileSystem:
     return LosingFileSystem()
-
-
-def filled(fs: LosingFileSystem, count: int, config: LogConfig = SMALL, epoch: int = 0) -> Log:
-    log = new_log(fs, config)
-    for n in range(count):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), epoch, NOW_MS)
-    return log
 
 
 def test_retention_can_take_segments_off(fs: LosingFileSystem) -> None:

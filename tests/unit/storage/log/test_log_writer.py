@@ -49,7 +49,7 @@ class InterruptedFileSystem(LosingFileSystem):
 
 
 def fetched(count: int = COUNT) -> bytes:
-    """What a leader sends whose segments are larger: it goes into several of ours. The epoch changes often."""
+    """Records of a leader with larger segments: they go into several of ours. The epoch changes often."""
     leader = new_log(LosingFileSystem(), WIDE)
     for n in range(count):
         leader.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 1 + n // 2, NOW_MS)

@@ -21,7 +21,7 @@ LOGS = 12
 
 
 class BadFileSystem(LosingFileSystem):
-    """What is under `bad` cannot be opened."""
+    """A file system whose files under `bad` cannot be opened."""
 
     bad: str = "/none"
     error: Callable[[str], BaseException] = staticmethod(lambda path: OSError(errno.EIO, os.strerror(errno.EIO), path))

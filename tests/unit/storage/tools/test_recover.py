@@ -366,7 +366,7 @@ def on_a_losing_disk(flushed: int) -> LosingFileSystem:
 
 
 def crashes(fs: LosingFileSystem, options: RecoverOptions) -> Iterator[LosingFileSystem]:
-    """What is there after a power cut at each operation of a recovery."""
+    """The disk after a power cut at each operation of a recovery."""
     at = 0
     while True:
         at += 1
@@ -381,7 +381,7 @@ def crashes(fs: LosingFileSystem, options: RecoverOptions) -> Iterator[LosingFil
 
 
 def found_at_start(fs: LosingFileSystem) -> list[bytes] | None:
-    """What a node reads of orders-0; None when it comes upon the damage, at the start or later."""
+    """The values that a node reads from orders-0; None if it meets the damage, at the start or later."""
     manager = open_manager(fs)
     log = manager.get(TP, TOPIC_ID)
     try:

@@ -1,4 +1,4 @@
-"""What a broker forwards to the controller arrives as it was asked, and the answer as it was given."""
+"""Config changes that a broker forwards arrive at the controller unchanged, and so do the answers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class SilentStream:
     """Takes every request and answers none."""
 
     def send(self, request: FetchRequest) -> None:
-        """Nobody looks at it."""
+        """Ignores the request."""
 
     async def receive(self) -> FetchResponse:
         await asyncio.Event().wait()

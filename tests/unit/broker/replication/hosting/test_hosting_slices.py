@@ -57,10 +57,10 @@ class NoFlushes:
         self.when_idle: list[Log] = []
 
     def subscribe(self, log: Log, callback: object) -> None:
-        """Nobody will be told."""
+        """Does nothing: no flush is ever made."""
 
     def unsubscribe(self, log: Log) -> None:
-        """Nobody would have been told."""
+        """Does nothing: no flush is ever made."""
 
     def flush_when_idle(self, log: Log) -> None:
         self.when_idle.append(log)

@@ -80,7 +80,7 @@ async def started(tmp_path: Path) -> AsyncIterator[Broker]:
 
 @contextmanager
 def hangs(fs: FaultyFileSystem, operation: str, part: str) -> Iterator[Fault]:
-    """For the block, and no longer than WAIT_S: an event loop that waits for it is not there to end it."""
+    """Holds such calls up for the block, but only for WAIT_S: an event loop that waits for one cannot end the block."""
     with fs.standing_still(operation, part) as fault:
         assert fault.gate is not None
         too_late = threading.Timer(WAIT_S, fault.gate.set)

@@ -53,7 +53,7 @@ class Broker:
         self.publisher.publish(delta, self.image)
 
     def log(self, topic_id: str) -> Log:
-        """That of the partition, which is online."""
+        """The log of the partition, which must be online and led here."""
         partition = self.replicas.get(ORDERS, topic_id)
         assert partition.offline is None and partition.leading is not None
         return partition.log

@@ -22,7 +22,7 @@ PROPOSED = ProposedIsr((IsrMember(1, 101),), 3)
 
 
 class Led:
-    """As much of a partition as a proposal needs."""
+    """The part of a partition that a proposal needs."""
 
     def __init__(self, number: int) -> None:
         self.done = asyncio.Event()

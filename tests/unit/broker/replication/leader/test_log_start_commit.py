@@ -28,7 +28,7 @@ class Disk:
 
 
 class Told:
-    """What the waiters were told, in order."""
+    """Records the answers that waiters get, in order."""
 
     def __init__(self) -> None:
         self.errors: list[ApiError | None] = []
