@@ -210,12 +210,16 @@ class RecoveryText:
 
 
 def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}{'es' if word.endswith('ch') else 's'}"
+    return f"{count} {word if count == 1 else _many(word)}"
+
+
+def _many(word: str) -> str:
+    return f"{word}{'es' if word.endswith('ch') else 's'}"
 
 
 def _counts(row: Row, *words: str) -> str:
     """The row's counts, each with its word; the row has them under the plural."""
-    return ", ".join(_plural(row[_plural(2, word)[2:]], word) for word in words)
+    return ", ".join(_plural(row[_many(word)], word) for word in words)
 
 
 def _name(row: Row) -> str:
