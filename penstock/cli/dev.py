@@ -6,12 +6,15 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from penstock.testing import NodeFailedError
 
 DEFAULT_PORT = 9192
 DEFAULT_DATA = Path("penstock-data")
@@ -46,7 +49,7 @@ def dev(
     try:
         cluster.open()
     except NodeFailedError as error:
-        raise PenstockError(last_words(str(error))) from None
+        raise PenstockError(why_not_started(error)) from None
     with closing(cluster):
         if as_json:
             metrics = [cluster.metrics_url(index) for index in range(nodes)]
@@ -67,12 +70,12 @@ def dev(
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
 
 
-def last_words(failure: str) -> str:
-    """Why a node did not start: the last line of its log if that gives the reason, otherwise where the log is."""
-    first, *log = failure.splitlines()
-    if log and log[-1].lstrip().startswith(SAID):
-        return log[-1].strip().removeprefix(SAID)
-    return first.replace("the end of ", "see ").rstrip(":")
+def why_not_started(error: NodeFailedError) -> str:
+    """The last line of the node's log if that gives the reason, otherwise what happened and where the log is."""
+    last = error.log_lines[-1] if error.log_lines else ""
+    if last.startswith(SAID):
+        return last.removeprefix(SAID)
+    return f"{error.what}; see {error.log_path}"
 
 
 def note_ended(index: int, left: int, log: Path, config: Path) -> None:

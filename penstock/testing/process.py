@@ -36,7 +36,16 @@ os.register_at_fork(after_in_child=_spawner.clear)  # a forked child has no thre
 
 
 class NodeFailedError(PenstockError):
-    """A node's process ended, or did not stop or start as asked; the text has the tail of its log."""
+    """A node's process ended, or did not stop or start as asked.
+
+    The text is `what` happened and, where it tells more, the last lines of the node's log.
+    """
+
+    def __init__(self, what: str, log_path: Path | None = None, log_lines: Sequence[str] = ()) -> None:
+        super().__init__(what if log_path is None else _with_log(what, log_path, log_lines))
+        self.what = what
+        self.log_path = log_path
+        self.log_lines = tuple(log_lines)
 
 
 class NodeProcess:
@@ -125,7 +134,8 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            raise NodeFailedError(f"{self.name} did not stop within {timeout_s:g} s; {self.log_tail()}") from None
+            what = f"{self.name} did not stop within {timeout_s:g} s"
+            raise NodeFailedError(what, self.log_path, self.last_log_lines()) from None
         finally:
             self._close_notifications()
         return code
@@ -141,15 +151,14 @@ class NodeProcess:
         os.kill(self.pid, signal.SIGCONT)
         self._paused = False
 
-    def log_tail(self) -> str:
-        """The last lines that the node wrote, as part of an error message."""
+    def last_log_lines(self) -> list[str]:
+        """The last lines that the node wrote."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(max(0, self.log_path.stat().st_size - LOG_TAIL_BYTES))
-                lines = log.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
+                return log.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
         except OSError as error:
-            lines = [f"(cannot be read: {error.strerror})"]
-        return f"the end of {self.log_path}:\n" + "\n".join(f"    {line}" for line in lines)
+            return [f"(cannot be read: {error.strerror})"]
 
     def read_notifications(self) -> None:
         """Reads the node's new messages; READY=1 ends its start."""
@@ -197,12 +206,18 @@ def wait_all_ready(nodes: Sequence[NodeProcess], timeout_s: float) -> None:
             node.read_notifications()
         for node in waiting:
             if node.is_starting and not node.is_running:
-                raise NodeFailedError(f"{node.name} ended with code {node.exit_code}; {node.log_tail()}")
+                what = f"{node.name} ended with code {node.exit_code}"
+                raise NodeFailedError(what, node.log_path, node.last_log_lines())
         if time.monotonic() > deadline:
             late = [node for node in nodes if node.is_starting]
             if late:
                 names = ", ".join(f"{node.name}{node.status and f' ({node.status})'}" for node in late)
-                raise TimedOutError(f"not ready within {timeout_s:g} s: {names}; {late[0].log_tail()}")
+                what = f"not ready within {timeout_s:g} s: {names}"
+                raise TimedOutError(_with_log(what, late[0].log_path, late[0].last_log_lines()))
+
+
+def _with_log(what: str, log_path: Path, log_lines: Sequence[str]) -> str:
+    return f"{what}; the end of {log_path}:\n" + "\n".join(f"    {line}" for line in log_lines)
 
 
 def _notification_socket() -> tuple[socket.socket, str]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.dev import last_words, note_ended, require_stopped
+from penstock.cli.dev import note_ended, require_stopped, why_not_started
 from penstock.errors import PenstockError
+from penstock.testing import NodeFailedError
 
 
 def log_path(index: int) -> Path:
@@ -37,11 +38,14 @@ def test_the_last_node_that_ends_by_itself_is_an_error() -> None:
 
 
 def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:
-    failure = "node 1 ended with code 2; the end of node-1/node.log:\n    INFO: a\n    penstock: port taken"
-    assert last_words(failure) == "port taken"
+    failure = NodeFailedError("node 1 ended with code 2", log_path(1), ["INFO: a", "penstock: port taken"])
+    assert str(failure) == (
+        "node 1 ended with code 2; the end of node-1/node.log:\n    INFO: a\n    penstock: port taken"
+    )
+    assert why_not_started(failure) == "port taken"
 
 
-@pytest.mark.parametrize("log", ["", "\n    INFO: 3 of 9 logs opened"])
-def test_a_node_that_is_killed_while_it_starts_is_named_with_its_log(log: str) -> None:
-    failure = f"node 1 ended with code -9; the end of node-1/node.log:{log}"
-    assert last_words(failure) == "node 1 ended with code -9; see node-1/node.log"
+@pytest.mark.parametrize("log", [[], ["INFO: 3 of 9 logs opened"]])
+def test_a_node_that_is_killed_while_it_starts_is_named_with_its_log(log: list[str]) -> None:
+    failure = NodeFailedError("node 1 ended with code -9", log_path(1), log)
+    assert why_not_started(failure) == "node 1 ended with code -9; see node-1/node.log"
