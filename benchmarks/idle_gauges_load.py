@@ -87,7 +87,7 @@ WORKS = {"handlers": handlers, "network": network}
 
 
 async def work(name: str, address: str, topic: str, duty: float, seconds: float) -> int:
-    """How many requests were answered."""
+    """Keeps the node at work; returns how many requests were answered."""
     options = [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
     async with grpc.aio.insecure_channel(address, options=options) as channel:
         (known,) = (await broker_pb2_grpc.BrokerStub(channel).Metadata(pb.MetadataRequest(topics=[topic]))).topics

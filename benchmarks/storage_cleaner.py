@@ -42,7 +42,7 @@ CONFIG = LogConfig(cleanup_policy="compact", min_cleanable_dirty_ratio=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the records are like."""
+    """The kind of records."""
 
     name: str
     value_bytes: int

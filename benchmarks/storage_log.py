@@ -134,7 +134,7 @@ def read_rows(root: str, scale: Scale) -> Iterator[Row]:
 
 
 def ranges_of(log: Log) -> Ranges:
-    """Which bytes of which file each read of `read_all` returns."""
+    """The bytes that each read of `read_all` returns, as (size, position) by file."""
     found: Ranges = {}
     offset, at = 0, 0
     paths = {segment.base_offset: segment.log_path for segment in log.segments}

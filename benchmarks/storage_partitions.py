@@ -127,7 +127,7 @@ def open_clean(directory: str, partitions: int) -> None:
 
 
 def open_unclean(directory: str, partitions: int) -> None:
-    """As after a crash: no marker, and the recovery points of the last checkpoint."""
+    """Opens as after a crash: no marker, and the recovery points of the last checkpoint."""
     Path(directory, CLEAN_SHUTDOWN).unlink(missing_ok=True)
     _timed(lambda: _open(directory))
 

@@ -78,7 +78,7 @@ NEVER = Seconds(float("inf"), float("inf"))
 
 
 def best_of(rounds: int, *works: Work) -> list[Seconds]:
-    """Each work once a round, in turns. What a work returns is closed by `end`, when it has that, off the clock."""
+    """Runs each work once a round, in turns. What a work returns is called afterwards, off the clock, if it can be."""
     best = [NEVER] * len(works)
     for _ in range(rounds):
         for at, work in enumerate(works):

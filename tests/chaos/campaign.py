@@ -55,7 +55,7 @@ class Config:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came out; `directory` is kept when it is not ok."""
+    """The result of a run; `directory` is kept when it is not ok."""
 
     config: Config
     verdict: Verdict
@@ -99,7 +99,7 @@ def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None)
 
 
 def can_mount() -> bool:
-    """Only then there are disks that get full."""
+    """Whether this user may mount a disk; without that, no disk gets full."""
     return os.geteuid() == 0
 
 
@@ -200,7 +200,7 @@ class Load:
         self.readers = Readers(self.bootstrap, self.ledger, self.history)
 
     def topics(self) -> list[str]:
-        """Those that exist."""
+        """The topics that exist."""
         return list(self.logs)
 
     @contextmanager

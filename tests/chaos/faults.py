@@ -1,4 +1,4 @@
-"""What a chaos run does to its cluster: a list of faults that follows from the seed alone.
+"""The faults of a chaos run: a list that follows from the seed alone.
 
 Pure. Performing them is operator.py's. Never more copies are damaged than the promise covers: a directory is lost on
 one node at a time, while the others stand in every ISR, and never the directory of the metadata log, because a voter

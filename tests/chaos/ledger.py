@@ -88,7 +88,7 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came out. `anomalies` is empty when all is well; `examples` says some of them in words."""
+    """The result. `anomalies` is empty when all is well; `examples` says some of them in words."""
 
     sent: int
     acked: int
@@ -161,7 +161,7 @@ class Ledger:
     def read(
         self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]
     ) -> None:
-        """What a reader was given, in its order."""
+        """Takes records that a reader was given, in its order."""
         with self._lock:
             known = self._logs[log].read.setdefault(partition, array("Q"))
             self._take(reader, log, partition, offsets, values, known)
@@ -184,7 +184,7 @@ class Ledger:
                 self._expected[reader, log, partition] = end
 
     def next_offset(self, reader: str, log: int, partition: int) -> int:
-        """Behind the last record that the reader was given."""
+        """The offset behind the last record that the reader was given."""
         with self._lock:
             return self._expected.get((reader, log, partition), 0)
 
@@ -252,7 +252,7 @@ class Ledger:
         return identity
 
     def _judge_reads(self, log: int) -> None:
-        """What readers saw against the final log, of a topic that still exists."""
+        """Compares what readers saw with the final log of a topic that still exists."""
         if not self._logs[log].is_open:
             return
         for partition, known in self._logs[log].read.items():

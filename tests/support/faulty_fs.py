@@ -46,7 +46,7 @@ class FaultyFileSystem(OsFileSystem):
 
     @contextmanager
     def standing_still(self, operation: str, part: str) -> Iterator[Fault]:
-        """Such calls wait for the end of the block, and then do what they were asked to."""
+        """Lets such calls wait for the end of the block, and go on then."""
         gate = threading.Event()
         try:
             with self._fault(Fault(operation, part, gate=gate)) as fault:

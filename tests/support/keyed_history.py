@@ -55,6 +55,6 @@ def made_up_updates(seed: int, count: int, keys: int) -> Iterator[Update]:
 
 
 def write_updates(path: Path, updates: Iterable[Update]) -> None:
-    """For compaction_check.py: a line each, key and value in hexadecimal; a deletion has no value."""
+    """Writes a line for each update, for compaction_check.py: key and value in hexadecimal; a deletion has no value."""
     with path.open("w") as file:
         file.writelines(f"{key.hex()} {'' if value is None else value.hex()}\n" for key, value in updates)

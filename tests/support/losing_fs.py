@@ -50,7 +50,7 @@ class File:
         self.pending.clear()
 
     def after_sync(self) -> bytes:
-        """What the disk has once everything that is dirty was written."""
+        """The bytes on the disk once everything that is dirty was written."""
         if not self.pages_dropped:
             return bytes(self.data)
         durable = bytearray(self.durable)

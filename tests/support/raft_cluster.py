@@ -101,7 +101,7 @@ class Node:
         await self.start()
 
     async def power_cut(self) -> None:
-        """What was not fsynced is gone, and nobody was told."""
+        """Ends the node at once and does not start it again: what was not fsynced is gone."""
         self.cluster.network.handlers.pop(self.node_id, None)
         dead = self.driver
         dead._fail(RuntimeError("power cut"))
