@@ -22,9 +22,6 @@ from storage.segment.cold_read import ColdRead
 READS_MAX = 4
 """The most reads of one session in one log dir, under way or not yet answered, so that other sessions have their turn
 at the disk. A log dir that hangs takes only its own."""
-DISK_WAIT_MS = 1_000
-"""A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
-it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 AGAIN_MS = 20
 """The pause between two looks at the reads that have not begun, while no other read of the session is under way."""
 

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.apis.cold_fetches import DISK_WAIT_MS, ColdFetches
+from broker.apis.cold_fetches import ColdFetches
 from broker.apis.session_partitions import GetPartition, SessionPartitions
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort
@@ -37,6 +37,9 @@ ANSWER_COPIES = 2
 Measured: with 20 answers of 8 MB that no client read, a node had grown by 2.04 times their bytes, at its peak too."""
 ANSWER_BYTES_MIN = 64 * 1024
 """With less room than this an answer is not begun, or a busy node would send crumbs."""
+DISK_WAIT_MS = 1_000
+"""A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
+it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 
 
 @dataclass(frozen=True, slots=True)

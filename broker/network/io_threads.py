@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from broker.network.busy_time import BusyTime
 from penstock.threads import Threads
-from storage.disk.dir_threads import DirThreads, Loop, NoThreadError
+from storage.disk.dir_threads import DirThreads, NoThreadError
 
 QUEUED_MAX = 256
 """Pieces of work that a log dir's threads have not begun. Each is at most one read of a MiB, or one look-up."""
@@ -67,15 +68,8 @@ class IoThreads:
         self._done: Counter[IoWork] = Counter()
         self._refused = 0
 
-    def submit(
-        self,
-        log_dir: str,
-        kind: IoWork,
-        work: Callable[[], object],
-        then: Callable[[], object],
-        loop: Loop | None = None,
-    ) -> bool:
-        """See IoPort; the loop is the running one."""
+    def submit(self, log_dir: str, kind: IoWork, work: Callable[[], object], then: Callable[[], object]) -> bool:
+        """See IoPort."""
         threads = self._dirs.get(log_dir)
         if threads is None:
             threads = self._dirs[log_dir] = DirThreads(self._threads, "io", self._threads_per_dir)
@@ -88,12 +82,10 @@ class IoThreads:
             then()
             self._busy.add_busy(began_ns, self._now_ns())
 
-        try:
-            if threads.waiting < QUEUED_MAX:
-                threads.run(work, done, loop)
+        if threads.waiting < QUEUED_MAX:
+            with suppress(NoThreadError, MemoryError):
+                threads.run(work, done)
                 return True
-        except (NoThreadError, MemoryError):
-            pass
         self._refused += 1
         return False
 

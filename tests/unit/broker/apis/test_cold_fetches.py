@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.apis.cold_fetches import DISK_WAIT_MS, READS_MAX
-from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
+from broker.apis.cold_fetches import READS_MAX
+from broker.apis.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, DISK_WAIT_MS, FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request

@@ -12,7 +12,6 @@ from broker.network.busy_time import BusyTime
 from broker.network.io_threads import IoThreads, IoWork
 from broker.network.node_load import THREADS_BY_NAME
 from penstock.threads import SystemThreads
-from tests.support.loop_without_memory import LoopWithoutMemory
 from tests.support.thread_shortage import no_thread_can_start
 
 
@@ -120,17 +119,3 @@ def test_work_that_ends_after_the_loop_is_told_to_nobody() -> None:
     run(main)
     held.gate.set()
     io.close()
-
-
-def test_work_that_the_loop_has_no_memory_to_hear_of_is_told_later_and_once() -> None:
-    async def main() -> None:
-        io, held = made(threads=1), Held()
-        held.gate.set()
-        loop = LoopWithoutMemory(asyncio.get_running_loop(), refused_before=1, refused_after=1)
-        assert io.submit("/d", IoWork.READ, held.work, held.told.release, loop)
-        assert io.submit("/d", IoWork.READ, held.work, held.told.release)
-        await held.wait(2)
-        assert io.statistics().done == {IoWork.READ: 2} and io.statistics().busy == 0
-        io.close()
-
-    run(main)
