@@ -67,7 +67,7 @@ _TIME_OUT = "election time-out"
 TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     _U: {_U: _NEWER_EPOCH, _V: _VOTED, _F: _HEARD, _P: _TIME_OUT},
     _V: {_U: _NEWER_EPOCH, _F: _HEARD, _P: _TIME_OUT},
-    _F: {_U: f"{_NEWER_EPOCH}, or the leader ended its term", _F: _NEWER_LEADER, _P: "fetch time-out"},
+    _F: {_U: f"{_NEWER_EPOCH}, or the leader ended its epoch", _F: _NEWER_LEADER, _P: "fetch time-out"},
     _P: {_U: _NEWER_EPOCH, _V: _VOTED, _F: _HEARD, _P: "another round", _C: "a majority would vote for it"},
     _C: {_U: _NEWER_EPOCH, _F: "another won", _P: "lost, or election time-out", _L: "a majority voted for it"},
     _L: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _R: "asked to stop, or no majority fetches"},
@@ -97,6 +97,7 @@ class QuorumState:
         self._election = stored
         self._unsaved = False
         self._leader_ended = False
+        """The leader of this epoch has said that it resigns: this node must not follow it again."""
         self._state = self._state_after_restart(stored)
 
     def _state_after_restart(self, stored: ElectionState) -> State:
@@ -153,11 +154,6 @@ class QuorumState:
     @property
     def voted_id(self) -> int:
         return self._election.voted_id
-
-    @property
-    def leader_ended(self) -> bool:
-        """The leader of this epoch has said that it resigns: this node must not follow it again."""
-        return self._leader_ended
 
     def may_follow(self, leader_id: int, epoch: int) -> bool:
         """Whether this node, from its present state, would follow a leader that it hears of."""

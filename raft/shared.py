@@ -1,6 +1,7 @@
 """The state that the parts of one core share: configuration, state machine, log mirror, outbox, random source.
 
-Handed to every part (election, following, leadership) so that none of them needs to know the core or each other.
+Handed to every part (election, following, leadership, rejoining) so that none of them needs to know the core or each
+other.
 """
 
 from __future__ import annotations
@@ -79,5 +80,5 @@ class Shared:
         )
 
     def backoff_ms(self, failures: int) -> int:
-        """50, 100, 200 … ms, at most a second, with up to a fifth less so that nodes do not march in step."""
+        """The wait after this many failures in a row, by the configured back-off."""
         return Backoff(self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.random).wait_ms(failures)

@@ -13,7 +13,8 @@ from penstock.errors import InvalidTopicError
 from penstock.types import METADATA_TOPIC
 
 MAX_NAME_LENGTH: Final = 249
-"""With the partition number and the suffix of a directory that is being deleted, 255 bytes: a file system's limit."""
+"""Kafka's. With a dash and a number of up to five digits, a partition's directory has at most 255 bytes: a file
+system's limit. The names of directories that are set aside are cut (`set_aside_directory` in storage)."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_CHARACTERS: Final = 64
 

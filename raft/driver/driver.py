@@ -137,7 +137,7 @@ class RaftDriver:
         self._wake.set()
         await asyncio.shield(self._main)
         await self._sender.close()
-        self._close(NetworkError(f"node {self.config.node_id} has left the quorum"))
+        self._close("it was stopped")
 
     # -- what the node asks --------------------------------------------------------------------------------------------
 
@@ -367,11 +367,11 @@ class RaftDriver:
         self._stopping = True
         self._wake.set()
         self._sender.cancel()
-        self._close(error)
+        self._close(str(error))
         if self._on_fatal is not None:
             self._on_fatal(error)
 
-    def _close(self, why: Exception) -> None:
+    def _close(self, why: str) -> None:
         if self._core is not None:
             self._applier.fail_uncommitted(-1, NO_LEADER, self._core.epoch)
             self._applier.announce(NO_LEADER, self._core.epoch, None)

@@ -100,7 +100,7 @@ class LogRemoval:
         )
         for log in logs:
             if isinstance(outcomes[log.directory], str):
-                with contextlib.suppress(OSError):  # a line too many harms nobody: whoever gets the name is told 0
+                with contextlib.suppress(OSError):  # harmless: a new log of this name lowers the line to 0
                     directory.cleaner_checkpoint.remove(log.topic_partition)
         return {log: outcomes[log.directory] for log in logs}
 
@@ -126,7 +126,7 @@ class LogRemoval:
             self.deleted.add(path, self._clock.now_ms() + config.file_delete_delay_ms)
             directory = self._directories.get(os.path.dirname(path))
             if directory is not None:
-                with contextlib.suppress(OSError):  # a line too many harms nobody: whoever gets the name is told 0
+                with contextlib.suppress(OSError):  # harmless: a new log of this name lowers the line to 0
                     directory.cleaner_checkpoint.remove(topic_partition)
         return paths
 
@@ -165,7 +165,7 @@ class LogRemoval:
         return paths[0]
 
     def _in_use(self, path: str) -> bool:
-        """Whether its log dir is offline."""
+        """Whether the log dir of this path is in use, and not offline."""
         return os.path.dirname(path) in self._directories
 
     def _set_aside(self, topic_partition: TopicPartition, topic_id: str, suffix: str) -> list[str]:

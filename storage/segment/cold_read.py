@@ -17,7 +17,7 @@ from storage.segment.segment import Segment, Wanted
 
 
 class ColdRead:
-    """`run` or `cancel` must be called, or a descriptor stays open."""
+    """`run` or `discard` must be called, or a descriptor stays open."""
 
     __slots__ = (
         "_cancelled",
@@ -64,11 +64,11 @@ class ColdRead:
             self._error = error
 
     def cancel(self) -> None:
-        """Nobody wants it any more; `run` then only closes what is open."""
+        """The result is not wanted any more: `run`, which must still be called, then only closes the descriptor."""
         self._cancelled = True
 
     def discard(self) -> None:
-        """It will not be run."""
+        """Close the descriptor of a read that will not be run."""
         self.copy.close()
 
     @property
@@ -78,7 +78,7 @@ class ColdRead:
 
     @property
     def found_bytes(self) -> int:
-        """What it holds, AFTER `run`."""
+        """The size of the result, AFTER `run`."""
         return len(self._found.records) if self._found is not None else 0
 
     def result(self) -> CheckedRead:

@@ -184,6 +184,20 @@ def test_observer_finds_the_leader_follows_and_never_votes() -> None:
     with_cluster(scenario, observers=1)
 
 
+def test_a_request_that_a_stop_overtakes_fails_with_the_reason_said_once() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        leader = await cluster.wait_leader()
+        follower = next(node for node in cluster.nodes.values() if node is not leader)
+        request = BeginQuorumEpochRequest("c", leader.node_id, follower.driver.leader_and_epoch[1], follower.node_id)
+        answer = asyncio.create_task(follower.driver.handle(request))
+        await asyncio.sleep(0)
+        await follower.stop()
+        with pytest.raises(NetworkError, match=f"^node {follower.node_id} left the quorum: it was stopped$"):
+            await answer
+
+    with_cluster(scenario)
+
+
 def test_failed_fsync_ends_the_driver_and_is_never_retried() -> None:
     async def scenario(cluster: Cluster) -> None:
         leader = await cluster.wait_leader()
