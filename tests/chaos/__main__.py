@@ -24,7 +24,7 @@ SPARK_FROM_MINUTES = 1.0
 def main() -> int:
     """Runs every seed."""
     options = _parser().parse_args()
-    logging.disable(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())  # stderr is for the progress; the history has the log
     kinds = tuple(Kind(name) for name in options.only) or tuple(Kind)
     if not can_mount() and Kind.FULL in kinds:
         _say("no disk gets full here: that takes a mount, and therefore root")

@@ -7,6 +7,7 @@ offset that was readable once must stay so.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from penstock import Consumer, TopicPartition
@@ -198,15 +200,28 @@ def _position(consumer: Consumer, topic: str, partition: int) -> int:
 
 
 def _standing(consumer: Consumer) -> list[str]:
-    """The state of a consumer that comes no further: counts, links, and each partition with its leader."""
+    """The state of a consumer that comes no further: counts, links and where each waits, the refresh of the metadata,
+    and each partition with its leader."""
     core = consumer._core
     fetcher, cache = core.fetcher, core.fetcher._cluster.cache
     partitions = [
         f"{state!r}, not before {state.not_before_ms}, {state.failures} failures, leader {cache.leader(tp)}"
         for tp, state in core.positions.states.items()
     ]
-    links = [repr(link) for link in fetcher._links.values()]
-    return [repr(core.statistics()), repr(core.buffer), repr(fetcher.last_error), *links, *partitions]
+    links = [f"{link!r}, waits at {waits_at(link._fetching)}" for link in fetcher._links.values()]
+    refresh = f"{cache!r} of offset {cache.metadata_offset}, refresh waits at {waits_at(fetcher._cluster._refreshing)}"
+    return [repr(core.statistics()), repr(core.buffer), repr(fetcher.last_error), *links, refresh, *partitions]
+
+
+def waits_at(task: object) -> str:
+    """The innermost line of Python at which a task waits; "nothing" for one that has ended or is none."""
+    if not isinstance(task, asyncio.Task) or task.done():
+        return "nothing"
+    place, awaited = "nothing", task.get_coro()
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
+        awaited = getattr(awaited, "cr_await", None)
+    return place
 
 
 def _span(offsets: Sequence[int]) -> list[int]:
