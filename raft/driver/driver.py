@@ -26,7 +26,6 @@ from penstock.errors import (
     KafkaStorageError,
     NetworkError,
     NotControllerError,
-    ResourceExhaustedError,
 )
 from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, LeaderHint
@@ -38,6 +37,7 @@ from raft.driver.notices import Notices
 from raft.driver.protocols import NoRoomError, QuorumStateStore, RaftListener, RaftLog, Timed, Transport
 from raft.driver.room import Room
 from raft.driver.sender import QuorumSender
+from raft.driver.waiting_requests import WaitingRequests
 from raft.messages import (
     Inbound,
     Request,
@@ -51,8 +51,6 @@ from raft.statistics import DriverStatistics, QuorumDescription
 
 _log = logging.getLogger(__name__)
 
-REQUESTS_WAITING_MAX = 2_000
-"""Requests of others that wait for an answer: one parked fetch a node, and room for what comes in during an fsync."""
 FAREWELL_MS = 1_000
 """How long a leader that stops waits until the voters have heard of it."""
 SLEEP_MIN_MS = 1
@@ -88,8 +86,7 @@ class RaftDriver:
         self._applier = Applier(log)
         self._core: RaftCore | None = None
         self._main: asyncio.Task[None] | None = None
-        self._waiting: dict[int, asyncio.Future[Response]] = {}
-        self._next_request_id = 1
+        self._waiting = WaitingRequests()
         self._wake = asyncio.Event()
         self._stopping = False
         self._failure: BaseException | None = None
@@ -146,19 +143,14 @@ class RaftDriver:
         core = self._running_core()
         if core is None:
             raise NetworkError(f"node {self.config.node_id} does not take part in the quorum now")
-        if len(self._waiting) >= REQUESTS_WAITING_MAX:
-            raise ResourceExhaustedError(f"{len(self._waiting)} quorum requests wait already")
-        request_id = self._next_request_id
-        self._next_request_id += 1
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = answer
+        request_id, answer = self._waiting.add()
         try:
             self._step(core, RequestReceived(request_id, request))
             response = await answer
             self._notices.answered(request, response)
             return response
         finally:
-            if self._waiting.pop(request_id, None) is not None and self._running_core() is not None:
+            if self._waiting.abandon(request_id) and self._running_core() is not None:
                 self._step(core, RequestAbandoned(request_id))
 
     def propose(self, values: Sequence[bytes]) -> asyncio.Future[int]:
@@ -300,7 +292,7 @@ class RaftDriver:
         for message in ready.messages:
             self._sender.start(message)
         for reply in ready.replies:
-            self._resolve(reply.request_id, reply.response)
+            self._waiting.resolve(reply.request_id, reply.response)
         if ready.committed_offset is not None:
             self._committed_offset = ready.committed_offset
         core.advance(self._log.flushed_offset)
@@ -324,12 +316,7 @@ class RaftDriver:
         if reply.read is not None and reply.request_id in self._waiting:
             read = reply.read
             response = replace(response, records=self._log.read(read.start_offset, read.max_bytes, read.end_offset))
-        self._resolve(reply.request_id, response)
-
-    def _resolve(self, request_id: int, response: Response) -> None:
-        waiting = self._waiting.pop(request_id, None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(response)
+        self._waiting.resolve(reply.request_id, response)
 
     # -- small things --------------------------------------------------------------------------------------------------
 
@@ -375,10 +362,7 @@ class RaftDriver:
         if self._core is not None:
             self._applier.fail_uncommitted(-1, NO_LEADER, self._core.epoch)
             self._applier.announce(NO_LEADER, self._core.epoch, None)
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(NetworkError(f"node {self.config.node_id} left the quorum: {why}"))
-        self._waiting.clear()
+        self._waiting.fail_all(NetworkError(f"node {self.config.node_id} left the quorum: {why}"))
 
     def _running_core(self) -> RaftCore | None:
         return None if self._stopping else self._core
