@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
@@ -161,7 +161,7 @@ class DescribeClusterRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
-    """Asks for the state of the quorum; only its leader can answer."""
+    """Asks for the state of the quorum. Only its leader knows all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +205,50 @@ class MetadataResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeStandingView:
+    """What the answering broker knows by itself, without the controller. See NodeStanding in broker.proto."""
+
+    node_id: int
+    fenced: bool
+    metadata_age_ms: int
+    partitions: int
+    leaders: int
+    under_replicated: int
+    under_min_isr: int
+    lost_replicas: int
+    failed_log_dirs: tuple[str, ...]
+
+
+class PartitionTroubleKind(Enum):
+    """What is wrong with a partition, the worst first."""
+
+    OFFLINE = 1
+    UNDER_MIN_ISR = 2
+    UNDER_REPLICATED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTroubleView:
+    partition: TopicPartition
+    kind: PartitionTroubleKind
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    min_insync_replicas: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
+    """The answering node's image, and its own standing beside it: the image may be old."""
+
     cluster_id: str
     controller_id: int
     brokers: tuple[NodeAddress, ...]
     metadata_offset: int
+    standing: NodeStandingView
+    leaders: Mapping[int, int]
+    offline_partitions: int
+    troubles: tuple[PartitionTroubleView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +260,17 @@ class QuorumReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class QuorumView:
-    """Only the quorum's leader knows the progress of the others; -1 where it has not heard of one."""
+    """Only the quorum's leader knows the progress of the others; -1 where it has not heard of one.
+
+    `only_own_view`: no leader answered, so this is what the answering node knows by itself.
+    """
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     voters: tuple[QuorumReplicaView, ...]
     observers: tuple[QuorumReplicaView, ...]
+    only_own_view: bool = False
 
 
 class ConfigSource(IntEnum):

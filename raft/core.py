@@ -41,7 +41,7 @@ from raft.outbox import OpenRequest, Outbox
 from raft.quorum_state import EPOCH_MAX, ElectionState, Forgotten, QuorumState, State
 from raft.ready import Ready
 from raft.rejoining import Rejoining
-from raft.shared import Shared
+from raft.shared import Contact, Shared
 from raft.statistics import RaftStatistics
 from raft.validation import objection
 
@@ -56,7 +56,7 @@ class RaftCore:
         self._quorum = QuorumState(config, election_state)
         self._log = DecidedLog(log)
         self._outbox = Outbox()
-        self._shared = Shared(config, self._quorum, self._log, self._outbox, random)
+        self._shared = Shared(config, self._quorum, self._log, self._outbox, random, Contact(now_ms))
         self._election = Election(self._shared)
         self._following = Following(self._shared)
         self._rejoining = Rejoining(self._shared, now_ms)

@@ -79,7 +79,7 @@ class Following:
             self.on_failure(now_ms)
             return False
         self.has_fetched = True
-        self.last_fetch_ms = now_ms
+        self.last_fetch_ms = self._shared.contact.at_ms = now_ms
         self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms
         self._failures = 0
         self._fetch_at_ms = now_ms

@@ -104,6 +104,7 @@ class Leadership:
             return
         replica, log = self._known_replica(request.replica_id), self._shared.log
         replica.last_fetch_ms = now_ms
+        self._note_contact()
         self._schedule_begin(replica, now_ms)
         diverging = log.diverging_epoch(request.fetch_offset, request.last_fetched_epoch)
         if diverging is not None:
@@ -269,8 +270,17 @@ class Leadership:
         config = self._shared.config
         if config.majority == 1:
             return NEVER_MS
+        return self._quorum_contact_ms() + config.check_quorum_timeout_ms
+
+    def _quorum_contact_ms(self) -> int:
+        """When a majority had last fetched. There are other voters."""
         contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
-        return progress.quorum_contact_ms(contacts, config.majority - 1) + config.check_quorum_timeout_ms
+        return progress.quorum_contact_ms(contacts, self._shared.config.majority - 1)
+
+    def _note_contact(self) -> None:
+        if self._shared.config.majority > 1:
+            contact = self._shared.contact
+            contact.at_ms = max(contact.at_ms, self._quorum_contact_ms())
 
     def _schedule_begin(self, replica: ReplicaProgress, now_ms: int) -> None:
         replica.begin_failures = 0

@@ -56,6 +56,14 @@ class Counters:
     answers_malformed: int = 0
 
 
+@dataclass(slots=True)
+class Contact:
+    """When this node last knew that the quorum works: as the leader, when a majority had fetched; elsewhere, when the
+    leader had answered. At first, the start of the node."""
+
+    at_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """The workbench of one core."""
@@ -65,6 +73,7 @@ class Shared:
     log: DecidedLog
     outbox: Outbox
     random: Random
+    contact: Contact
     counters: Counters = field(default_factory=Counters)
 
     def refuse(self, request_id: int, request: Request, error: type[ApiError], why: str) -> None:

@@ -19,6 +19,7 @@ class RaftStatistics:
     high_watermark: int
     log_end_offset: int
     flushed_offset: int
+    last_contact_ms: int
     uncommitted_bytes: int
     pre_vote_rounds: int
     elections: int
@@ -43,6 +44,7 @@ class RaftStatistics:
             log.high_watermark,
             log.log_end_offset,
             log.flushed_offset,
+            shared.contact.at_ms,
             uncommitted_bytes,
             **{name: getattr(counters, name) for name in counters.__slots__},
         )

@@ -1,24 +1,88 @@
-"""DescribeCluster: every registered broker, fenced ones included, and the active controller."""
+"""DescribeCluster: every registered broker, fenced ones included, the active controller, and what is wrong.
+
+Brokers, leaders and offline partitions are those of this node's own image, which may be old when the quorum is lost.
+So the answer has the node's own standing beside them: how old the image may be, whether the controller answers this
+broker, and how the partitions that it leads stand by its own knowledge.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from broker.apis.metadata import node_view
 from broker.network.request_channel import Request
-from broker.requests import ClusterView, DescribeClusterRequest
+from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
+from broker.requests import (
+    ClusterView,
+    DescribeClusterRequest,
+    NodeStandingView,
+    PartitionTroubleKind,
+    PartitionTroubleView,
+)
 from metadata.image import MetadataImage
+from metadata.offline import offline_reason, offline_text
+from penstock.types import NO_LEADER, TopicPartition
+
+Standing = tuple[NodeStandingView, tuple[ShortPartition, ...]]
+"""What the broker knows by itself, and the worst of the partitions that it leads."""
 
 
 class DescribeClusterApi:
-    """Handles cluster descriptions, from this node's own image."""
+    """Handles cluster descriptions."""
 
-    def __init__(self, cluster_id: str, image: Callable[[], MetadataImage], controller_id: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        image: Callable[[], MetadataImage],
+        controller_id: Callable[[], int],
+        standing: Callable[[], Standing],
+    ) -> None:
         self._cluster_id = cluster_id
         self._image = image
         self._controller_id = controller_id
+        self._standing = standing
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
         brokers = tuple(node_view(image.brokers[broker_id]) for broker_id in sorted(image.brokers))
-        request.complete(ClusterView(self._cluster_id, self._controller_id(), brokers, image.offset))
+        leaders = Counter(p.leader_id for topic in image.topics_by_id.values() for p in topic.partitions.values())
+        offline_count = leaders.pop(NO_LEADER, 0)
+        standing, short = self._standing()
+        offline = _offline(image) if offline_count else ()
+        request.complete(
+            ClusterView(
+                self._cluster_id,
+                self._controller_id(),
+                brokers,
+                image.offset,
+                standing,
+                leaders,
+                offline_count,
+                (*offline, *map(_short_view, short)),
+            )
+        )
+
+
+def _offline(image: MetadataImage) -> tuple[PartitionTroubleView, ...]:
+    return tuple(islice(_every_offline(image), NAMED_MAX))
+
+
+def _every_offline(image: MetadataImage) -> Iterator[PartitionTroubleView]:
+    for name in sorted(image.topics_by_name):
+        for number, partition in sorted(image.topics_by_name[name].partitions.items()):
+            reason = offline_reason(partition, image.is_active)
+            if reason is not None:
+                yield PartitionTroubleView(
+                    TopicPartition(name, number),
+                    PartitionTroubleKind.OFFLINE,
+                    partition.replicas,
+                    partition.isr,
+                    reason=offline_text(partition, reason),
+                )
+
+
+def _short_view(short: ShortPartition) -> PartitionTroubleView:
+    kind = PartitionTroubleKind.UNDER_MIN_ISR if short.is_under_min_isr else PartitionTroubleKind.UNDER_REPLICATED
+    return PartitionTroubleView(short.partition, kind, short.replicas, short.in_sync, short.min_insync_replicas)

@@ -1,17 +1,26 @@
-"""DescribeQuorum: forwarded to the leader of the quorum; only the leader knows every replica's log end."""
+"""DescribeQuorum: forwarded to the leader of the quorum; only the leader knows every replica's log end.
+
+Without a leader the answer is what this node knows by itself, and says so: whoever asks wants to know just then.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.apis.forwarding import ForwardedRequests
 from broker.network.request_channel import Request
-from broker.requests import DescribeQuorumRequest
+from broker.requests import DescribeQuorumRequest, QuorumView
+
+LEADER_WAIT_MS = 2_000
+"""So long the leader is waited for. A change of leader takes less, and a person waits for the answer."""
 
 
 class DescribeQuorumApi:
     """Handles quorum descriptions."""
 
-    def __init__(self, forwarded: ForwardedRequests) -> None:
+    def __init__(self, forwarded: ForwardedRequests, own_view: Callable[[], QuorumView]) -> None:
         self._forwarded = forwarded
+        self._own_view = own_view
 
     def handle(self, request: Request, body: DescribeQuorumRequest) -> None:
-        self._forwarded.ask(request, body)
+        self._forwarded.ask(request, body, LEADER_WAIT_MS, self._own_view)

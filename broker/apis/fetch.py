@@ -20,9 +20,16 @@ from penstock.types import CONSUMER_REPLICA_ID
 class FetchApi:
     """Handles fetch requests; `request.context` is the stream's session."""
 
-    def __init__(self, registered_epochs: Callable[[], Mapping[int, int]], cluster_id: str) -> None:
-        """`registered_epochs()` has the epoch of every registered broker, as the metadata has it now."""
+    def __init__(
+        self,
+        registered_epochs: Callable[[], Mapping[int, int]],
+        cluster_id: str,
+        fetched: Callable[[int], None] = lambda broker_id: None,
+    ) -> None:
+        """`registered_epochs()` has the epoch of every registered broker, as the metadata has it now; `fetched` is told
+        of each follower's fetch."""
         self._registered_epochs = registered_epochs
+        self._fetched = fetched
         self._cluster_id = cluster_id
 
     def handle(self, request: Request, body: FetchRequest) -> None:
@@ -31,6 +38,7 @@ class FetchApi:
             raise InvalidRequestError("a fetch must come on a fetch stream")
         if body.replica_id != CONSUMER_REPLICA_ID:
             self._check_replica(body)
+            self._fetched(body.replica_id)
         session.handle(request, body)
 
     def _check_replica(self, body: FetchRequest) -> None:

@@ -37,9 +37,9 @@ class ForwardedRequests:
         self._channel, self._loader, self._fail = channel, loader, fail
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def ask(self, request: Request, asked: Any) -> None:
-        """Answer `request` with the controller's answer."""
-        self._start(request, self._channel.call(asked, TIMEOUT_MS_DEFAULT))
+    def ask(self, request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> None:
+        """Answer `request` with the controller's answer, or with that of `otherwise` when none comes in time."""
+        self._start(request, self._asked(asked, timeout_ms, otherwise))
 
     def change(
         self, request: Request, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any] = as_answered
@@ -48,6 +48,12 @@ class ForwardedRequests:
         client's; 0 means the default. `of_repetition`: see `ControllerChannel.call`."""
         bounded_ms = min(timeout_ms or TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX)
         self._start(request, self._decided_and_applied(asked, bounded_ms, of_repetition))
+
+    async def _asked(self, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> Any:
+        try:
+            return await self._channel.call(asked, timeout_ms)
+        except RequestTimedOutError:
+            return otherwise()
 
     async def _decided_and_applied(self, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any]) -> Any:
         response = await self._channel.call(asked, timeout_ms, of_repetition)

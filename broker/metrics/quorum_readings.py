@@ -32,6 +32,12 @@ def quorum_readings(node: NodeView) -> Iterator[Reading]:
     yield Reading(
         "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
     )
+    yield Reading(
+        "penstock_metadata_age_seconds",
+        "For how long this node has not heard from the quorum's leader (the leader: from a majority of the voters)."
+        " What it shows of the cluster may be so old.",
+        driver.contact_ms_ago() / 1000,
+    )
     fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
     yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
     yield from _offline_partitions(node.loader.image)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from broker.apis.alter_configs import AlterConfigsApi
 from broker.apis.create_topics import CreateTopicsApi
 from broker.apis.delete_records import DeleteRecordsApi
 from broker.apis.delete_topics import DeleteTopicsApi
-from broker.apis.describe_cluster import DescribeClusterApi
+from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
@@ -47,6 +47,7 @@ from broker.network.transport import Transport
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.lifecycle import BrokerLifecycle
+from broker.node.own_standing import own_standing
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
@@ -58,8 +59,10 @@ from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.follower_node import FollowerNode
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.leader.alter_partition import AlterPartitionManager
+from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.log_start_commit import LogStartCommit
+from broker.requests import QuorumView
 from metadata.image import MetadataImage
 from metadata.requests import HostedReplicas, RegisterBrokerRequest
 from penstock.errors import (
@@ -101,6 +104,9 @@ class NodeParts:
     meters: BrokerMeters
     on_log_dir_failed: Callable[[str, Exception], None]
     on_fatal: Callable[[BaseException], None]
+    metadata_age_ms: Callable[[], int]
+    own_quorum_view: Callable[[], QuorumView]
+    failed_log_dirs: Callable[[], Mapping[str, Exception]]
 
 
 class BrokerParts:
@@ -162,6 +168,7 @@ class BrokerParts:
             config.node_id, broker_epoch, node.controller.call, node.on_fatal, self._environment.random
         )
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
+        contacts = FollowerContacts(config.node_id, clock.now_ms, config.replica_lag_time_max_ms)
         self.fetchers = FetcherManager(
             FetcherConfig(
                 config.node_id,
@@ -179,7 +186,7 @@ class BrokerParts:
             node.on_fatal,
             node.busy.fetchers.timed,
         )
-        ports = ReplicaPorts(durability, isrs, self.fetchers, self.cleaner.cleaner.forget, node.on_fatal)
+        ports = ReplicaPorts(durability, isrs, contacts, self.fetchers, self.cleaner.cleaner.forget, node.on_fatal)
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
         node.loader.subscribe(self.publisher.publish)
@@ -269,7 +276,10 @@ class BrokerParts:
         def image() -> MetadataImage:
             return node.loader.image
 
-        fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id).handle
+        def standing() -> Standing:
+            return own_standing(self.lifecycle, replicas, node.metadata_age_ms(), node.failed_log_dirs())
+
+        fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id, replicas.contacts.fetched).handle
         return Router(
             {
                 "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, self._environment.clock).handle,
@@ -278,8 +288,8 @@ class BrokerParts:
                 "ListOffsets": ListOffsetsApi(hosted, self.io_threads, self.failed_requests.fail).handle,
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
                 "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,
-                "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id).handle,
-                "DescribeQuorum": DescribeQuorumApi(self.forwarded).handle,
+                "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id, standing).handle,
+                "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,

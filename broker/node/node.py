@@ -182,6 +182,9 @@ class Node:
             self.metrics,
             self._directory_failed,
             self._on_fatal,
+            self.raft.contact_ms_ago,
+            self._own_quorum_view,
+            lambda: {**self.log_manager.offline_log_dirs, **self.failed_log_dirs},
         )
         return BrokerParts(self.config, self._environment, parts)
 
@@ -220,6 +223,12 @@ class Node:
             raise NotControllerError(
                 f"node {self.config.node_id} does not lead the quorum", leader=LeaderHint(leader_id, epoch)
             )
+        return self._quorum_view(only_own=False)
+
+    def _own_quorum_view(self) -> QuorumView:
+        return self._quorum_view(only_own=True)
+
+    def _quorum_view(self, *, only_own: bool) -> QuorumView:
         found = self.raft.describe()
         return QuorumView(
             found.leader_id,
@@ -227,6 +236,7 @@ class Node:
             found.high_watermark,
             tuple(_replica_view(replica) for replica in found.voters),
             tuple(_replica_view(replica) for replica in found.observers),
+            only_own,
         )
 
     def _on_fatal(self, error: BaseException) -> None:

@@ -366,14 +366,6 @@ class Partition:
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
-    @property
-    def is_under_replicated(self) -> bool:
-        return self.leading is not None and len(self.leading.isr) < len(self.state.replicas)
-
-    @property
-    def is_under_min_isr(self) -> bool:
-        return self.leading is not None and len(self.leading.isr) < self.min_insync_replicas
-
     def _fail_waiters(self, error: ApiError) -> None:
         self.acks_all.fail_all(error)
         self.acks_one.fail_all(error)

@@ -1,7 +1,7 @@
 """The figures of all partitions of a broker, for the metrics: how many, in which roles, and their traffic.
 
-A snapshot. `Traffic` counts records and bytes, `leader_state.py` the changes of the ISR. Not here: lost replicas
-(`lost_replicas.py`).
+A snapshot. `Traffic` counts records and bytes, `leader_state.py` the changes of the ISR. Not here: which partitions
+have too few replicas in sync (`replica_troubles.py`), and lost replicas (`lost_replicas.py`).
 """
 
 from __future__ import annotations
@@ -49,13 +49,11 @@ class ReplicaStatistics:
 
 
 def count_roles(hosted: Sequence[Partition], retired_shrinks: int, retired_expands: int) -> dict[str, int]:
-    """The fields that are read from the partitions; `retired_…` are of partitions that were led here before."""
+    """The roles and ISR changes of the partitions; `retired_…` are of partitions that were led here before."""
     leading = [partition.leading for partition in hosted if partition.leading is not None]
     return {
         "partitions": len(hosted),
         "leaders": len(leading),
-        "under_replicated": sum(partition.is_under_replicated for partition in hosted),
-        "under_min_isr": sum(partition.is_under_min_isr for partition in hosted),
         "isr_shrinks": retired_shrinks + sum(state.isr_shrinks for state in leading),
         "isr_expands": retired_expands + sum(state.isr_expands for state in leading),
     }

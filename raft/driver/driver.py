@@ -219,6 +219,13 @@ class RaftDriver:
             return QuorumDescription(NO_LEADER, 0, self.high_watermark, (), ())
         return describe(self._core, self._clock.now_ms())
 
+    def contact_ms_ago(self) -> int:
+        """For how long this node has not known that the quorum works; since its start if it never has."""
+        core = self._core
+        if core is None or (core.leadership is not None and self.config.majority == 1):
+            return 0
+        return max(0, self._clock.now_ms() - core.statistics().last_contact_ms)
+
     @property
     def is_started(self) -> bool:
         """Whether there is something to count."""

@@ -10,6 +10,7 @@ from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
 from broker.replication.hosting.replica_roles import Fetchers
+from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrProposals, IsrUpkeep
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.leader.log_start_commit import LogStartCommit
@@ -71,7 +72,8 @@ class Replicas:
         )
         isrs = IsrUpkeep(proposals or Proposals(), lambda: known.lost.broker_epoch, LAG_TIME_MS_MAX)
         durability = Durability(group_commit, self.log_starts)
-        ports = ReplicaPorts(durability, isrs, fetchers or NoFetchers(), on_log_gone, on_fatal)
+        contacts = FollowerContacts(broker_id, clock.now_ms, LAG_TIME_MS_MAX)
+        ports = ReplicaPorts(durability, isrs, contacts, fetchers or NoFetchers(), on_log_gone, on_fatal)
         self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports)
         self.find, self.get = self.parts.hosted.find, self.parts.hosted.get
         self.lost, self.failures, self.refused = known.lost, known.failures, known.refused

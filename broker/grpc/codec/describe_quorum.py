@@ -13,6 +13,7 @@ def response_to_pb(view: QuorumView) -> pb.DescribeQuorumResponse:
         high_watermark=view.high_watermark,
         voters=[_replica_to_pb(r) for r in view.voters],
         observers=[_replica_to_pb(r) for r in view.observers],
+        only_own_view=view.only_own_view,
     )
 
 
@@ -23,6 +24,7 @@ def response_from_pb(message: pb.DescribeQuorumResponse) -> QuorumView:
         message.high_watermark,
         tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.voters),
         tuple(QuorumReplicaView(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in message.observers),
+        message.only_own_view,
     )
 
 

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from broker.grpc.codec.error import error_to_pb
-from broker.requests import ClusterView, MetadataResponse, NodeAddress, TopicView
+from broker.requests import (
+    ClusterView,
+    MetadataResponse,
+    NodeAddress,
+    NodeStandingView,
+    PartitionTroubleKind,
+    PartitionTroubleView,
+    TopicView,
+)
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2
+
+_KINDS = {
+    PartitionTroubleKind.OFFLINE: pb.PARTITION_TROUBLE_KIND_OFFLINE,
+    PartitionTroubleKind.UNDER_MIN_ISR: pb.PARTITION_TROUBLE_KIND_UNDER_MIN_ISR,
+    PartitionTroubleKind.UNDER_REPLICATED: pb.PARTITION_TROUBLE_KIND_UNDER_REPLICATED,
+}
 
 
 def metadata_to_pb(response: MetadataResponse) -> pb.MetadataResponse:
@@ -24,6 +38,36 @@ def cluster_to_pb(view: ClusterView) -> pb.DescribeClusterResponse:
         controller_id=view.controller_id,
         brokers=[_node_to_pb(node) for node in view.brokers],
         metadata_offset=view.metadata_offset,
+        standing=_standing_to_pb(view.standing),
+        leaders=dict(view.leaders),
+        offline_partitions=view.offline_partitions,
+        troubles=[_trouble_to_pb(trouble) for trouble in view.troubles],
+    )
+
+
+def _standing_to_pb(standing: NodeStandingView) -> pb.NodeStanding:
+    return pb.NodeStanding(
+        node_id=standing.node_id,
+        fenced=standing.fenced,
+        metadata_age_ms=standing.metadata_age_ms,
+        partitions=standing.partitions,
+        leaders=standing.leaders,
+        under_replicated=standing.under_replicated,
+        under_min_isr=standing.under_min_isr,
+        lost_replicas=standing.lost_replicas,
+        failed_log_dirs=standing.failed_log_dirs,
+    )
+
+
+def _trouble_to_pb(trouble: PartitionTroubleView) -> pb.PartitionTrouble:
+    return pb.PartitionTrouble(
+        topic=trouble.partition.topic,
+        partition=trouble.partition.partition,
+        kind=_KINDS[trouble.kind],
+        replicas=trouble.replicas,
+        in_sync=trouble.in_sync,
+        min_insync_replicas=trouble.min_insync_replicas,
+        reason=trouble.reason,
     )
 
 

@@ -21,11 +21,13 @@ from broker.replication.hosting.replica_assignments import ReplicaAssignments
 from broker.replication.hosting.replica_creation import ReplicaCreation
 from broker.replication.hosting.replica_revival import ReplicaRevival
 from broker.replication.hosting.replica_roles import Fetchers, ReplicaRoles
+from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import PartitionReports
 from broker.replication.refused_appends import RefusedAppends
 from broker.replication.replica_statistics import ReplicaStatistics, Traffic, count_roles
+from broker.replication.replica_troubles import ReplicaTroubles, replica_troubles
 from penstock.clock import Clock
 from penstock.threads import Threads
 from penstock.types import TopicPartition
@@ -65,6 +67,7 @@ class ReplicaPorts:
 
     durability: Durability
     isrs: IsrUpkeep
+    contacts: FollowerContacts
     fetchers: Fetchers
     on_log_gone: Callable[[TopicPartition], None]
     """Told of a partition that is served here no longer."""
@@ -81,6 +84,7 @@ class ReplicaParts:
     failures: DiskFailures
     durability: Durability
     isrs: IsrUpkeep
+    contacts: FollowerContacts
     high_watermarks: HighWatermarks
     roles: ReplicaRoles
     creation: ReplicaCreation
@@ -90,12 +94,19 @@ class ReplicaParts:
 
     def statistics(self) -> ReplicaStatistics:
         past = self.roles.past_isr_shrinks, self.roles.past_isr_expands
+        troubles = self.troubles()
         return ReplicaStatistics(
             **count_roles(self.hosted.all(), *past),
+            under_replicated=troubles.under_replicated,
+            under_min_isr=troubles.under_min_isr,
             to_create=len(self.creation.to_create) + len(self.creation.deletions),
             offline=len(self.lost),
             **asdict(self.traffic),
         )
+
+    def troubles(self) -> ReplicaTroubles:
+        """The partitions led here that have too few replicas in sync."""
+        return replica_troubles(self.hosted.all(), self.contacts)
 
 
 def replica_parts(
@@ -124,6 +135,7 @@ def replica_parts(
         failures=failures,
         durability=ports.durability,
         isrs=isrs,
+        contacts=ports.contacts,
         high_watermarks=high_watermarks,
         roles=roles,
         creation=creation,

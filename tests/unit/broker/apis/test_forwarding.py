@@ -53,8 +53,21 @@ def test_an_error_in_the_task_is_the_answer_and_a_violated_invariant_ends_the_no
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(fatal.append).fail)
         sink = Answered()
         request = Request("DescribeQuorum", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
-        forwarded.ask(request, DescribeQuorumRequest())
+        forwarded.change(request, DescribeQuorumRequest(), 100)
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, answer) and fatal == ([raised] if is_fatal else [])
+
+    asyncio.run(main())
+
+
+def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -> None:
+    async def main() -> None:
+        channel = cast(ControllerChannel, RaisingController(RequestTimedOutError("the quorum has no leader")))
+        forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
+        sink = Answered()
+        request = Request("DescribeQuorum", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        forwarded.ask(request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
+        await asyncio.wait_for(sink.done.wait(), 10)
+        assert (request.response, request.error) == ("my own view", None)
 
     asyncio.run(main())

@@ -1,0 +1,58 @@
+"""The partitions led here that have fewer replicas in sync than they should have, as this leader knows it.
+
+Counted over all of them, and the first few by name. A partition below `min.insync.replicas` refuses acks=all. It is
+named as that, and counts as under-replicated, too. Not here: partitions without a leader (`metadata/offline.py`), and
+replicas that this broker cannot serve (`lost_replicas.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.replication.leader.follower_contacts import FollowerContacts
+from broker.replication.partition import Partition
+from penstock.types import TopicPartition
+
+NAMED_MAX = 20
+"""The most partitions that are named: enough to know where to look, in an answer that stays small."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortPartition:
+    """A led partition with too few replicas in sync."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    min_insync_replicas: int
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return len(self.in_sync) < self.min_insync_replicas
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaTroubles:
+    """The counts, and the first partitions: those below min.insync.replicas come first."""
+
+    under_replicated: int
+    under_min_isr: int
+    named: tuple[ShortPartition, ...]
+
+
+def replica_troubles(hosted: Sequence[Partition], contacts: FollowerContacts) -> ReplicaTroubles:
+    """May be called in any thread."""
+    led = [(partition, leading) for partition in hosted if (leading := partition.leading) is not None]
+    found = contacts.in_sync(leading for _, leading in led)
+    short = [
+        ShortPartition(p.topic_partition, p.state.replicas, tuple(sorted(in_sync)), p.min_insync_replicas)
+        for (p, _), in_sync in zip(led, found, strict=True)
+        if len(in_sync) < max(len(p.state.replicas), p.min_insync_replicas)
+    ]
+    short.sort(key=lambda partition: (not partition.is_under_min_isr, partition.partition))
+    return ReplicaTroubles(
+        sum(len(partition.in_sync) < len(partition.replicas) for partition in short),
+        sum(partition.is_under_min_isr for partition in short),
+        tuple(short[:NAMED_MAX]),
+    )
