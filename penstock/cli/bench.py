@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression
 from penstock.cli.output import note, print_fields, print_json, progress
 from penstock.errors import TimedOutError
 
@@ -30,8 +30,8 @@ def bench_produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="An existing topic.")],
     records: Records = 1_000_000,
     size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Bytes of each value.")] = 100,
-    acks: Annotated[str, typer.Option(help="0, 1 or all.")] = "all",
-    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    acks: Acks = "all",
+    compression: Compression = "none",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,6 +14,13 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
 Bootstrap = Annotated[
     str,
     typer.Option("--bootstrap", envvar="PENSTOCK_BOOTSTRAP", metavar="HOST:PORT[,…]", help="Brokers of the cluster."),
+]
+Acks = Annotated[
+    Literal["0", "1", "all"],
+    typer.Option(help="Who has a record before it is acked: nobody (0), the leader (1), all in-sync replicas."),
+]
+Compression = Annotated[
+    Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="How batches are compressed.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, Compression
 from penstock.cli.output import note, print_json
 from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
 
@@ -42,7 +42,7 @@ def produce(
             metavar="TEXT", help="Write a value equal to TEXT as null; in a compacted topic that deletes the key."
         ),
     ] = None,
-    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    compression: Compression = "none",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
-from penstock.client.cluster.options import MAX_INT32
+from penstock.client.cluster.option_text import range_words
 from penstock.errors import (
     ERRORS,
     ApiError,
@@ -34,7 +34,10 @@ do not edit by hand.
 
 `penstock.Producer`, `Consumer` and `Admin` block; `AsyncProducer`, `AsyncConsumer` and `AsyncAdmin` are the same for
 asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword
-arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`.
+arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`. `help(Producer)`
+shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options that are only known at run time, pass
+a `dict[str, Any]` as `**options`; every value is checked when the client is made.
+[What users of other clients write](from-other-clients.md) has a page of its own.
 """
 
 ERRORS_HEAD = """
@@ -87,23 +90,16 @@ def reference() -> str:
 
 def _options(title: str, config: Any, names: set[str]) -> str:
     rows = "".join(
-        f"| `{field.name}` | `{field.default}` | {_range(field)} | {field.metadata['doc']} |\n"
+        f"| `{field.name}` | `{field.default}` | {_range_cell(field)} | {field.metadata['doc']} |\n"
         for field in dataclasses.fields(config)
         if field.name in names
     )
     return f"\n## {title}\n| option | default | values | meaning |\n| --- | --- | --- | --- |\n{rows}"
 
 
-def _range(field: dataclasses.Field[Any]) -> str:
-    limits = field.metadata
-    if "choices" in limits:
-        return ", ".join(f"`{choice}`" for choice in limits["choices"])
-    if limits.get("type") is bool:
-        return "`True`, `False`"
-    if "low" in limits:
-        low, high = limits["low"], limits["high"]
-        return f"from {low}" if high >= MAX_INT32 else f"{low} to {high}"
-    return ""
+def _range_cell(field: dataclasses.Field[Any]) -> str:
+    words = range_words(field)
+    return ", ".join(words) if "low" in field.metadata else ", ".join(f"`{word}`" for word in words)
 
 
 def _wire_row(error: type[ApiError]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -46,6 +47,16 @@ def ok(result: Result) -> bytes:
 
 def as_json(result: Result) -> Any:
     return json.loads(ok(result))
+
+
+def test_the_blocks_of_the_page_for_users_of_other_clients_run(cluster: Cluster) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "from-other-clients.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 3
+    program = "\n".join(blocks).replace("127.0.0.1:9192", cluster.bootstrap)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120, check=False)
+    assert b"acked True" in ok(result)
+    assert b"{'source': b'shop'}" in result.stdout
 
 
 def test_a_topic_is_created_listed_described_and_deleted(penstock: Run) -> None:

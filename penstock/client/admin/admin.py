@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.cluster.config import AdminConfig
+from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
+from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, QuorumInfo
 from penstock.types import TopicPartition
@@ -15,15 +19,17 @@ from penstock.types import TopicPartition
 T = TypeVar("T")
 
 
+@with_method_hints(ADMIN_METHODS)
+@with_option_help(AdminConfig)
 class Admin:
-    """Administers a cluster; thread-safe. Options: `penstock.client.cluster.config.AdminConfig`."""
+    """Administers a cluster; thread-safe."""
 
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[AdminOptions],
     ) -> None:
         environment = given_or_system(environment)
         self._admin = AsyncAdmin(bootstrap, environment=environment, **options)

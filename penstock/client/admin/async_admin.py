@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
@@ -20,8 +20,11 @@ from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
+from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.offsets import list_offsets
+from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.errors import (
@@ -38,20 +41,22 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 
 OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
 
 
+@with_method_hints(ADMIN_METHODS)
+@with_option_help(AdminConfig)
 class AsyncAdmin:
-    """Administers a cluster from one event loop. Options: `penstock.client.cluster.config.AdminConfig`."""
+    """Administers a cluster from one event loop."""
 
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[AdminOptions],
     ) -> None:
         environment = given_or_system(environment)
         self._config: AdminConfig = admin_config(options)
         self._clock = environment.clock
-        self._cluster = ClusterClient(parse_bootstrap(bootstrap), self._config.connection(), environment)
+        self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), self._config.connection(), environment)
         self._closed = False
 
     async def start(self) -> None:

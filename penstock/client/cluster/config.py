@@ -7,16 +7,19 @@ KiB, and more than that no more. Not here: checking (options.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from penstock.client.cluster.options import build_config, described, limited, of_type, one_of
 from penstock.errors import ConfigError
 
 KIB = 1024
 MIB = 1024 * KIB
-CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
+CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+OffsetReset = Literal["earliest", "latest", "none"]
 
 PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | None]
 """(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
@@ -63,10 +66,8 @@ class _Common:
 class ProducerConfig(_Common):
     """Options of Producer and AsyncProducer."""
 
-    acks: int | str = described(
-        "all", doc="0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it"
-    )
-    compression_type: str = one_of("none", CODEC_NAMES, doc="how batches are compressed")
+    acks: Acks = described("all", doc="0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it")
+    compression_type: CompressionType = one_of("none", get_args(CompressionType), doc="how batches are compressed")
     batch_size: int = limited(512 * KIB, 1, 64 * MIB, doc="a batch of one partition is closed at this many bytes")
     linger_ms: int = limited(5, 0, 600_000, doc="how long a batch waits for more records; 0 sends at once when idle")
     buffer_memory: int = limited(64 * MIB, 1, 2**40, doc="bytes that may wait to be acked; beyond it send blocks")
@@ -94,9 +95,9 @@ class ProducerConfig(_Common):
 class ConsumerConfig(_Common):
     """Options of Consumer and AsyncConsumer."""
 
-    auto_offset_reset: str = one_of(
+    auto_offset_reset: OffsetReset = one_of(
         "latest",
-        ("earliest", "latest", "none"),
+        get_args(OffsetReset),
         doc="the new position if there is none, it is out of range, or its topic was deleted and made anew",
     )
     fetch_min_bytes: int = limited(1, 0, doc="the broker waits for this many bytes, at most fetch_max_wait_ms")
@@ -116,10 +117,11 @@ class AdminConfig(_Common):
     default_api_timeout_ms: int = limited(60_000, 1, doc="how long one call may take, retries included")
 
 
-def producer_config(options: dict[str, Any]) -> ProducerConfig:
+def producer_config(options: Mapping[str, Any]) -> ProducerConfig:
     """The checked options of a producer."""
-    if "acks" in options and options["acks"] not in (0, 1, -1, "0", "1", "all", "-1"):
-        raise ConfigError(f"Producer option acks={options['acks']!r} must be 0, 1 or 'all' (-1)")
+    acks = options.get("acks", "all")
+    if type(acks) not in (int, str) or acks not in get_args(Acks):
+        raise ConfigError(f"Producer option acks={acks!r} must be 0, 1 or 'all' (-1)")
     partitioner = options.get("partitioner")
     if partitioner is not None and not callable(partitioner):
         raise ConfigError(
@@ -134,11 +136,11 @@ def producer_config(options: dict[str, Any]) -> ProducerConfig:
     return config
 
 
-def consumer_config(options: dict[str, Any]) -> ConsumerConfig:
+def consumer_config(options: Mapping[str, Any]) -> ConsumerConfig:
     """The checked options of a consumer."""
     return build_config(ConsumerConfig, "Consumer", options)
 
 
-def admin_config(options: dict[str, Any]) -> AdminConfig:
+def admin_config(options: Mapping[str, Any]) -> AdminConfig:
     """The checked options of an admin client."""
     return build_config(AdminConfig, "Admin", options)

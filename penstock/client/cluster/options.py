@@ -12,6 +12,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from penstock.client.cluster.foreign_words import call_for, foreign_option
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
@@ -46,7 +47,8 @@ def build_config(cls: type[T], client: str, options: Mapping[str, Any]) -> T:
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key, value in options.items():
         if key not in fields:
-            raise ConfigError(f"{client} has no option {key!r}{nearest(key, fields)}")
+            hint = foreign_option(client, key, value, fields) or nearest(key, fields)
+            raise ConfigError(f"{client} has no option {key!r}{hint}")
         _check(client, key, value, fields[key].metadata)
     return cls(**options)
 
@@ -73,8 +75,10 @@ def _check(client: str, key: str, value: Any, limits: Mapping[str, Any]) -> None
         )
 
 
-def parse_bootstrap(bootstrap: str | Iterable[str]) -> tuple[Endpoint, ...]:
+def parse_bootstrap(bootstrap: str | Iterable[str], client: str = "Client") -> tuple[Endpoint, ...]:
     """'host:port[,host:port]' or an iterable of 'host:port', without duplicates, in the given order."""
+    if isinstance(bootstrap, Mapping):
+        raise ConfigError(f"{client} takes no dict of settings; write {call_for(client, bootstrap)}")
     if isinstance(bootstrap, str):
         texts = bootstrap.split(",")
     elif isinstance(bootstrap, Iterable):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
+from penstock.client.cluster.config import ConsumerConfig
+from penstock.client.cluster.foreign_words import CONSUMER_METHODS, checked_timeout_ms, with_method_hints
+from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.typed_options import ConsumerOptions
+from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
@@ -19,20 +23,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ITERATION_BURST = 128
+"""`async for` lets the other tasks of the loop run after so many records that needed no wait."""
 
+
+@with_method_hints(CONSUMER_METHODS)
+@with_option_help(ConsumerConfig)
 class AsyncConsumer:
-    """Reads assigned partitions from one event loop. Options: `penstock.client.cluster.config.ConsumerConfig`."""
+    """Reads assigned partitions from one event loop."""
 
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         self._ready = asyncio.Event()
         self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
         self._started = False
+        self._given = 0
 
     def _bind(self) -> None:
         if not self._started:
@@ -91,6 +101,21 @@ class AsyncConsumer:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
+    def __aiter__(self) -> AsyncConsumer:
+        """`async for record in consumer`: every record as it comes, without end; `poll` gives many at once, which is
+        faster. After a `break`, the position is that of the record after the last one given."""
+        return self
+
+    async def __anext__(self) -> ConsumerRecord:
+        self._core.check_iteration()
+        self._given += 1
+        if self._given % ITERATION_BURST == 0:
+            await asyncio.sleep(0)  # nothing may wait between taking and returning
+        found = self._core.take_records(1)
+        while not found:
+            found = await self.poll(ITERATION_POLL_MS, 1)
+        return found[0]
+
     async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
 
@@ -111,6 +136,7 @@ class AsyncConsumer:
 
     async def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
         """The first non-empty answer of `take`, or the last one when time is up."""
+        checked_timeout_ms(timeout_ms)
         self._bind()
         self._core.check_poll()
         await asyncio.sleep(0)  # the fetcher works on this loop too; nothing may wait between taking and returning

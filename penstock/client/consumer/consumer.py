@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
+from penstock.client.cluster.config import ConsumerConfig
+from penstock.client.cluster.foreign_words import CONSUMER_METHODS, checked_timeout_ms, with_method_hints
+from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.typed_options import ConsumerOptions
+from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
@@ -23,15 +27,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@with_method_hints(CONSUMER_METHODS)
+@with_option_help(ConsumerConfig)
 class Consumer:
-    """Reads assigned partitions. Options: `penstock.client.cluster.config.ConsumerConfig`."""
+    """Reads assigned partitions."""
 
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
         environment = given_or_system(environment)
         self._clock = environment.clock
@@ -93,6 +99,20 @@ class Consumer:
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
+    def __iter__(self) -> Consumer:
+        """`for record in consumer`: every record as it comes, without end; `poll` gives many at once, which is faster.
+
+        After a `break`, the position is that of the record after the last one given.
+        """
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        self._core.check_iteration()
+        found = self._core.take_records(1)
+        while not found:
+            found = self.poll(ITERATION_POLL_MS, 1)
+        return found[0]
+
     def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
 
@@ -113,7 +133,7 @@ class Consumer:
 
     def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
         """The first non-empty answer of `take`, or the last one when time is up."""
-        deadline_ms = self._clock.now_ms() + timeout_ms
+        deadline_ms = self._clock.now_ms() + checked_timeout_ms(timeout_ms)
         self._core.check_poll()
         while True:
             self._ready.clear()

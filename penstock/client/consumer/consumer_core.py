@@ -37,6 +37,9 @@ POLL_BYTES = 8 * 1024 * 1024
 """One poll gives no more pieces after so many bytes: what it gave is kept until its end, in case it fails, and with
 large records memory that could be used again would be asked for anew instead."""
 
+ITERATION_POLL_MS = 1_000
+"""A loop over the records of a consumer polls again after so long without a record."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatistics:
@@ -63,12 +66,12 @@ class ConsumerCore:
     def __init__(
         self,
         bootstrap: str | Iterable[str],
-        options: dict[str, Any],
+        options: Mapping[str, Any],
         environment: ClientEnvironment,
         on_ready: Callable[[], object],
     ) -> None:
         self.config: ConsumerConfig = consumer_config(options)
-        self.bootstrap = parse_bootstrap(bootstrap)
+        self.bootstrap = parse_bootstrap(bootstrap, "Consumer")
         self.clock = environment.clock
         self._threads = environment.threads
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,6 +106,13 @@ class ConsumerCore:
                 raise OffsetOutOfRangeError(
                     f"{state.topic_partition} has no position and auto_offset_reset is 'none': seek first"
                 )
+
+    def check_iteration(self) -> None:
+        """Raises where a loop over the records would never get one."""
+        if self.closed:
+            raise ClientClosedError("this consumer is closed; make a new one")
+        if not self.positions.states:
+            raise ValueError("nothing is assigned, so no record comes; assign(partitions_for(topic)) first")
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
         """What is there, at most `max_records`; empty when nothing is."""

@@ -303,7 +303,8 @@ def _named(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
 
 
 def _not_partitions(given: object) -> TypeError:
+    topic = given if isinstance(given, str) else "orders"
     return TypeError(
-        f"assign takes a list of TopicPartition(topic, partition), not {given!r}; partitions_for(topic) gives every"
-        " partition of a topic"
+        f"assign takes a list of TopicPartition(topic, partition), not {given!r}; for every partition of a topic write"
+        f" assign(partitions_for({topic!r}))"
     )

@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
+from penstock.client.cluster.config import ProducerConfig
+from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
+from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import NotAppended
-from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.batch import HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
 from penstock.client.producer.producer_core import ProducerCore
@@ -23,15 +27,17 @@ from penstock.errors import TimedOutError
 from penstock.types import TopicPartition
 
 
+@with_method_hints(PRODUCER_METHODS)
+@with_option_help(ProducerConfig)
 class AsyncProducer:
-    """Sends records to topics from one event loop. Options: `penstock.client.cluster.config.ProducerConfig`."""
+    """Sends records to topics from one event loop."""
 
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         self._core = ProducerCore(bootstrap, options, given_or_system(environment))
         self._started = False
@@ -53,11 +59,11 @@ class AsyncProducer:
         topic: str,
         value: bytes | None = None,
         key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        headers: HeadersLike | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordFuture:
-        """Queues one record and returns the promise of its RecordMetadata."""
+        """Queues one record and returns the promise of its RecordMetadata. Headers: pairs, or a dict."""
         core = self._core
         self._bind()
         record = core.pending(key, value, headers, timestamp_ms)

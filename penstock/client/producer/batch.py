@@ -7,7 +7,7 @@ opened: a record's create time is exact to `linger_ms`, unless the caller gave o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, repeat
 
 from penstock.client.producer.future import RecordFuture
@@ -25,6 +25,8 @@ KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
 """The same with a key."""
 
 Headers = Sequence[tuple[str, bytes | None]]
+HeadersLike = Headers | Mapping[str, bytes | None]
+"""As users give them. A dict has each name once; the wire allows more."""
 
 
 class ProducerBatch:

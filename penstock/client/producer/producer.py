@@ -10,11 +10,15 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
+from penstock.client.cluster.config import ProducerConfig
+from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
+from penstock.client.cluster.option_text import with_option_help
+from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import NotAppended, PartitionQueue
-from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
+from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
 from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partitioner import partition_for_key
@@ -27,8 +31,10 @@ MEMORY_WAIT_SECONDS = 0.5
 """A wait for memory looks again at least this often."""
 
 
+@with_method_hints(PRODUCER_METHODS)
+@with_option_help(ProducerConfig)
 class Producer:
-    """Sends records to topics; thread-safe. Options: `penstock.client.cluster.config.ProducerConfig`.
+    """Sends records to topics; thread-safe.
 
     A record goes to the topic that has the name when it is sent. What waits while its topic is deleted and made anew
     goes to the new one, as with Kafka's producer.
@@ -39,7 +45,7 @@ class Producer:
         bootstrap: str | Sequence[str] = "127.0.0.1:9192",
         *,
         environment: ClientEnvironment | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         environment = given_or_system(environment)
         self._core = ProducerCore(bootstrap, options, environment)
@@ -55,11 +61,11 @@ class Producer:
         topic: str,
         value: bytes | None = None,
         key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        headers: HeadersLike | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordFuture:
-        """Queues one record and returns the promise of its RecordMetadata."""
+        """Queues one record and returns the promise of its RecordMetadata. Headers: pairs, or a dict."""
         if headers is None and partition is None and timestamp_ms is None and value.__class__ is bytes:
             if key is None:
                 slot = self._sticky.get(topic)

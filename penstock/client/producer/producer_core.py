@@ -8,7 +8,7 @@ metadata or memory. It never waits itself, so that one face can block and the ot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.client.cluster.cluster import ClusterClient
@@ -44,9 +44,11 @@ from penstock.types import TopicPartition
 class ProducerCore:
     """Everything of a producer but how to wait."""
 
-    def __init__(self, bootstrap: str | Iterable[str], options: dict[str, Any], environment: ClientEnvironment) -> None:
+    def __init__(
+        self, bootstrap: str | Iterable[str], options: Mapping[str, Any], environment: ClientEnvironment
+    ) -> None:
         self.config: ProducerConfig = producer_config(options)
-        self.bootstrap = parse_bootstrap(bootstrap)
+        self.bootstrap = parse_bootstrap(bootstrap, "Producer")
         self.clock = environment.clock
         self._threads = environment.threads
         config = self.config
@@ -221,7 +223,7 @@ def _as_headers(headers: Any) -> Headers:
     if not headers:
         return ()
     checked = []
-    for header in headers:
+    for header in headers.items() if isinstance(headers, Mapping) else headers:
         if not isinstance(header, (tuple, list)) or len(header) != 2 or not isinstance(header[0], str):
             raise TypeError(f"a header must be a pair (str, bytes or None), not {header!r}")
         checked.append((header[0], _as_bytes(f"header {header[0]!r}", header[1])))

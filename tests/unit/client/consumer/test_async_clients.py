@@ -47,6 +47,45 @@ def test_a_record_goes_round(cluster: FakeCluster) -> None:
     asyncio.run(scenario())
 
 
+def test_a_loop_over_the_records_gives_each_once_and_leaves_the_position_behind_the_last(cluster: FakeCluster) -> None:
+    async def scenario() -> None:
+        async with AsyncProducer(cluster.bootstrap) as producer:
+            await (await producer.send_many("t", [b"%d" % n for n in range(300)], partition=0))
+        async with AsyncConsumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+            with pytest.raises(ValueError, match="nothing is assigned"):
+                await anext(consumer)
+            await consumer.assign([T0])
+            found = []
+            async for record in consumer:
+                found.append(record.offset)
+                if record.offset == 199:
+                    break
+            assert found == list(range(200))
+            assert await consumer.position(T0) == 200
+            assert [r.offset for r in await consumer.poll(timeout_ms=5_000, max_records=2)] == [200, 201]
+            assert (await anext(consumer)).offset == 202
+        with pytest.raises(ClientClosedError):
+            await anext(consumer)
+
+    asyncio.run(scenario())
+
+
+def test_a_loop_over_the_records_lets_other_tasks_of_its_loop_run(cluster: FakeCluster) -> None:
+    async def scenario() -> None:
+        async with AsyncProducer(cluster.bootstrap) as producer:
+            await (await producer.send_many("t", [b"v"] * 1_000, partition=0))
+        async with AsyncConsumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+            await consumer.assign([T0])
+            assert (await anext(consumer)).offset == 0  # all have come with it: what follows needs no wait
+            ran: list[int] = []
+            asyncio.get_running_loop().call_soon(ran.append, 1)
+            for _ in range(200):
+                await anext(consumer)
+            assert ran == [1]
+
+    asyncio.run(scenario())
+
+
 def test_a_full_buffer_and_a_slow_flush_are_typed(cluster: FakeCluster) -> None:
     async def scenario() -> None:
         cluster.silence(1)

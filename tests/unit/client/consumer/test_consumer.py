@@ -64,6 +64,32 @@ def test_assigning_what_is_no_list_of_partitions_says_what_is_wanted(cluster: Fa
         consumer.assign(given)  # type: ignore[arg-type]
 
 
+def test_a_loop_over_the_records_gives_each_once_and_leaves_the_position_behind_the_last(cluster: FakeCluster) -> None:
+    fill(cluster, 0, 30)
+    with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+        with pytest.raises(ValueError, match="nothing is assigned"):
+            next(consumer)
+        consumer.assign([T0])
+        found = []
+        for record in consumer:
+            found.append(record.offset)
+            if record.offset == 14:
+                break
+        assert found == list(range(15))
+        assert consumer.position(T0) == 15
+        assert [record.offset for record in consumer.poll(timeout_ms=5_000, max_records=2)] == [15, 16]
+        assert next(consumer).offset == 17
+    with pytest.raises(ClientClosedError):
+        next(consumer)
+
+
+def test_a_time_limit_in_seconds_is_refused(cluster: FakeCluster) -> None:
+    with Consumer(cluster.bootstrap) as consumer:
+        for poll in (consumer.poll, consumer.poll_arrow):
+            with pytest.raises(TypeError, match=r"write poll\(timeout_ms=1000\)"):
+                poll(1.0)  # type: ignore[operator]
+
+
 def test_max_records_is_kept_and_nothing_is_lost_or_repeated(cluster: FakeCluster) -> None:
     fill(cluster, 0, 95)
     with Consumer(cluster.bootstrap) as consumer:

@@ -43,6 +43,15 @@ def stored(cluster: FakeCluster, tp: TopicPartition = T0) -> list[bytes | None]:
     return [r.value for _, _, data, _ in cluster.logs[tp].batches for r in read_records(data)]
 
 
+def test_headers_may_be_a_dict(cluster: FakeCluster) -> None:
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"v", headers={"a": b"1", "b": None}, partition=0).result()
+        with pytest.raises(TypeError, match=r"header 'a' must be bytes or None, not str; encode it: text.encode\(\)"):
+            producer.send("t", b"v", headers={"a": "1"})  # type: ignore[dict-item]
+    (record,) = [r for _, _, data, _ in cluster.logs[T0].batches for r in read_records(data)]
+    assert record.headers == (("a", b"1"), ("b", None))
+
+
 def test_a_future_tells_where_the_record_stands(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap, linger_ms=0) as producer:
         futures = [

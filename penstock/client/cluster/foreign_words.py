@@ -1,0 +1,153 @@
+"""What users of confluent-kafka, kafka-python and aiokafka write by habit, and what to write here.
+
+Such a word is refused, never taken for something else: the error has the line to write instead. The page
+docs/from-other-clients.md explains the same; a test holds it against these tables. Not here: which options there are
+(config.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn, TypeVar
+
+ADDRESSES = ("bootstrap_servers", "metadata_broker_list", "bootstrap_server", "brokers")
+RENAMED = {
+    "compression_codec": "compression_type",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "max_batch_size": "batch_size",
+    "max_in_flight": "max_in_flight_requests_per_connection",
+    "message_max_bytes": "max_request_size",
+    "message_send_max_retries": "retries",
+    "message_timeout_ms": "delivery_timeout_ms",
+    "queue_buffering_max_ms": "linger_ms",
+    "request_required_acks": "acks",
+    "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
+}
+"""Options that are here by another name, with the same meaning and unit."""
+
+GROUPS = "there are no consumer groups yet; assign partitions, and keep the offsets yourself"
+SERIALIZERS = "keys and values are bytes; encode and decode in your own code, like json.dumps(value).encode()"
+SECURITY = "there is no authentication or encryption yet; leave the option out, and firewall the ports"
+IDEMPOTENCE = "delivery is at least once for now; leave the option out"
+ABSENT = {
+    "api_version": "there is nothing to choose; leave the option out",
+    "auto_commit_interval_ms": GROUPS,
+    "consumer_timeout_ms": "poll(timeout_ms=...) returns an empty list when nothing comes",
+    "enable_auto_commit": GROUPS,
+    "enable_idempotence": IDEMPOTENCE,
+    "enable_partition_eof": "compare position(partition) with end_offsets([partition])",
+    "group_id": GROUPS,
+    "group_instance_id": GROUPS,
+    "heartbeat_interval_ms": GROUPS,
+    "key_deserializer": SERIALIZERS,
+    "key_serializer": SERIALIZERS,
+    "loop": "an async client works on the loop that runs it; leave the option out",
+    "max_poll_interval_ms": GROUPS,
+    "partition_assignment_strategy": GROUPS,
+    "sasl_mechanism": SECURITY,
+    "sasl_plain_password": SECURITY,
+    "sasl_plain_username": SECURITY,
+    "security_protocol": SECURITY,
+    "session_timeout_ms": GROUPS,
+    "ssl_context": SECURITY,
+    "transactional_id": IDEMPOTENCE,
+    "value_deserializer": SERIALIZERS,
+    "value_serializer": SERIALIZERS,
+}
+"""Options whose matter is not here, and what to do."""
+
+CLOSE = "close(), or use the client in a with statement"
+ASSIGN = "there are no consumer groups yet; write consumer.assign(consumer.partitions_for('orders'))"
+PRODUCER_METHODS = {
+    "init_transactions": "there are no transactions yet; delivery is at least once",
+    "list_topics": "write Admin(bootstrap).list_topics()",
+    "poll": "the client works in the background; wait with flush(), or with result() of the future that send returns",
+    "produce": "write producer.send(topic, value=..., key=...); it returns a future, and"
+    " future.add_done_callback(...) is told of the ack",
+    "send_and_wait": "write future = await producer.send(...), then await future",
+    "stop": CLOSE,
+}
+CONSUMER_METHODS = {
+    "commit": GROUPS,
+    "committed": GROUPS,
+    "consume": "write consumer.poll(timeout_ms=1000, max_records=100)",
+    "get_watermark_offsets": "write beginning_offsets([partition]) and end_offsets([partition])",
+    "getmany": "write await consumer.poll(timeout_ms=1000)",
+    "getone": "write record = await anext(consumer)",
+    "list_topics": "write Admin(bootstrap).list_topics()",
+    "partitions_for_topic": "write consumer.partitions_for('orders')",
+    "stop": CLOSE,
+    "store_offsets": GROUPS,
+    "subscribe": ASSIGN,
+    "topics": "write Admin(bootstrap).list_topics()",
+    "unsubscribe": "write consumer.assign([])",
+}
+ADMIN_METHODS = {
+    "create_partitions": "the number of a topic's partitions cannot be changed yet",
+    "create_topics": "write admin.create_topic('orders', partitions=6, replication_factor=3), once for each topic",
+    "delete_topics": "write admin.delete_topic('orders'), once for each topic",
+    "describe_configs": "write admin.describe_topic_config('orders')",
+    "describe_topics": "write admin.describe_topic('orders')",
+}
+"""Methods of other clients, and what to write here."""
+
+C = TypeVar("C")
+
+
+def foreign_option(client: str, key: str, value: Any, known: Collection[str]) -> str:
+    """What to write instead of an option that is not among the `known` ones, after '; '; '' where nothing is meant."""
+    name = key.replace(".", "_")
+    if name in ADDRESSES:
+        return f"; the addresses come first: {client}({value!r})"
+    if RENAMED.get(name, name) in known:
+        return f"; write {RENAMED.get(name, name)}={value!r}"
+    return f"; {ABSENT[name]}" if name in ABSENT else ""
+
+
+def call_for(client: str, settings: Mapping[Any, Any]) -> str:
+    """The call that means the same as a dict of dotted keys; what has no counterpart follows it, with the reason."""
+    address: list[str] = []
+    options: list[str] = []
+    reasons: list[str] = []
+    for key, value in settings.items():
+        name = str(key).replace(".", "_")
+        if name in ADDRESSES:
+            address = [repr(value)]
+        elif name in ABSENT:
+            reasons.append(f"; {key}: {ABSENT[name]}")
+        else:
+            options.append(f"{RENAMED.get(name, name)}={value!r}")
+    return f"{client}({', '.join([*(address or [repr('host:port')]), *options])}){''.join(reasons)}"
+
+
+def with_method_hints(methods: Mapping[str, str]) -> Callable[[type[C]], type[C]]:
+    """A class decorator: the AttributeError for a method of another client says what to write, and so does `help()`.
+
+    Type checkers and editors see no such method. Properties, because a class with `__getattr__` reads its own
+    attributes at half the speed, and `send` counts.
+    """
+
+    def hinted(client: type[C]) -> type[C]:
+        for name, hint in methods.items():
+            setattr(client, name, _not_here(client.__name__, name, hint))
+        return client
+
+    return hinted
+
+
+def _not_here(client: str, name: str, hint: str) -> property:
+    def refuse(instance: object) -> NoReturn:
+        raise AttributeError(f"{client!r} object has no attribute {name!r}; {hint}", name=name, obj=instance)
+
+    return property(refuse, doc=f"Not here: {hint}.")
+
+
+def checked_timeout_ms(timeout_ms: Any) -> int:
+    """The time limit of a poll; elsewhere it is in seconds, which is refused and not taken for milliseconds."""
+    if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int):
+        right = f"timeout_ms={round(timeout_ms * 1000)}" if isinstance(timeout_ms, float) else "timeout_ms=1000"
+        raise TypeError(f"poll({timeout_ms!r}): the time limit is a whole number of milliseconds; write poll({right})")
+    if timeout_ms < 0:
+        raise ValueError(f"poll({timeout_ms}): the time limit must not be negative; poll again to wait for longer")
+    return timeout_ms

@@ -1,0 +1,81 @@
+"""The options of each client for type checkers and editors: `**options: Unpack[ProducerOptions]`.
+
+Made from penstock/client/cluster/config.py by
+`python -m penstock.client.options_source > penstock/client/cluster/typed_options.py`; do not edit by hand.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from penstock.client.cluster.config import Acks, CompressionType, OffsetReset, PartitionerFunction
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of every client."""
+
+    client_id: str
+    """a name that every produce and fetch request carries; brokers show how many streams have it"""
+    request_timeout_ms: int
+    """how long one request may take before it is retried or fails"""
+    bootstrap_timeout_ms: int
+    """how long all bootstrap addresses together may take to answer"""
+    retry_backoff_ms: int
+    """the wait before the first retry; doubles with each one after it"""
+    retry_backoff_max_ms: int
+    """the longest wait between retries"""
+    metadata_max_age_ms: int
+    """metadata older than this is asked for again, though nothing failed"""
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """Options of Producer and AsyncProducer."""
+
+    acks: Acks
+    """0: do not wait; 1: the leader has it; all (-1): every in-sync replica has it"""
+    compression_type: CompressionType
+    """how batches are compressed"""
+    batch_size: int
+    """a batch of one partition is closed at this many bytes"""
+    linger_ms: int
+    """how long a batch waits for more records; 0 sends at once when idle"""
+    buffer_memory: int
+    """bytes that may wait to be acked; beyond it send blocks"""
+    max_block_ms: int
+    """how long send may block for metadata or memory"""
+    max_request_size: int
+    """the largest record that is accepted, in bytes"""
+    max_in_flight_requests_per_connection: int
+    """unanswered requests per broker"""
+    delivery_timeout_ms: int
+    """a record is acked or has failed this long after send, retries included"""
+    retries: int
+    """how often a batch is retried; delivery_timeout_ms bounds it as well"""
+    partitioner: PartitionerFunction | None
+    """a function (topic, key, value, partitions) that returns a partition; None: key's murmur2, or sticky"""
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    """Options of Consumer and AsyncConsumer."""
+
+    auto_offset_reset: OffsetReset
+    """the new position if there is none, it is out of range, or its topic was deleted and made anew"""
+    fetch_min_bytes: int
+    """the broker waits for this many bytes, at most fetch_max_wait_ms"""
+    fetch_max_wait_ms: int
+    """how long the broker waits for fetch_min_bytes"""
+    fetch_max_bytes: int
+    """bytes that may be fetched ahead, all partitions together"""
+    max_partition_fetch_bytes: int
+    """bytes of one partition per answer; one batch always fits"""
+    max_poll_records: int
+    """records that one poll returns at most; it also ends after about 8 MiB"""
+    check_crcs: bool
+    """whether the checksum of every batch is verified"""
+
+
+class AdminOptions(ClientOptions, total=False):
+    """Options of Admin and AsyncAdmin."""
+
+    default_api_timeout_ms: int
+    """how long one call may take, retries included"""

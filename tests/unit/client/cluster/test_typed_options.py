@@ -1,0 +1,65 @@
+"""Type checkers and `help()` know every option, from the table that also checks them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
+from penstock.client.cluster import typed_options
+from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig
+from penstock.client.options_source import typed_options as made_anew
+
+FACES = (
+    (Producer, ProducerConfig),
+    (AsyncProducer, ProducerConfig),
+    (Consumer, ConsumerConfig),
+    (AsyncConsumer, ConsumerConfig),
+    (Admin, AdminConfig),
+    (AsyncAdmin, AdminConfig),
+)
+PROGRAM = """
+import os
+from typing import Any
+from penstock import Admin, AsyncConsumer, AsyncProducer, Consumer, Producer
+
+Producer("h:1", linger_ms=5, acks="all", compression_type="zstd")
+Producer("h:1", liger_ms=5)
+AsyncProducer("h:1", linger_ms="5")
+Producer("h:1", compression_type="zst")
+Consumer("h:1", acks=1)
+AsyncConsumer("h:1", auto_offset_reset="first")
+Admin("h:1", group_id="g")
+known_later: dict[str, Any] = dict(os.environ)
+Producer("h:1", **known_later)
+Consumer("h:1").subscribe(["t"])
+"""
+WRONG_LINES = [7, 8, 9, 10, 11, 12, 15]
+
+
+def test_the_typed_options_are_those_of_the_table() -> None:
+    text = Path(typed_options.__file__).read_text(encoding="utf-8")
+    assert text == made_anew(), "run python -m penstock.client.options_source"
+
+
+def test_help_shows_every_option_with_its_default_and_its_meaning() -> None:
+    for face, config in FACES:
+        words = " ".join((face.__doc__ or "").split())
+        for field in fields(config):
+            assert f" {field.name} = {field.default!r}" in words
+            assert " ".join(field.metadata["doc"].split()) in words
+
+
+def test_mypy_finds_the_options_that_are_wrong(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nfollow_imports = silent\nignore_missing_imports = True\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file", settings, "--cache-dir", tmp_path / "cache", program]
+    root = Path(typed_options.__file__).resolve().parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
+    found = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [int(line.split(":")[1]) for line in found] == WRONG_LINES, done.stdout + done.stderr
+    assert 'Unexpected keyword argument "liger_ms"' in found[0]
