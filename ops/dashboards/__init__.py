@@ -1,0 +1,16 @@
+"""The Grafana dashboards, as data: `python -m ops.dashboards` writes ops/grafana/dashboards/ from it.
+
+One module for each dashboard. panels.py says what a dashboard is, grafana.py makes JSON of it.
+"""
+
+from __future__ import annotations
+
+from ops.dashboards import clients, cluster, node, quorum, topics
+
+DASHBOARDS = (
+    cluster.DASHBOARD,
+    node.DASHBOARD,
+    topics.DASHBOARD,
+    quorum.DASHBOARD,
+    clients.DASHBOARD,
+)

@@ -1,0 +1,95 @@
+"""What clients do, and how they are served."""
+
+from __future__ import annotations
+
+from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, quantiles, rate, rise, selected
+
+TIMES = "penstock_request_seconds"
+PRODUCE = 'api="Produce"'
+
+BY_CLIENT = Row(
+    "By client",
+    (
+        Panel(
+            "Streams",
+            "Open produce and fetch streams by the client_id that their requests carry.",
+            Unit.COUNT,
+            (Query(f"sum by (client_id) ({selected('penstock_client_streams')})", "{{client_id}}"),),
+        ),
+    ),
+)
+SERVED = Row(
+    "How they are served",
+    (
+        Panel(
+            "Time of a produce",
+            "From its arrival to its answer.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="Produce",phase="total"'),
+        ),
+        Panel(
+            "Time of a consumer's fetch",
+            "With its wait for records.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="FetchConsumer",phase="total"'),
+        ),
+        Panel(
+            "Time of other requests",
+            "Metadata, offsets, topics, configuration.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api!~"Produce|FetchConsumer|FetchFollower",phase="total"'),
+        ),
+        Panel(
+            "Requests by API",
+            "Answered ones.",
+            Unit.REQUESTS_PER_SECOND,
+            (rate("penstock_requests_total", "{{api}}", "api"),),
+        ),
+        Panel(
+            "Errors by API and name",
+            "One for a whole request, or for each partition that failed. A produce with acks=0 fails only here.",
+            Unit.EVENTS_PER_SECOND,
+            (rate("penstock_request_errors_total", "{{api}} {{error}}", "api, error"),),
+        ),
+        Panel(
+            "Records of a produce request",
+            "Few records a request cost the node most: let producers collect more (linger_ms, batch_size).",
+            Unit.COUNT,
+            (
+                Query(
+                    f"sum(rate({selected('penstock_messages_in_total')}[$__rate_interval])) / "
+                    f"sum(rate({selected('penstock_requests_total', PRODUCE)}[$__rate_interval]))",
+                    "records",
+                ),
+            ),
+        ),
+    ),
+)
+LIMITS = Row(
+    "Limits",
+    (
+        Panel(
+            "Streams that wait for memory",
+            "For room to be read or answered.",
+            Unit.COUNT,
+            (Query(f"sum by (kind) ({selected('penstock_memory_waiting_streams')})", "{{kind}}"),),
+        ),
+        Panel(
+            "Connections",
+            "Of the limit (max.connections).",
+            Unit.SHARE,
+            (Query(f"{selected('penstock_tcp_connections')} / {selected('penstock_tcp_connections_max')}"),),
+        ),
+        Panel(
+            "Refused and cut",
+            "Requests over a limit of their API, and connections that were cut.",
+            Unit.COUNT,
+            (
+                rise("penstock_requests_refused_total", "{{api}}", "api"),
+                rise("penstock_tcp_connections_cut_total", "cut: {{reason}}", "reason"),
+            ),
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard("clients", "clients", __doc__.strip(), (BY_CLIENT, SERVED, LIMITS))

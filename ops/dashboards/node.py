@@ -1,0 +1,346 @@
+"""One node, in the order in which a request takes its way through it; then its machine, its disks and its jobs."""
+
+from __future__ import annotations
+
+from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, gauge, quantile, quantiles, rate, rise, selected
+
+TIMES = "penstock_request_seconds"
+
+CONNECTIONS = Row(
+    "1. Connections",
+    (
+        Panel(
+            "Connections and streams",
+            "TCP connections at the broker listener, and open produce and fetch streams.",
+            Unit.COUNT,
+            (
+                gauge("penstock_tcp_connections", "connections {{instance}}"),
+                gauge("penstock_connections", "streams {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Connections cut",
+            "Over a limit, or because the client did not read its answer.",
+            Unit.COUNT,
+            (rise("penstock_tcp_connections_cut_total", "{{reason}} {{instance}}", "instance, reason"),),
+        ),
+        Panel(
+            "Requests refused over a limit",
+            "Requests with too many bytes or elements, or that are not messages: docs/request-limits.md.",
+            Unit.COUNT,
+            (rise("penstock_requests_refused_total", "{{api}}", "api"),),
+        ),
+    ),
+)
+ARRIVAL = Row(
+    "2. Reading and decoding",
+    (
+        Panel(
+            "Request bytes by API",
+            "Bytes of the requests that came, refused ones too.",
+            Unit.BYTES_PER_SECOND,
+            (rate("penstock_request_bytes_total", "{{api}}", "api"),),
+        ),
+        Panel(
+            "Memory in use, of its budget",
+            "Of requests, built answers and fetch sessions. At 1 streams are not read, and answers are not built, "
+            "until there is room.",
+            Unit.SHARE,
+            (
+                Query(
+                    f"{selected('penstock_memory_used_bytes')} / {selected('penstock_memory_max_bytes')}",
+                    "{{kind}} {{instance}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Streams that wait for memory",
+            "How many wait now, and how often one began to wait.",
+            Unit.COUNT,
+            (
+                gauge("penstock_memory_waiting_streams", "{{kind}} {{instance}}"),
+                rise("penstock_memory_pauses_total", "pauses {{kind}} {{instance}}", "instance, kind"),
+            ),
+        ),
+        Panel(
+            "Network processors idle",
+            "The share that is left for decoding requests and encoding answers.",
+            Unit.SHARE,
+            (gauge("penstock_network_processor_avg_idle_percent"),),
+        ),
+        Panel(
+            "Produce requests converted",
+            "Requests with batches that a thread compressed, or checked for keys, before they were queued.",
+            Unit.REQUESTS_PER_SECOND,
+            (
+                rate("penstock_produce_conversions_total", "converted {{instance}}"),
+                rate("penstock_produce_conversions_refused_total", "refused batches {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Bytes converted",
+            "Before and after.",
+            Unit.BYTES_PER_SECOND,
+            (rate("penstock_produce_conversion_bytes_total", "{{when}} {{instance}}", "instance, when"),),
+        ),
+    ),
+)
+QUEUE = Row(
+    "3. Request queue",
+    (
+        Panel(
+            "Requests that wait for a handler",
+            "At most queued.max.requests.",
+            Unit.COUNT,
+            (gauge("penstock_request_queue_size"),),
+        ),
+        Panel("Time in the request queue", "Of all APIs.", Unit.SECONDS, quantiles(TIMES, where='phase="queue"')),
+        Panel(
+            "Requests by API",
+            "Answered requests.",
+            Unit.REQUESTS_PER_SECOND,
+            (rate("penstock_requests_total", "{{api}}", "api"),),
+        ),
+    ),
+)
+HANDLERS = Row(
+    "4. Handlers",
+    (
+        Panel(
+            "Request handlers idle",
+            "The share that is left for handling requests.",
+            Unit.SHARE,
+            (gauge("penstock_request_handler_avg_idle_percent"),),
+        ),
+        Panel(
+            "Time in the handler, p99 by API",
+            "A produce's append, a fetch's read of what is in the page cache.",
+            Unit.SECONDS,
+            (quantile(0.99, TIMES, "{{api}}", "api", 'phase="local"'),),
+        ),
+        Panel(
+            "I/O threads",
+            "Threads that wait for a disk, and reads that wait for a thread. If the queue does not empty, a disk "
+            "hangs, or is too slow for its cold reads. Requests whose records are in the page cache go on.",
+            Unit.COUNT,
+            (
+                gauge("penstock_io_threads", "threads {{instance}}"),
+                gauge("penstock_io_threads_busy", "busy {{instance}}"),
+                gauge("penstock_io_queue_size", "queued {{instance}}"),
+                rise("penstock_io_queue_refusals_total", "refused {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Cold reads",
+            "Reads and look-ups by time that were not in the page cache and were done in I/O threads.",
+            Unit.OPERATIONS_PER_SECOND,
+            (rate("penstock_cold_reads_total", "{{work}} {{instance}}", "instance, work"),),
+        ),
+    ),
+)
+LOG = Row(
+    "5. The log",
+    (
+        Panel("Time of a flush", "fdatasync of one log.", Unit.SECONDS, quantiles("penstock_log_flush_seconds")),
+        Panel(
+            "Group commits",
+            "fdatasync calls a second. One serves many waiting writes.",
+            Unit.OPERATIONS_PER_SECOND,
+            (rate("penstock_log_flushes_total"),),
+        ),
+        Panel(
+            "No room",
+            "Logs whose flush waits because a disk is full, partitions that refuse appends, and what was refused.",
+            Unit.COUNT,
+            (
+                gauge("penstock_logs_without_room", "logs {{instance}}"),
+                gauge("penstock_partitions_refusing_appends", "partitions {{instance}}"),
+                rise("penstock_log_flushes_deferred_total", "flushes {{instance}}"),
+                rise("penstock_appends_refused_total", "appends {{instance}}"),
+            ),
+        ),
+    ),
+)
+PURGATORY = Row(
+    "6. Waiting for others",
+    (
+        Panel(
+            "Requests that wait in a purgatory",
+            "For acks, for records, or for the controller.",
+            Unit.COUNT,
+            (Query(f"sum by (api) ({selected('penstock_purgatory_size')})", "{{api}}"),),
+        ),
+        Panel(
+            "Waiting time of a produce",
+            "For the flush here and, with acks=all, for the followers.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="Produce",phase="remote"'),
+        ),
+        Panel(
+            "Waiting time of a consumer's fetch",
+            "For new records, at most fetch.max.wait.ms. Long is normal when nothing is produced.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="FetchConsumer",phase="remote"'),
+        ),
+    ),
+)
+ANSWERS = Row(
+    "7. Answers",
+    (
+        Panel(
+            "Answers that wait to be sent",
+            "In order, by connection.",
+            Unit.COUNT,
+            (gauge("penstock_response_queue_size"),),
+        ),
+        Panel(
+            "Time to send an answer, p99 by API",
+            "In the response queue, and until the connection took it.",
+            Unit.SECONDS,
+            (quantile(0.99, TIMES, "{{api}}", "api", 'phase="response"'),),
+        ),
+        Panel(
+            "Errors by API and name",
+            "One for a whole request, or for each partition that failed.",
+            Unit.EVENTS_PER_SECOND,
+            (rate("penstock_request_errors_total", "{{api}} {{error}}", "api, error"),),
+        ),
+        Panel(
+            "Produce in all",
+            "From its arrival until its answer was sent.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="Produce",phase="total"'),
+        ),
+        Panel(
+            "A consumer's fetch in all",
+            "With its wait for records.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="FetchConsumer",phase="total"'),
+        ),
+        Panel(
+            "A follower's fetch in all",
+            "With its wait for records.",
+            Unit.SECONDS,
+            quantiles(TIMES, where='api="FetchFollower",phase="total"'),
+        ),
+    ),
+)
+MACHINE = Row(
+    "Processor, memory, files",
+    (
+        Panel(
+            "Event loop busy",
+            "The share of the last minute in which the loop ran or waited for a processor. At 1 it has no time left.",
+            Unit.SHARE,
+            (gauge("penstock_event_loop_busy_ratio"),),
+        ),
+        Panel(
+            "Event loop lag",
+            "How much later than asked for a timer of the loop ran: a piece of work held the loop for that long.",
+            Unit.SECONDS,
+            quantiles("penstock_event_loop_lag_seconds"),
+        ),
+        Panel(
+            "Processor time by kind",
+            "Processors in use. The kinds add up to the processes' own time.",
+            Unit.COUNT,
+            (rate("penstock_cpu_seconds_total", "{{kind}}", "kind"),),
+        ),
+        Panel("Resident memory", "Of the process.", Unit.BYTES, (gauge("process_resident_memory_bytes"),)),
+        Panel(
+            "Open files",
+            "Sockets, segments and others, of the limit.",
+            Unit.SHARE,
+            (Query(f"{selected('process_open_fds')} / {selected('process_max_fds')}"),),
+        ),
+        Panel(
+            "Descriptors in reserve",
+            "For the logs, when there are no others. A log had to take one: raise the limit of open files.",
+            Unit.COUNT,
+            (
+                gauge("penstock_spare_descriptors", "left {{instance}}"),
+                rise("penstock_spare_descriptors_used_total", "used {{instance}}"),
+            ),
+        ),
+    ),
+)
+JOBS = Row(
+    "Periodic jobs and the cleaner",
+    (
+        Panel(
+            "Last run",
+            "How long it took, by job.",
+            Unit.SECONDS,
+            (Query(f"max by (task) ({selected('penstock_scheduled_last_run_seconds')})", "{{task}}"),),
+        ),
+        Panel(
+            "Runs",
+            "Of each job.",
+            Unit.COUNT,
+            (rise("penstock_scheduled_runs_total", "{{task}}", "task"),),
+        ),
+        Panel(
+            "Failures",
+            "Of periodic jobs, by job, and the cleaner's passes that were given up. If it goes on, a person must look.",
+            Unit.COUNT,
+            (
+                rise("penstock_scheduled_failures_total", "{{task}}", "task"),
+                rise("penstock_cleaner_passes_given_up_total", "cleaner {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Cleaner: dirtiest log",
+            "The share of the dirtiest compacted log that is not cleaned yet, and the share that the last pass kept.",
+            Unit.PERCENT,
+            (
+                gauge("penstock_cleaner_max_dirty_percent", "dirty {{instance}}"),
+                gauge("penstock_cleaner_recopy_percent", "kept {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Cleaner: bytes",
+            "Read and written.",
+            Unit.BYTES_PER_SECOND,
+            (
+                rate("penstock_cleaner_bytes_read_total", "read {{instance}}"),
+                rate("penstock_cleaner_bytes_written_total", "written {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Cleaner: passes",
+            "Those that ended well, and the delete markers that they removed.",
+            Unit.COUNT,
+            (
+                rise("penstock_cleaner_passes_total", "passes {{instance}}"),
+                rise("penstock_cleaner_tombstones_removed_total", "delete markers {{instance}}"),
+            ),
+        ),
+        Panel("Cleaner: last pass", "How long it took.", Unit.SECONDS, (gauge("penstock_cleaner_last_pass_seconds"),)),
+        Panel(
+            "Cleaner: what it cannot clean",
+            "Logs that are not cleaned any more until a restart, batches that it kept as they were, and dead threads.",
+            Unit.COUNT,
+            (
+                gauge("penstock_cleaner_uncleanable_partitions", "logs {{instance}}"),
+                rise("penstock_cleaner_undecodable_batches_total", "batches {{instance}}"),
+                gauge("penstock_cleaner_dead_threads", "dead threads {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Clock is believed",
+            "0 after the clock has jumped: nothing is deleted by age until it is right again.",
+            Unit.COUNT,
+            (
+                gauge("penstock_wall_clock_believed", "believed {{instance}}"),
+                rise("penstock_wall_clock_jumps_total", "jumps {{instance}}"),
+            ),
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard(
+    "node",
+    "node",
+    "One node, in the order in which a request takes its way through it; then its machine and its jobs.",
+    (CONNECTIONS, ARRIVAL, QUEUE, HANDLERS, LOG, PURGATORY, ANSWERS, MACHINE, JOBS),
+)

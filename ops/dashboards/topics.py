@@ -1,0 +1,141 @@
+"""Topics, and whether their replicas keep up."""
+
+from __future__ import annotations
+
+from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, gauge, rate, rise, selected
+
+SIZES = Row(
+    "Sizes",
+    (
+        Panel(
+            "Bytes by topic",
+            "Of all replicas on the chosen nodes; of the largest partitions, where there are many.",
+            Unit.BYTES,
+            (Query(f"sum by (topic) ({selected('penstock_partition_log_bytes')})", "{{topic}}"),),
+        ),
+        Panel(
+            "Largest replicas",
+            "The ten largest.",
+            Unit.BYTES,
+            (Query(f"topk(10, {selected('penstock_partition_log_bytes')})", "{{topic}}-{{partition}} {{instance}}"),),
+        ),
+        Panel("Segments", "Of all logs.", Unit.COUNT, (gauge("penstock_log_segments"),)),
+        Panel(
+            "Bytes deleted by retention",
+            "By node.",
+            Unit.BYTES_PER_SECOND,
+            (rate("penstock_log_bytes_deleted_total"),),
+        ),
+        Panel(
+            "Segments deleted by retention",
+            "By the reason.",
+            Unit.COUNT,
+            (rise("penstock_log_segments_deleted_total", "{{reason}}", "reason"),),
+        ),
+    ),
+)
+REPLICAS = Row(
+    "Replicas",
+    (
+        Panel(
+            "Partitions, leaders, logs to create",
+            "Of each broker.",
+            Unit.COUNT,
+            (
+                gauge("penstock_partitions", "partitions {{instance}}"),
+                gauge("penstock_leaders", "leaders {{instance}}"),
+                gauge("penstock_partitions_to_create", "to create {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Not fully in sync",
+            "Led partitions with replicas out of the ISR, and those below min.insync.replicas.",
+            Unit.COUNT,
+            (
+                gauge("penstock_under_replicated_partitions", "under-replicated {{instance}}"),
+                gauge("penstock_under_min_isr_partitions", "under min ISR {{instance}}"),
+            ),
+        ),
+        Panel(
+            "ISR changes",
+            "Members that left and joined an ISR led here.",
+            Unit.COUNT,
+            (
+                rise("penstock_isr_shrinks_total", "shrinks {{instance}}"),
+                rise("penstock_isr_expands_total", "expands {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Partitions without a leader",
+            "isr_out_of_service ends when a broker with an in-sync replica starts; log_lost needs a person.",
+            Unit.COUNT,
+            (Query("max by (reason) (penstock_leaderless_partitions)", "{{reason}}"),),
+        ),
+        Panel(
+            "Replicas out of service",
+            "By the reason. Damaged ones are fetched anew as soon as that is safe.",
+            Unit.COUNT,
+            (
+                gauge("penstock_lost_replicas", "{{why}} {{instance}}"),
+                gauge("penstock_offline_replicas", "offline {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Set aside and rebuilt",
+            "Directories that were set aside for a person to look at, and damaged logs that were fetched anew.",
+            Unit.COUNT,
+            (
+                gauge("penstock_set_aside_directories", "{{why}} {{instance}}"),
+                rise("penstock_replicas_rebuilt_total", "rebuilt {{instance}}"),
+            ),
+        ),
+    ),
+)
+FETCHERS = Row(
+    "Fetchers",
+    (
+        Panel(
+            "Lag of the followers",
+            "Records by which the partition that lags most is behind its leader, by the following node.",
+            Unit.COUNT,
+            (gauge("penstock_fetcher_lag_max"),),
+        ),
+        Panel(
+            "Followed partitions",
+            "All that the fetchers follow; failed ones wait for their next leader epoch, delayed ones for a back-off.",
+            Unit.COUNT,
+            (
+                gauge("penstock_fetcher_partitions", "all {{instance}}"),
+                gauge("penstock_fetcher_failed_partitions", "failed {{instance}}"),
+                gauge("penstock_fetcher_delayed_partitions", "delayed {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Replication",
+            "Record bytes fetched from leaders and sent to followers.",
+            Unit.BYTES_PER_SECOND,
+            (
+                rate("penstock_replication_bytes_in_total", "in {{instance}}"),
+                rate("penstock_replication_bytes_out_total", "out {{instance}}"),
+            ),
+        ),
+        Panel(
+            "Answers of leaders refused",
+            "Their records failed their checks here.",
+            Unit.COUNT,
+            (rise("penstock_replication_answers_refused_total"),),
+        ),
+        Panel(
+            "Log starts made durable",
+            "Checkpoint writes for deletions and followers, what waited for one, and writes that failed.",
+            Unit.OPERATIONS_PER_SECOND,
+            (
+                rate("penstock_log_start_commits_total", "writes {{instance}}"),
+                rate("penstock_log_start_commit_requests_total", "requests {{instance}}"),
+                rate("penstock_log_start_commit_failures_total", "failed {{instance}}"),
+            ),
+        ),
+    ),
+)
+
+DASHBOARD = Dashboard("topics", "topics and replication", __doc__.strip(), (SIZES, REPLICAS, FETCHERS))

@@ -1,0 +1,96 @@
+"""Promises of the dashboards' files: they are current, Grafana can read them, and no panel lies on another."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from ops.dashboards import DASHBOARDS
+from ops.dashboards.__main__ import FOLDER
+from ops.dashboards.grafana import COLUMNS, as_json, text_of
+from ops.dashboards.panels import Dashboard, queries_of
+
+PANEL_FIELDS = {"id", "type", "title", "description", "gridPos", "datasource", "targets", "fieldConfig", "options"}
+QUERIES_MAX = 26
+"""A query is named by one letter."""
+
+each = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.name)
+
+
+def test_the_files_are_what_the_source_says() -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()}
+    wanted = {f"{dashboard.name}.json": text_of(dashboard) for dashboard in DASHBOARDS}
+    assert written == wanted, "python -m ops.dashboards"
+
+
+@each
+def test_a_panel_has_what_grafana_requires_of_it_and_says_what_it_shows(dashboard: Dashboard) -> None:
+    made = as_json(dashboard)
+    panels = [panel for panel in made["panels"] if panel["type"] != "row"]
+    assert len(panels) == len(dashboard.panels) and made["schemaVersion"] >= 39 and made["uid"] and made["title"]
+    assert all(panel.keys() == PANEL_FIELDS and panel["title"] and panel["description"] for panel in panels)
+    assert len({panel["id"] for panel in made["panels"]}) == len(made["panels"])
+    titles = [panel.title for row in dashboard.rows for panel in row.panels]
+    assert len(titles) == len(set(titles))
+    assert all(1 <= len(queries_of(panel)) <= QUERIES_MAX for panel in dashboard.panels)
+    assert all(
+        len({query.legend for query in queries_of(panel)}) == len(queries_of(panel)) for panel in dashboard.panels
+    )
+
+
+@each
+def test_no_panel_lies_on_another_or_outside(dashboard: Dashboard) -> None:
+    places = [panel["gridPos"] for panel in as_json(dashboard)["panels"]]
+    assert all(place["x"] + place["w"] <= COLUMNS for place in places)
+    assert not [pair for pair in combinations(places, 2) if _overlap(*pair)]
+
+
+@each
+def test_grafanas_own_types_know_every_field(dashboard: Dashboard) -> None:
+    pytest.importorskip("grafana_foundation_sdk", reason="grafana-foundation-sdk is not installed")
+    made = as_json(dashboard)
+    assert not list(_lost(made, _through_grafanas_types(made)))
+
+
+def test_grafanas_own_types_do_not_know_a_misspelt_field() -> None:
+    pytest.importorskip("grafana_foundation_sdk", reason="grafana-foundation-sdk is not installed")
+    made = as_json(DASHBOARDS[0])
+    graph = next(panel for panel in made["panels"] if panel["type"] == "timeseries")
+    graph["options"]["legend"]["placment"] = "bottom"
+    graph["fieldConfig"]["defaults"]["custom"]["lineWidht"] = 1
+    made["timzone"] = "browser"
+    lost = {path.rsplit(".", 1)[-1] for path in _lost(made, _through_grafanas_types(made))}
+    assert lost == {"placment", "lineWidht", "timzone"}
+
+
+def _through_grafanas_types(made: dict[str, Any]) -> Any:
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.cog.plugins import register_default_plugins
+    from grafana_foundation_sdk.models.dashboard import Dashboard as GrafanasDashboard
+
+    register_default_plugins()
+    return json.loads(JSONEncoder().encode(GrafanasDashboard.from_json(made)))
+
+
+def _lost(before: Any, after: Any, path: str = "") -> Any:
+    """The paths of the fields that did not come through, or came through as something else. Empty ones may go."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            if name in after:
+                yield from _lost(value, after[name], f"{path}.{name}")
+            elif value not in (None, [], {}):
+                yield f"{path}.{name}"
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _lost(one, other, f"{path}[{index}]")
+    elif before != after:
+        yield path
+
+
+def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+    beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+    above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+    return not (beside or above)
