@@ -1,4 +1,4 @@
-"""The doors of a node as gRPC serves them, and its metrics over HTTP: `Doors` of `broker/network/doors.py`.
+"""The doors of a node as gRPC serves them: `Doors` of `broker/network/doors.py`.
 
 An edge. Not here: the handling of each service's requests (`client_door.py`, `controller_door.py`,
 `replication_door.py`).
@@ -7,23 +7,18 @@ An edge. Not here: the handling of each service's requests (`client_door.py`, `c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-
-from prometheus_client import CollectorRegistry
 
 from broker.config.node_config import NodeConfig
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.controller_door import ControllerDoor, QuorumDoor
 from broker.grpc.limits import RequestDecoders
 from broker.grpc.servers import GrpcServer, broker_server, controller_server, inter_broker_server, listener_limits
-from broker.metrics.exposition import serve_metrics
 from broker.network.client_names import ClientNames
 from broker.network.connection_watch import ConnectionWatch
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
 from broker.network.stream_quotas import StreamQuotas
 from penstock.clock import Clock
 from penstock.threads import Threads
-from penstock.types import Endpoint
 
 
 class GrpcDoors:
@@ -44,9 +39,6 @@ class GrpcDoors:
             self._clock,
             self._threads,
         )
-
-    def metrics(self, endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
-        return serve_metrics(endpoint, registry)
 
     def __repr__(self) -> str:
         return "GrpcDoors()"

@@ -1,25 +1,65 @@
-"""Answers scrapes over HTTP, in a thread of its own, with the process's own figures beside the node's. An edge."""
+"""Serves a process's pages over HTTP at `metrics.listener`, in threads of its own. An edge.
+
+`/metrics` is the registry in Prometheus' format; the other paths are the callers' (`/livez`, `/readyz`). The threads do
+not need the event loop, so a scrape and a probe are answered while logs open and while the loop stands still.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.process_collector import ProcessCollector
 
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
+METRICS = "/metrics"
+SILENCE_S = 10
+"""A connection that sends no request for this long is closed; each one holds a thread."""
 
-def serve_metrics(endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
-    """Answer scrapes from now on; returns a function that ends it. ConfigError if the address cannot be bound."""
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answer."""
+
+    text: str
+    content_type: str
+    ok: bool = True
+    """False: the status is 503."""
+
+
+def process_registry() -> CollectorRegistry:
+    """A registry with the process's own figures."""
+    registry = CollectorRegistry()
     ProcessCollector(registry=registry)
+    return registry
+
+
+def serve_pages(
+    endpoint: Endpoint, registry: CollectorRegistry, pages: Mapping[str, Callable[[], Page]]
+) -> Callable[[], None]:
+    """Answer from now on; returns a function that ends it. ConfigError if the address cannot be bound.
+
+    `pages` are called in the threads of this server.
+    """
     try:
-        server, thread = start_http_server(endpoint.port, addr=endpoint.host, registry=registry)
+        server = _server(endpoint)
     except OSError as error:
         raise ConfigError(
             f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"
         ) from error
+    server.set_app(_application(make_wsgi_app(registry), pages))
+    thread = threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True)
+    thread.start()
 
     def stop() -> None:
         server.shutdown()
@@ -27,3 +67,50 @@ def serve_metrics(endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[
         thread.join()
 
     return stop
+
+
+def _application(metrics: Any, pages: Mapping[str, Callable[[], Page]]) -> WSGIApplication:
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == METRICS:
+            return list(metrics(environ, start_response))
+        if path in pages:
+            page = pages[path]()
+            status = HTTPStatus.OK if page.ok else HTTPStatus.SERVICE_UNAVAILABLE
+        else:
+            page, status = _not_found(pages), HTTPStatus.NOT_FOUND
+        body = page.text.encode()
+        headers = [("Content-Type", page.content_type), ("Content-Length", str(len(body)))]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [body]
+
+    return answer
+
+
+def _not_found(pages: Mapping[str, object]) -> Page:
+    known = ", ".join((METRICS, *pages))
+    return Page(f"no such page; there are {known}\n", "text/plain; charset=utf-8")
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = SILENCE_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A line for each scrape would fill the node's log."""
+
+
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _server(endpoint: Endpoint) -> _Server:
+    family, *_, address = socket.getaddrinfo(*endpoint, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    kind = _ServerV6 if family == socket.AF_INET6 else _Server
+    return kind((str(address[0]), endpoint.port), _Handler)

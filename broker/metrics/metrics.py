@@ -33,7 +33,7 @@ class Reading:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-class _Readings:
+class Readings:
     """A collector that asks for all readings at every scrape."""
 
     def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
@@ -55,7 +55,7 @@ class Metrics:
     def __init__(self, read: Callable[[], Iterable[Reading]]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the times when each counter was made, as series
         self.registry = CollectorRegistry()
-        self.registry.register(_Readings(read))
+        self.registry.register(Readings(read))
         self._seconds = Histogram(
             "penstock_request_seconds",
             "Time of a request by phase: in the request queue, in its API, waiting, in the response queue, in all.",

@@ -1,8 +1,9 @@
-"""The port for requests to a node: the listeners that serve clients, other nodes and scrapes of the metrics.
+"""The port for requests to a node: the listeners that serve clients and other nodes.
 
-A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC and HTTP are
-one implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
-(`tests/support/memory_network.py`). Not here: the handling of a request in the request channel.
+A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC is one
+implementation (`broker/grpc/grpc_doors.py`); tests have another that serves within one event loop
+(`tests/support/memory_network.py`). Not here: the handling of a request in the request channel; `/metrics`, which the
+process serves (`broker/node/server.py`).
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry
-
 from broker.config.node_config import NodeConfig
 from broker.network.client_names import ClientNames
 from broker.network.connection_guard import ConnectionGuardStatistics
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.requests import ProduceRequest
-from penstock.types import Endpoint
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -114,7 +112,3 @@ class Doors(Protocol):
     def broker(self, config: NodeConfig, service: BrokerService, /) -> BrokerListeners: ...
 
     def controller(self, config: NodeConfig, service: ControllerService, /) -> Listener: ...
-
-    def metrics(self, endpoint: Endpoint, registry: CollectorRegistry, /) -> Callable[[], None]:
-        """Answer scrapes from now on; returns a function that ends it. ConfigError if the address cannot be bound."""
-        ...

@@ -54,9 +54,10 @@ CONTROLLED_SHUTDOWN_MS_MAX = 5_000
 
 @dataclass(frozen=True, slots=True)
 class LifecycleStatistics:
-    """Whether this broker is fenced now, and how often it had to register again since the start."""
+    """Whether this broker is fenced now, its registration's epoch (-1: none), and how often it registered again."""
 
     is_fenced: bool
+    broker_epoch: int
     registrations_anew: int
 
 
@@ -243,4 +244,4 @@ class BrokerLifecycle:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def statistics(self) -> LifecycleStatistics:
-        return LifecycleStatistics(not self.unfenced.is_set(), self._registrations_anew)
+        return LifecycleStatistics(not self.unfenced.is_set(), self.broker_epoch, self._registrations_anew)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 
 from broker.config.node_config import NodeConfig
 from broker.metrics.metrics import Metrics
@@ -74,7 +73,6 @@ class Node:
         self.load = NodeLoad(threads.own_native_id())
         self._busy = BusyTimes(clock.now_ns)
         self.metrics = Metrics(lambda: tuple(node_readings(self)))
-        self._end_of_scrapes: Callable[[], None] = lambda: None
         self._sampler = LoadSampler(
             self.load,
             self._busy,
@@ -261,9 +259,6 @@ class Node:
 
     async def start(self) -> None:
         """Everything up to taking requests; being unfenced comes later (`wait_ready`)."""
-        if self.config.metrics_listener is not None:
-            doors, listener = self._environment.doors, self.config.metrics_listener
-            self._end_of_scrapes = doors.metrics(listener, self.metrics.registry)
         self._sampler.start()
         await self.raft.start()
         if self._controller_server is not None:
@@ -317,7 +312,6 @@ class Node:
         await self._peers.close()
         await self._sampler.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self._end_of_scrapes()
         await self.log_manager.close_within(self.stop_wait, in_order, broker_epoch)
 
     async def _stop_raft(self) -> None:

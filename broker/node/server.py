@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
 import logging
 import os
 import signal
@@ -26,6 +27,7 @@ from broker.node.environment import Environment
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from broker.node.operator_pages import OperatorPages
 from broker.node.start_status import StartStatus
 from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
@@ -33,11 +35,12 @@ from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, 
 from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_manager_config import LoadProgress
 
 _log = logging.getLogger(__name__)
 
-SPARE_DESCRIPTORS_SECONDS = 0.25
-"""Pause between two looks at whether the logs have used some of their reserve."""
+TURN_SECONDS = 0.25
+"""Pause between two looks at whether the logs have used some of their reserve, and between two signs of the loop."""
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 """As the launcher's."""
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
@@ -53,19 +56,39 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     limit_malloc_arenas()
     raise_open_files_limit()
     environment = system_environment()
+    pages = OperatorPages(config, _version(), environment.clock.now_ms)
+    end_pages = pages.serve()
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
-    log_manager = open_log_dirs(config, environment, StartStatus(Notifier().status).told)
+    status = StartStatus(Notifier().status)
+
+    def told(progress: LoadProgress) -> None:
+        status.told(progress)
+        pages.opening(progress)
+
+    log_manager = open_log_dirs(config, environment, told)
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    exit_code: int = uvloop.run(run_node(config, log_manager, environment))
+    exit_code: int = uvloop.run(run_node(config, log_manager, environment, pages))
+    end_pages()
     return exit_code
 
 
+def _version() -> str:
+    try:
+        return importlib.metadata.version("penstock")
+    except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
+        return "unknown"
+
+
 async def run_node(
-    config: NodeConfig, log_manager: LogManager, environment: Environment, stop_wait_ms: int = STOP_WAIT_MS
+    config: NodeConfig,
+    log_manager: LogManager,
+    environment: Environment,
+    pages: OperatorPages,
+    stop_wait_ms: int = STOP_WAIT_MS,
 ) -> int:
     """The node's life on the event loop; the exit code. Does not return where a log dir hangs at the stop."""
     loop = asyncio.get_running_loop()
@@ -74,7 +97,8 @@ async def run_node(
         loop.add_signal_handler(number, asked_to_stop.set)
     notifier = Notifier()
     node = Node(config, log_manager, environment, stop_wait_ms)
-    jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_spare_descriptors())]
+    pages.runs(node)
+    jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_turning(pages))]
     try:
         await node.start()
         jobs.append(asyncio.create_task(_announce(node, notifier)))
@@ -85,6 +109,7 @@ async def run_node(
         await asked_to_stop.wait()
     finally:
         notifier.stopping()
+        pages.stops()
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
@@ -115,10 +140,11 @@ async def _announce(node: Node, notifier: Notifier) -> None:
     notifier.ready()
 
 
-async def _keep_spare_descriptors() -> None:
+async def _keep_turning(pages: OperatorPages) -> None:
     while True:
         SPARE.refill()
-        await asyncio.sleep(SPARE_DESCRIPTORS_SECONDS)
+        pages.beat()
+        await asyncio.sleep(TURN_SECONDS)
 
 
 async def _tell_status(node: Node, notifier: Notifier) -> None:

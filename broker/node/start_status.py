@@ -21,14 +21,9 @@ class StartStatus:
     def told(self, progress: LoadProgress) -> None:
         """One log dir is so far."""
         self._dirs[progress.log_dir] = progress
-        under_way = [found for found in self._dirs.values() if found.done < found.total]
+        under_way = [found for found in self._dirs.values() if found.remaining]
         if under_way:
-            self._say("opening logs: " + ", ".join(_of_one(found) for found in under_way))
+            self._say("opening logs: " + ", ".join(found.remaining_text() for found in under_way))
 
     def __repr__(self) -> str:
         return f"StartStatus({len(self._dirs)} log dirs)"
-
-
-def _of_one(found: LoadProgress) -> str:
-    what = "left" if found.was_clean else "left to check after an unclean stop"
-    return f"{found.total - found.done} of {found.total} {what} in {found.log_dir}"

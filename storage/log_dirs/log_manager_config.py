@@ -32,6 +32,16 @@ class LoadProgress:
     was_clean: bool
     """False: every one of them is checked from its recovery point on."""
 
+    @property
+    def remaining(self) -> int:
+        """Logs that are not open yet."""
+        return self.total - self.done
+
+    def remaining_text(self) -> str:
+        """The same for people."""
+        what = "left" if self.was_clean else "left to check after an unclean stop"
+        return f"{self.remaining} of {self.total} {what} in {self.log_dir}"
+
 
 def log_progress(progress: LoadProgress) -> None:
     """The default: a line in the node's log, once there is something done."""

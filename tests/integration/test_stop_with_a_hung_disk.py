@@ -20,6 +20,7 @@ from dataclasses import replace
 import uvloop
 from broker.config.config import load_config
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG
+from broker.node.operator_pages import OperatorPages
 from broker.node.system_environment import system_environment
 from broker.node.server import run_node
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
@@ -27,6 +28,7 @@ from tests.support.faulty_fs import FaultyFileSystem
 
 config, fs = load_config(sys.argv[1]), FaultyFileSystem()
 environment = replace(system_environment(), file_system=fs)
+pages = OperatorPages(config, "test", environment.clock.now_ms)
 settings = LogManagerConfig(config.node_id, config_for=lambda partition: METADATA_LOG_CONFIG)
 log_manager = LogManager.open(config.log_dirs, settings, environment.machine())
 
@@ -37,7 +39,7 @@ def stop_when_it_hangs(fault):
 hanging = fs.standing_still("rename", "/hung/recovery-point")
 fault = hanging.__enter__()  # and never left: the disk hangs for longer than the process lives
 threading.Thread(target=stop_when_it_hangs, args=(fault,), daemon=True).start()
-sys.exit(uvloop.run(run_node(config, log_manager, environment, int(sys.argv[2]))))
+sys.exit(uvloop.run(run_node(config, log_manager, environment, pages, int(sys.argv[2]))))
 """
 
 

@@ -16,8 +16,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-
 from broker.config.node_config import NodeConfig
 from broker.grpc.codec import fetch
 from broker.network.connection_guard import ConnectionGuard
@@ -76,7 +74,7 @@ class MemoryNetwork:
 
 
 class MemoryDoors:
-    """Implements `broker.network.doors.Doors`; metrics are served to nobody."""
+    """Implements `broker.network.doors.Doors`."""
 
     def __init__(self, network: MemoryNetwork) -> None:
         self._network = network
@@ -87,9 +85,6 @@ class MemoryDoors:
 
     def controller(self, config: NodeConfig, service: ControllerService) -> MemoryController:
         return MemoryController(self._network, config.listener("CONTROLLER"), service)
-
-    def metrics(self, endpoint: Endpoint, registry: CollectorRegistry) -> Callable[[], None]:
-        return lambda: None
 
 
 class MemoryController:

@@ -25,7 +25,7 @@ EDGES = {
     "broker/grpc/outgoing_calls.py": GRPC,
     "broker/grpc/replication_door.py": GRPC,
     "broker/grpc/servers.py": GRPC,
-    "broker/metrics/exposition.py": "serves scrapes over HTTP: the real thing behind the port of doors",
+    "broker/metrics/exposition.py": "serves the operators' pages over HTTP, in threads that need no event loop",
     "broker/network/accepted_sockets.py": "looks at the process's sockets for the gRPC listeners",
     "broker/network/thread_times.py": "reads /proc: the real thing behind `Environment.thread_times`",
     "broker/node/descriptors.py": "raises the process's limit of descriptors, before there is a node",

@@ -1,0 +1,128 @@
+"""The pages for operators at `metrics.listener`: `/metrics`, `/livez`, `/readyz`.
+
+They are there from before the logs open until the process ends. `/livez`: is a restart of no use? It fails only when
+the event loop has stood still for `STILL_MS_MAX`. `/readyz`: may this node serve (`readiness.py`)? Each answers 200 or
+503 and one line of JSON for each condition. Not here: HTTP (`metrics/exposition.py`); the node's own metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from broker.config.config_digest import settings_digest
+from broker.config.node_config import NodeConfig
+from broker.metrics.exposition import Page, process_registry, serve_pages
+from broker.metrics.metrics import Reading, Readings
+from broker.node.node import Node
+from broker.node.readiness import Check, checks
+from storage.log_dirs.log_manager_config import LoadProgress
+
+NDJSON = "application/x-ndjson"
+STILL_MS_MAX = 10_000
+"""Nothing that a node does on its event loop takes this long. systemd's watchdog allows 30 s."""
+
+
+class OperatorPages:
+    """Made at the start of the process. The pages are read in other threads than the one that calls these methods."""
+
+    def __init__(self, config: NodeConfig, version: str, now_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._version = version
+        self._digest = settings_digest(config)
+        self._now_ms = now_ms
+        self._opening = {log_dir: LoadProgress(log_dir, 0, 0, 0, was_clean=True) for log_dir in config.log_dirs}
+        self._node: Node | None = None
+        self._beat_ms: int | None = None
+        self._stops = False
+        self.registry = process_registry()
+        self.registry.register(Readings(self._readings))
+
+    def serve(self) -> Callable[[], None]:
+        """Answer at `metrics.listener` from now on, if there is one; returns a function that ends it."""
+        endpoint = self._config.metrics_listener
+        if endpoint is None:
+            return lambda: None
+        return serve_pages(endpoint, self.registry, {"/livez": self.live, "/readyz": self.ready})
+
+    # -- what the process tells ----------------------------------------------------------------------------------------
+
+    def opening(self, progress: LoadProgress) -> None:
+        """The logs of one log dir are open so far; called in any thread."""
+        self._opening[progress.log_dir] = progress
+
+    def runs(self, node: Node) -> None:
+        """The logs are open, and there is a node."""
+        self._node = node
+        self.registry.register(_Included(node.metrics.registry))
+        self.beat()
+
+    def beat(self) -> None:
+        """The event loop has turned."""
+        self._beat_ms = self._now_ms()
+
+    def stops(self) -> None:
+        """The node was told to stop. Its stop has limits of its own, so the loop is not watched any more."""
+        self._stops = True
+
+    # -- the pages -----------------------------------------------------------------------------------------------------
+
+    def live(self) -> Page:
+        """`/livez`."""
+        still_ms = 0 if self._beat_ms is None or self._stops else self._now_ms() - self._beat_ms
+        missing = f"the event loop has stood still for {still_ms / 1000:.0f} s" if still_ms > STILL_MS_MAX else ""
+        return _page([Check("event-loop", missing)])
+
+    def ready(self) -> Page:
+        """`/readyz`."""
+        return _page(self._checks())
+
+    def _checks(self) -> list[Check]:
+        node = self._node
+        if self._stops:
+            return [Check("in-service", "the node stops")]
+        if node is None:
+            return [Check("logs", self._logs_to_open() or "the log dirs are being opened")]
+        standing = node.broker.lifecycle.statistics() if node.broker is not None else None
+        return checks(self._config, node.leader_id, node.loader.image.offset, standing)
+
+    def _logs_to_open(self) -> str:
+        told = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)
+        return ", ".join(told)
+
+    def _readings(self) -> Iterator[Reading]:
+        labels = (("version", self._version), ("settings", self._digest))
+        yield Reading(
+            "penstock_node_info",
+            "1; the version, and a digest of the settings that nodes of one cluster should share.",
+            1,
+            labels=labels,
+        )
+        is_ready = all(check.ok for check in self._checks())
+        yield Reading("penstock_node_ready", "1 while /readyz answers 200: the node may serve.", is_ready)
+        for log_dir, progress in self._opening.items():
+            yield Reading(
+                "penstock_logs_to_open",
+                "Logs of a log dir that a start has still to open (Kafka: remainingLogsToRecover).",
+                progress.remaining,
+                labels=(("log_dir", log_dir),),
+            )
+
+    def __repr__(self) -> str:
+        return f"OperatorPages({self._config.metrics_listener}, {self._node!r})"
+
+
+class _Included:
+    """A registry as a part of another one."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterable[Metric]:
+        return self._registry.collect()
+
+
+def _page(found: list[Check]) -> Page:
+    return Page("".join(check.line() + "\n" for check in found), NDJSON, all(check.ok for check in found))

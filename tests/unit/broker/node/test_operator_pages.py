@@ -1,0 +1,110 @@
+"""What /livez and /readyz say while a node opens its logs, waits for its quorum, serves, stands still and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from prometheus_client import generate_latest
+
+from broker.metrics.exposition import Page
+from broker.node.node import Node
+from broker.node.open_log_dirs import open_log_dirs
+from broker.node.operator_pages import STILL_MS_MAX, OperatorPages
+from broker.node.readiness import Check, checks
+from penstock.clock import ManualClock
+from storage.log_dirs.log_manager_config import LoadProgress
+from tests.support.memory_cluster import MemoryCluster, run_in_memory
+
+
+def lines(page: Page) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in page.text.splitlines()]
+
+
+def missing(page: Page) -> dict[str, str]:
+    """What is not ok; empty only if the page is ok."""
+    found = {line["check"]: line["missing"] for line in lines(page) if not line["ok"]}
+    assert page.ok == (not found)
+    return found
+
+
+def test_a_node_that_opens_its_logs_is_live_and_not_ready() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        clock = ManualClock()
+        pages = OperatorPages(cluster.config(0), "1.2.3", clock.now_ms)
+        assert missing(pages.ready()) == {"logs": "the log dirs are being opened"}
+        pages.opening(LoadProgress("/d", 12, 40, 0, was_clean=False))
+        clock.advance(10 * STILL_MS_MAX)  # there is no event loop yet, which could stand still
+        assert missing(pages.live()) == {}
+        assert missing(pages.ready()) == {"logs": "28 of 40 left to check after an unclean stop in /d"}
+        shown = generate_latest(pages.registry).decode()
+        assert 'penstock_logs_to_open{log_dir="/d"} 28.0' in shown and "penstock_node_ready 0.0" in shown
+        assert 'version="1.2.3"' in shown and "process_open_fds" in shown
+
+    run_in_memory(1, story, nodes=1)
+
+
+def test_a_node_that_starts_alone_names_the_voters_that_it_needs() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        config, environment = cluster.config(0), cluster.environment(0)
+        pages = OperatorPages(config, "1.2.3", ManualClock().now_ms)
+        node = Node(config, open_log_dirs(config, environment, pages.opening), environment)
+        await node.start()
+        pages.runs(node)
+        found = missing(pages.ready())
+        assert list(found) == ["quorum", "registration", "in-service"]
+        assert found["quorum"].startswith("the quorum has no leader that this node knows; 2 of these must run")
+        await node.stop()
+
+    run_in_memory(2, story, nodes=3)
+
+
+def test_a_node_is_ready_while_it_serves_and_says_when_the_quorum_is_lost() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start()
+        pages = OperatorPages(cluster.config(0), "1.2.3", ManualClock().now_ms)
+        pages.runs(cluster.nodes[0])
+        assert missing(pages.ready()) == {}
+        for node in cluster.nodes[1:]:
+            await node.stop()
+        broker = cluster.nodes[0].broker
+        assert broker is not None
+        await asyncio.sleep(5 * cluster.config(0).broker_session_timeout_ms / 1000)
+        assert not broker.lifecycle.unfenced.is_set()
+        assert list(missing(pages.ready())) == ["quorum", "in-service"]
+        await cluster.nodes[0].stop()
+
+    run_in_memory(3, story, nodes=3)
+
+
+def test_a_loop_that_stands_still_is_not_live_unless_the_node_stops() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        clock = ManualClock()
+        pages = OperatorPages(cluster.config(0), "1.2.3", clock.now_ms)
+        cluster.format()
+        await cluster.start()
+        pages.runs(cluster.nodes[0])
+        clock.advance(STILL_MS_MAX)
+        assert missing(pages.live()) == {}
+        clock.advance(1_500)
+        assert missing(pages.live()) == {"event-loop": "the event loop has stood still for 12 s"}
+        pages.beat()
+        assert missing(pages.live()) == {}
+        clock.advance(10 * STILL_MS_MAX)
+        pages.stops()
+        assert missing(pages.live()) == {} and missing(pages.ready()) == {"in-service": "the node stops"}
+        await cluster.stop()
+
+    run_in_memory(3, story, nodes=1)
+
+
+def test_a_controller_alone_is_ready_with_a_leader() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        config = cluster.config(0)
+        assert checks(config, 2, 5, None) == [Check("logs"), Check("quorum")]
+        assert not checks(config, -1, 5, None)[1].ok
+
+    run_in_memory(4, story, nodes=3)
