@@ -1,0 +1,170 @@
+// penstock-example writes lines to a topic, and reads them.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"penstock.example/go/penstock"
+)
+
+const usage = `usage: penstock-example [options] produce|consume TOPIC
+
+  produce   writes the lines of stdin, and prints "partition offset line" for each one that is acked
+  consume   reads every partition from its first record, and prints "partition offset value"
+`
+
+// batchLines is how many lines a batch takes at most; it is closed earlier when no line waits.
+const batchLines = 500
+
+func main() {
+	bootstrap := flag.String("bootstrap", "127.0.0.1:9192", "addresses of some nodes: HOST:PORT[,...]")
+	acks := flag.Int("acks", penstock.AcksAll, "produce: -1 for all in-sync replicas, 1 for the leader")
+	count := flag.Int("count", 0, "consume: end after this many records; 0: go on")
+	timeout := flag.Duration("timeout", 2*time.Minute, "produce: how long one batch may take, retries included")
+	flag.Usage = func() { fmt.Fprint(os.Stderr, usage); flag.PrintDefaults() }
+	flag.Parse()
+	if flag.NArg() != 2 || (*acks != penstock.AcksAll && *acks != 1) {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	cluster := penstock.NewCluster(strings.Split(*bootstrap, ",")...)
+	defer cluster.Close()
+	var err error
+	switch flag.Arg(0) {
+	case "produce":
+		err = produce(ctx, cluster, flag.Arg(1), int32(*acks), *timeout)
+	case "consume":
+		err = consume(ctx, cluster, flag.Arg(1), *count)
+	default:
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// produce deals the lines to the partitions in turn. Each partition has a goroutine with a Writer.
+func produce(ctx context.Context, cluster *penstock.Cluster, topic string, acks int32, timeout time.Duration) error {
+	partitions, err := cluster.Partitions(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var printing sync.Mutex
+	var written, maybeTwice, retries int
+	var writers sync.WaitGroup
+	queues := make([]chan string, partitions)
+	for partition := range partitions {
+		lines := make(chan string, batchLines)
+		queues[partition] = lines
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			writer := penstock.NewWriter(cluster, topic, partition, acks)
+			defer writer.Close()
+			for batch := nextBatch(lines); batch != nil; batch = nextBatch(lines) {
+				outcome, err := write(ctx, writer, batch, timeout)
+				if err != nil {
+					cancel(fmt.Errorf("%s-%d: %d lines are not acked: %w", topic, partition, len(batch), err))
+					return
+				}
+				printing.Lock()
+				for i, record := range batch {
+					fmt.Println(partition, outcome.BaseOffset+int64(i), string(record.Value))
+				}
+				written += len(batch)
+				retries += outcome.Attempts - 1
+				if outcome.MaybeTwice {
+					maybeTwice += len(batch)
+				}
+				printing.Unlock()
+			}
+		}()
+	}
+	read := deal(ctx, queues)
+	writers.Wait()
+	fmt.Fprintf(os.Stderr, "%d lines acked, %d retries, %d lines may be there twice\n", written, retries, maybeTwice)
+	return errors.Join(context.Cause(ctx), read)
+}
+
+// deal returns when stdin ends; then no queue gets more.
+func deal(ctx context.Context, queues []chan string) error {
+	defer func() {
+		for _, lines := range queues {
+			close(lines)
+		}
+	}()
+	input := bufio.NewScanner(os.Stdin)
+	for next := 0; input.Scan(); next++ {
+		select {
+		case queues[next%len(queues)] <- input.Text():
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return input.Err()
+}
+
+// nextBatch waits for a line, and takes with it those that wait already; nil at the end.
+func nextBatch(lines <-chan string) []penstock.Record {
+	line, more := <-lines
+	if !more {
+		return nil
+	}
+	now := time.Now()
+	batch := []penstock.Record{{Value: []byte(line), Time: now}}
+	for len(batch) < batchLines {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return batch
+			}
+			batch = append(batch, penstock.Record{Value: []byte(line), Time: now})
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func write(
+	ctx context.Context, writer *penstock.Writer, batch []penstock.Record, timeout time.Duration,
+) (penstock.Written, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return writer.Write(ctx, batch)
+}
+
+var errEnough = errors.New("enough")
+
+func consume(ctx context.Context, cluster *penstock.Cluster, topic string, count int) error {
+	left := count
+	consumer, err := penstock.NewConsumer(ctx, cluster, topic, func(record penstock.Record) error {
+		fmt.Println(record.Partition, record.Offset, string(record.Value))
+		if left--; left == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if err == nil {
+		err = consumer.Run(ctx)
+	}
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+"""A client in another language, `examples/go`, built from the protos, against real nodes; and grpcurl's commands.
+
+Skipped, with the reason, where Go or its modules or grpcurl cannot be had.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Admin, Consumer, TopicPartition
+from penstock.testing import Cluster
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "go"
+PARTITIONS = 3
+COUNT = 3000
+BUILD_TIMEOUT_S = 400
+"""Without a build cache gRPC is compiled: a minute or two on a busy machine."""
+TIMEOUT_S = 60
+NO_MODULES = re.compile(r"dial tcp|lookup |i/o timeout|TLS handshake|module lookup disabled|connection refused")
+
+
+def go(*arguments: str) -> str:
+    """The output of the go command in the example's folder."""
+    command = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
+    if command is None:
+        pytest.skip("Go is not installed: neither on the PATH nor in /usr/local/go")
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
+    done = subprocess.run(
+        [command, *arguments], cwd=EXAMPLE, env=environment, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
+    )
+    if done.returncode and NO_MODULES.search(done.stderr):
+        pytest.skip(f"Go's modules cannot be downloaded here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The built example."""
+    binary = tmp_path_factory.mktemp("go") / "penstock-example"
+    go("build", "-o", str(binary), "./cmd/penstock-example")
+    return str(binary)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=3) as made:
+        yield made
+
+
+class Running:
+    """The example as a process; its output is in a file, so that nobody has to read it in time."""
+
+    def __init__(self, client: str, cluster: Cluster, folder: Path, *arguments: str) -> None:
+        self._output = folder / arguments[-2]
+        self._errors = folder / f"{arguments[-2]}.errors"
+        with self._output.open("w") as output, self._errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [client, "-bootstrap", cluster.bootstrap, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=errors,
+                text=True,
+            )
+
+    def feed(self, numbers: range) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("".join(f"line {number}\n" for number in numbers))
+        self.process.stdin.flush()
+
+    def end(self) -> str:
+        """What it said on stderr, after it ended well."""
+        self.process.communicate(timeout=TIMEOUT_S)
+        assert self.process.returncode == 0, self._errors.read_text()
+        return self._errors.read_text()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def lines(self) -> list[tuple[int, int, str]]:
+        """Partition, offset and value of each line of output."""
+        whole = self._output.read_text().rpartition("\n")[0]
+        split = (line.split(" ", 2) for line in whole.splitlines())
+        return [(int(partition), int(offset), value) for partition, offset, value in split]
+
+
+def written(cluster: Cluster, topic: str) -> dict[tuple[int, int], str]:
+    """Every record, as Python reads it."""
+    with Consumer(cluster.bootstrap) as consumer:
+        partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        consumer.seek_to_beginning()
+        found: dict[tuple[int, int], str] = {}
+        while len(found) < sum(ends.values()):
+            for record in consumer.poll(timeout_ms=1000):
+                found[record.partition, record.offset] = (record.value or b"").decode()
+        return found
+
+
+def kill_leader(cluster: Cluster, topic: str) -> int:
+    """Of partition 0; its node."""
+    with Admin(cluster.bootstrap) as admin:
+        leader = admin.describe_topic(topic).partitions[0].leader_id
+    cluster.kill(leader)
+    return leader
+
+
+def test_the_examples_own_tests_pass() -> None:
+    go("vet", "./...")
+    assert "ok" in go("test", "./...")
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
+def test_go_loses_and_reorders_nothing_while_leaders_are_killed(client: str, cluster: Cluster, tmp_path: Path) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("from-go", PARTITIONS, replication_factor=3)
+    producer = Running(client, cluster, tmp_path, "produce", "from-go")
+    consumer = Running(client, cluster, tmp_path, "consume", "from-go")
+    try:
+        producer.feed(range(COUNT))
+        wait_until(lambda: len(producer.lines()) == COUNT)
+        first = kill_leader(cluster, "from-go")
+        producer.feed(range(COUNT, 2 * COUNT))
+        wait_until(lambda: len(producer.lines()) > COUNT)
+        cluster.start(first)
+        second = kill_leader(cluster, "from-go")
+        producer.feed(range(2 * COUNT, 3 * COUNT))
+        told = producer.end()
+        cluster.start(second)
+
+        acked, found = producer.lines(), written(cluster, "from-go")
+        assert Counter(value for _, _, value in acked) == Counter(f"line {number}" for number in range(3 * COUNT))
+        assert all(found[partition, offset] == value for partition, offset, value in acked)
+        for partition in range(PARTITIONS):
+            numbers = [int(value.split()[1]) for p, _, value in acked if p == partition]
+            assert numbers == sorted(numbers)
+        counted = re.fullmatch(r"(\d+) lines acked, (\d+) retries, (\d+) lines may be there twice\n", told)
+        assert counted is not None
+        assert (int(counted[1]), int(counted[2]) > 0) == (3 * COUNT, True)
+        assert len(found) - len(acked) <= int(counted[3])
+        wait_until(lambda: len(consumer.lines()) == len(found))
+        assert {(partition, offset): value for partition, offset, value in consumer.lines()} == found
+    finally:
+        producer.kill()
+        consumer.kill()
+
+
+def test_the_commands_of_grpcurl_are_answered(cluster: Cluster) -> None:
+    if shutil.which("grpcurl") is None:
+        pytest.skip("grpcurl is not installed")
+    page = (ROOT / "docs" / "grpc.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"(?s)```bash\n(.*?)```", page))
+    script = re.sub(r"(?m)^BOOTSTRAP=.*$", f"BOOTSTRAP={cluster.bootstrap}", script)
+
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=TIMEOUT_S)
+
+    assert done.returncode == 0, done.stderr
+    assert "SERVING" in done.stdout
+    assert '"records": "' in done.stdout
