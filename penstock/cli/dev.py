@@ -28,23 +28,31 @@ LOOK_EVERY_S = 0.5
 
 def dev(
     nodes: Annotated[
-        int, typer.Option(min=1, max=NODES_MAX, help=f"1 to {NODES_MAX}; 3 show replication and failover.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1, max=NODES_MAX, help=f"1 to {NODES_MAX}; 3 show replication and failover.", show_default="1"
+        ),
+    ] = None,
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="The nodes' data; made on the first start, and kept.")
     ] = DEFAULT_DATA,
     port: Annotated[
-        int, typer.Option(help="The first broker's port; the nodes' other ports are 100 to 300 above.")
-    ] = DEFAULT_PORT,
+        int | None,
+        typer.Option(
+            help="The first broker's port; the nodes' other ports are 100 to 300 above.", show_default=str(DEFAULT_PORT)
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a cluster on this machine and print its bootstrap address when it is ready. Ctrl-C stops it cleanly.
 
-    When a node dies, the others go on, and the command that starts it again is printed.
+    A second start on the same data goes on with the nodes and ports of the first. When a node dies, the others go on,
+    and the command that starts it again is printed.
     """
     from penstock.errors import PenstockError
     from penstock.testing import Cluster, NodeFailedError
 
+    nodes, port = as_before(data, nodes, port)
     cluster = Cluster(nodes, directory=data, port=port, defaults={})
     try:
         cluster.open()
@@ -68,6 +76,23 @@ def dev(
         note("stopping")
         codes = cluster.stop_all()
         require_stopped({index: code for index, code in enumerate(codes) if index not in ended}, cluster.log_path)
+
+
+def as_before(data: Path, nodes: int | None, port: int | None) -> tuple[int, int | None]:
+    """Nodes and first port of this start: what was asked for, otherwise what the data was started with (None: its
+    ports), otherwise one node at DEFAULT_PORT. ConfigError when another number of nodes is asked for."""
+    from penstock.errors import ConfigError
+    from penstock.testing.layout import stored_nodes
+
+    stored = stored_nodes(data)
+    if stored is None:
+        return nodes or 1, DEFAULT_PORT if port is None else port
+    if nodes not in (None, stored):
+        raise ConfigError(
+            f"--nodes {nodes}: {data} holds a cluster of {stored}; leave --nodes out to go on with it, or start another"
+            " with --data DIR"
+        )
+    return stored, port
 
 
 def why_not_started(error: NodeFailedError) -> str:

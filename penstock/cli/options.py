@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import typer
 
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, PenstockError
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
+COMPLETION_TIMEOUT_MS = 1_000
+"""A shell that completes a word has somebody waiting at it."""
 
 Bootstrap = Annotated[
     str,
@@ -22,7 +25,23 @@ Acks = Annotated[
 Compression = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="How batches are compressed.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts; errors, too, on stderr.")]
+
+
+def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
+    """The topics whose name begins so, for the shell; none where no broker answers soon."""
+    from penstock import Admin
+
+    bootstrap = context.params.get("bootstrap") or os.environ.get("PENSTOCK_BOOTSTRAP", DEFAULT_BOOTSTRAP)
+    limit_ms = COMPLETION_TIMEOUT_MS
+    try:
+        with Admin(bootstrap, bootstrap_timeout_ms=limit_ms, default_api_timeout_ms=limit_ms) as admin:
+            return [name for name in admin.list_topics() if name.startswith(incomplete)]
+    except PenstockError:
+        return []
+
+
+TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.", autocompletion=complete_topic)]
 
 
 def parse_pairs(pairs: Iterable[str], option: str = "-c") -> dict[str, str]:

@@ -10,13 +10,35 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 
 class Progress(Protocol):
     """Counts work; `advance` is cheap enough to be called for every batch."""
 
     def advance(self, count: int) -> None: ...
+
+
+class Human(NamedTuple):
+    """A value in two forms: `raw` for scripts, `text` for a person at a terminal."""
+
+    raw: object
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if sys.stdout.isatty() else str(self.raw)
+
+
+def count(number: int) -> Human:
+    """1234567 as 1,234,567."""
+    return Human(number, f"{number:,}")
+
+
+def when(time_ms: int) -> Human:
+    """ms since 1970 as local time."""
+    local = datetime.fromtimestamp(time_ms / 1000).astimezone()
+    return Human(time_ms, local.isoformat(sep=" ", timespec="milliseconds"))
 
 
 def print_json(value: Any) -> None:

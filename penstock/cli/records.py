@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
+from penstock.cli.output import Human, count, print_json, print_table, when
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 SPECS = ("earliest", "latest", "max-timestamp")
 EVERYTHING = -1
 
-TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
 Partitions = Annotated[
     list[int] | None, typer.Option("-p", "--partition", metavar="N", help="Only this partition; may be repeated.")
 ]
@@ -61,7 +61,7 @@ def offsets(
         return
     print_table(
         ["partition", "offset", "timestamp_ms"],
-        [(tp.partition, _shown(info.offset), _shown(info.timestamp_ms)) for tp, info in found],
+        [(tp.partition, _shown(info.offset, count), _shown(info.timestamp_ms, when)) for tp, info in found],
     )
 
 
@@ -97,7 +97,7 @@ def delete_records(
     if as_json:
         print_json([{"partition": tp.partition, "low_watermark": low} for tp, low in low_watermarks])
     else:
-        print_table(["partition", "low_watermark"], [(tp.partition, low) for tp, low in low_watermarks])
+        print_table(["partition", "low_watermark"], [(tp.partition, count(low)) for tp, low in low_watermarks])
 
 
 def parse_time_ms(text: str) -> int:
@@ -120,5 +120,5 @@ def _partitions(admin: Admin, name: str, chosen: list[int] | None) -> list[Topic
     return [TopicPartition(name, info.partition) for info in admin.describe_topic(name).partitions]
 
 
-def _shown(number: int) -> int | str:
-    return number if number >= 0 else "-"
+def _shown(number: int, form: Callable[[int], Human]) -> Human | str:
+    return form(number) if number >= 0 else "-"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
 from penstock.cli.output import note, print_fields, print_json, print_table
 from penstock.cli.records import delete_records, offsets
 
 if TYPE_CHECKING:
-    from penstock.client.admin.admin_types import TopicDescription
+    from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 
 app = typer.Typer(
     help="Create, list, describe and delete topics; show their offsets; delete their records.",
@@ -19,7 +20,7 @@ app = typer.Typer(
 )
 
 CLUSTER_DEFAULT = -1
-TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.")]
+PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr")
 
 
 @app.command()
@@ -68,25 +69,62 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
 
 
 @app.command()
-def describe(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+def describe(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The topic; without it, all.", autocompletion=complete_topic)
+    ] = "",
+    under_replicated: Annotated[
+        bool, typer.Option("--under-replicated", help="Only partitions with a replica that is not in sync.")
+    ] = False,
+    unavailable: Annotated[
+        bool, typer.Option("--unavailable", help="Only partitions that cannot be read and written now.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
     """Show each partition's leader, replicas and in-sync replicas."""
     from penstock import Admin
 
+    wanted = PartitionChoice(under_replicated, unavailable)
     with Admin(bootstrap) as admin:
-        topic = admin.describe_topic(name)
+        topics = [admin.describe_topic(name)] if name else admin.describe_topics()
+    topics = [wanted.part_of(topic) for topic in topics]
     if as_json:
-        print_json(_topic_json(topic))
+        shown = [_topic_json(topic) for topic in topics if topic.partitions or not wanted.is_picky]
+        print_json(_topic_json(topics[0]) if name else shown)
         return
-    configs = " ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))
-    print_fields({"topic": topic.name, "id": topic.topic_id, "configs": configs or "(defaults)"})
-    rows = [
-        (p.partition, p.leader_id if p.leader_id >= 0 else "none", p.leader_epoch, _ids(p.replicas), _ids(p.isr))
-        for p in topic.partitions
-    ]
-    print_table(["partition", "leader", "epoch", "replicas", "isr"], rows)
-    for partition in topic.partitions:
-        if partition.error is not None:
-            note(f"partition {partition.partition}: {partition.error}")
+    if name:
+        configs = " ".join(f"{key}={value}" for key, value in sorted(topics[0].config.items()))
+        print_fields({"topic": name, "id": topics[0].topic_id, "configs": configs or "(defaults)"})
+        print_table(PARTITION_COLUMNS, [_partition_row(p) for p in topics[0].partitions])
+    else:
+        rows = [(topic.name, *_partition_row(p)) for topic in topics for p in topic.partitions]
+        print_table(["topic", *PARTITION_COLUMNS], rows)
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.error is not None:
+                note(f"{'partition ' if name else f'{topic.name}-'}{partition.partition}: {partition.error}")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """Which partitions a user asks for: all, or those in one of two kinds of trouble."""
+
+    under_replicated: bool = False
+    unavailable: bool = False
+
+    @property
+    def is_picky(self) -> bool:
+        return self.under_replicated or self.unavailable
+
+    def part_of(self, topic: TopicDescription) -> TopicDescription:
+        """The topic with the wanted partitions alone."""
+        return replace(topic, partitions=tuple(p for p in topic.partitions if not self.is_picky or self._has(p)))
+
+    def _has(self, partition: PartitionInfo) -> bool:
+        is_short = len(partition.isr) < len(partition.replicas)
+        is_down = partition.leader_id < 0 or partition.error is not None
+        return (self.under_replicated and is_short) or (self.unavailable and is_down)
 
 
 @app.command()
@@ -104,6 +142,11 @@ def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: A
 
 app.command("offsets")(offsets)
 app.command("delete-records")(delete_records)
+
+
+def _partition_row(p: PartitionInfo) -> tuple[object, ...]:
+    leader = p.leader_id if p.leader_id >= 0 else "none"
+    return p.partition, leader, p.leader_epoch, _ids(p.replicas), _ids(p.isr)
 
 
 def _ids(ids: tuple[int, ...]) -> str:

@@ -20,13 +20,18 @@ of it."""
 
 def fail_usage(command: str, error: typer.BadParameter) -> NoReturn:
     """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
-    message = " ".join(error.format_message().split()).rstrip(".")
     if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
-        see = f"see `{error.ctx.command_path} --help`" if error.ctx is not None else f"see `{command} --help`"
-        sys.stderr.write(f"{command}: {message}{_given(error)}; {see}\n")
-    elif message:
+        sys.stderr.write(f"{command}: {usage_message(command, error)}\n")
+    elif error.format_message():
         error.show()
     sys.exit(EXIT_USAGE)
+
+
+def usage_message(command: str, error: typer.BadParameter) -> str:
+    """The text of that line."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    path = error.ctx.command_path if error.ctx is not None else command
+    return f"{message}{_given(error)}; see `{path} --help`"
 
 
 def _given(error: typer.BadParameter) -> str:

@@ -127,22 +127,34 @@ def new_layout(directory: Path, nodes: int, port: int | None) -> Layout:
     return Layout(directory, system_ids().new_id(), ports)
 
 
+def stored_nodes(directory: Path) -> int | None:
+    """How many nodes the cluster has that `directory` holds from an earlier start; None where there is none."""
+    state = _read_state(_state_path(directory))
+    return None if state is None else len(state[1])
+
+
 def stored_layout(directory: Path, nodes: int, port: int | None) -> Layout | None:
     """The cluster that `directory` holds from an earlier start, if any; its id stays, its ports unless given."""
-    path = _state_path(directory)
-    if not path.exists():
+    state = _read_state(_state_path(directory))
+    if state is None:
         return None
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-        cluster_id = str(state["cluster_id"])
-        ports = tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
+    cluster_id, ports = state
     if len(ports) != nodes:
         count = len(ports)
         remedy = f"ask for {count}, or give another directory"
         raise ConfigError(f"{directory}: holds a cluster of {count} nodes, not {nodes}; {remedy}")
     return Layout(directory, cluster_id, ports if port is None else fixed_ports(nodes, port))
+
+
+def _read_state(path: Path) -> tuple[str, tuple[NodePorts, ...]] | None:
+    """Cluster id and ports; None where no cluster was ever started."""
+    if not path.exists():
+        return None
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        return str(state["cluster_id"]), tuple(_stored_ports([int(port) for port in entry]) for entry in state["ports"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 
 
 def _stored_ports(ports: list[int]) -> NodePorts:

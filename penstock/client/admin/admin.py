@@ -61,6 +61,10 @@ class Admin:
         """A topic with its partitions and the configs that it overrides."""
         return self._run(self._admin.describe_topic(name))
 
+    def describe_topics(self) -> list[TopicDescription]:
+        """Every topic, sorted by name; each as `describe_topic` has it."""
+        return self._run(self._admin.describe_topics())
+
     def delete_records(self, before_offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Deletes every record below the offset of each partition; -1 is everything that can be read now.
 

@@ -38,6 +38,8 @@ from penstock.errors import (
 )
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, Endpoint, TopicPartition
 
+DESCRIBED_AT_ONCE = 16
+"""Topics whose leaders are asked at the same time, when all are described."""
 OFFSET_SPECS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP, "max-timestamp": MAX_TIMESTAMP}
 
 
@@ -175,6 +177,19 @@ class AsyncAdmin:
         await self.start()
         topic = await self._find_topic(name, self._deadline_ms())
         return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
+
+    async def describe_topics(self) -> list[TopicDescription]:
+        """Every topic, sorted by name; each as `describe_topic` has it."""
+        await self.start()
+        topics = await self._cluster.list_topics(self._deadline_ms())
+        at_once = asyncio.Semaphore(DESCRIBED_AT_ONCE)
+
+        async def described(topic: TopicInfo) -> TopicDescription:
+            async with at_once:
+                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
+
+        known = [topic for topic in topics if topic.error is None]
+        return sorted(await asyncio.gather(*map(described, known)), key=lambda topic: topic.name)
 
     async def _with_errors_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
         """The partitions, each with the error that its leader has for it, where that is the only in-sync replica."""

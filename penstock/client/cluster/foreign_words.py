@@ -88,7 +88,6 @@ ADMIN_METHODS = {
     "create_topics": "write admin.create_topic('orders', partitions=6, replication_factor=3), once for each topic",
     "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",
-    "describe_topics": "write admin.describe_topic('orders')",
 }
 """Methods of other clients, and what to write here."""
 

@@ -6,13 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.dev import note_ended, require_stopped, why_not_started
-from penstock.errors import PenstockError
+from penstock.cli.dev import as_before, note_ended, require_stopped, why_not_started
+from penstock.errors import ConfigError, PenstockError
 from penstock.testing import NodeFailedError
+from penstock.testing.layout import new_layout, stored_layout
 
 
 def log_path(index: int) -> Path:
     return Path(f"node-{index}/node.log")
+
+
+def test_a_second_start_goes_on_with_what_the_first_one_had(tmp_path: Path) -> None:
+    assert as_before(tmp_path, None, None) == (1, 9192)
+    assert as_before(tmp_path, 3, 9000) == (3, 9000)
+    new_layout(tmp_path, 3, 9000).write([{}] * 3)
+    assert as_before(tmp_path, None, None) == as_before(tmp_path, 3, None) == (3, None)
+    assert stored_layout(tmp_path, 3, None) == stored_layout(tmp_path, 3, 9000), "None: the ports of the first start"
+    with pytest.raises(ConfigError) as caught:
+        as_before(tmp_path, 1, None)
+    assert str(caught.value) == (
+        f"--nodes 1: {tmp_path} holds a cluster of 3; leave --nodes out to go on with it, or start another with"
+        " --data DIR"
+    )
 
 
 def test_a_node_that_fails_while_it_is_stopped_is_named_with_its_log() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,40 @@ def test_wrong_usage_is_one_line_that_names_it_and_the_help(
     assert (result.returncode, result.stdout, said.count("\n")) == (2, b"", 1)
     assert said.startswith("penstock: ") and said.endswith(f"; see `penstock{help_of} --help`\n")
     assert named in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "says", "exit_code"),
+    [
+        (("topics", "create", "x", "-p", "many", "--json"), "Usage", "many", 2),
+        (("topics", "create", "x", "-c", "a", "--json"), "ConfigError", "-c a: must be key=value", 2),
+        (("topics", "list", "--json", "--bootstrap", "127.0.0.1:1"), "BootstrapError", "127.0.0.1:1", 1),
+    ],
+)
+def test_with_json_an_error_is_one_document_on_stderr(
+    arguments: tuple[str, ...], name: str, says: str, exit_code: int
+) -> None:
+    result = penstock(*arguments)
+    error = json.loads(result.stderr)["error"]
+    assert (result.returncode, result.stdout) == (exit_code, b"")
+    assert (error["name"], error["exit_code"]) == (name, exit_code) and says in error["message"]
+
+
+def test_what_follows_a_double_dash_is_no_option() -> None:
+    result = penstock("topics", "create", "-c", "a", "--", "--json")
+    assert result.returncode == 2 and result.stderr.startswith(b"penstock: -c a: must be key=value")
+
+
+def test_a_shell_completes_commands_and_gets_no_topic_where_no_broker_answers() -> None:
+    def completed(words: str) -> list[str]:
+        environ = {"_PENSTOCK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        environ |= {**os.environ, "PENSTOCK_BOOTSTRAP": "127.0.0.1:1", **environ}
+        program = "import sys; from penstock.cli.main import main; sys.argv = ['penstock']; main()"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environ, check=True, text=True)
+        return done.stdout.split()
+
+    assert completed("penstock topi") == ["topics"]
+    assert completed("penstock topics describe or") == []
 
 
 def test_a_group_without_a_sub_command_shows_its_help() -> None:

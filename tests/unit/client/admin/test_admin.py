@@ -36,7 +36,7 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
         made = admin.create_topic("t", partitions=3, replication_factor=1, config={"retention.ms": 5, "flag": True})
         assert made.partition_count == 3 and made.config == {"retention.ms": "5", "flag": "true"}
         assert admin.list_topics() == ["t"]
-        assert admin.describe_topic("t") == made
+        assert admin.describe_topic("t") == made and admin.describe_topics() == [made]
         with pytest.raises(TopicExistsError):
             admin.create_topic("t")
         admin.delete_topic("t")

@@ -1,0 +1,47 @@
+"""`penstock topics describe`: one topic or all, every partition or those in trouble; numbers for people and pipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from penstock.cli.output import count, when
+from penstock.cli.topics import PartitionChoice, describe
+from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
+from tests.support.fake_broker import FakeCluster
+
+
+def partition(number: int, *, leader: int = 0, isr: tuple[int, ...] = (0, 1)) -> PartitionInfo:
+    return PartitionInfo(number, leader, 0, 0, (0, 1), isr)
+
+
+def test_only_the_partitions_in_trouble_are_wanted() -> None:
+    sound, short, down = partition(0), partition(1, isr=(0,)), partition(2, leader=-1, isr=(1,))
+    topic = TopicDescription("t", "id", (sound, short, down))
+    assert PartitionChoice().part_of(topic).partitions == (sound, short, down)
+    assert PartitionChoice(under_replicated=True).part_of(topic).partitions == (short, down)
+    assert PartitionChoice(unavailable=True).part_of(topic).partitions == (down,)
+    assert PartitionChoice(under_replicated=True, unavailable=True).part_of(topic).partitions == (short, down)
+
+
+def test_all_topics_are_described_in_one_table_and_one_list(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeCluster(2) as cluster:
+        cluster.create_topic("b", 1)
+        cluster.create_topic("a", 2)
+        describe("", False, False, cluster.bootstrap, False)
+        rows = [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()]
+        assert rows == [["topic", "partition"], ["a", "0"], ["a", "1"], ["b", "0"]]
+        describe("", False, False, cluster.bootstrap, True)
+        topics = json.loads(capsys.readouterr().out)
+        assert [(topic["name"], len(topic["partitions"])) for topic in topics] == [("a", 2), ("b", 1)]
+        describe("", False, True, cluster.bootstrap, True)
+        assert json.loads(capsys.readouterr().out) == []
+
+
+def test_numbers_are_for_people_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"{count(1234567)} {when(1_700_000_000_123)}" == "1234567 1700000000123"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert f"{count(1234567)}" == "1,234,567"
+    assert f"{when(1_700_000_000_123)}".startswith("2023-11-1") and ".123" in f"{when(1_700_000_000_123)}"
