@@ -29,6 +29,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type PartitionTroubleKind int32
+
+const (
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNSPECIFIED      PartitionTroubleKind = 0
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_OFFLINE          PartitionTroubleKind = 1
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_MIN_ISR    PartitionTroubleKind = 2
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_REPLICATED PartitionTroubleKind = 3
+)
+
+// Enum value maps for PartitionTroubleKind.
+var (
+	PartitionTroubleKind_name = map[int32]string{
+		0: "PARTITION_TROUBLE_KIND_UNSPECIFIED",
+		1: "PARTITION_TROUBLE_KIND_OFFLINE",
+		2: "PARTITION_TROUBLE_KIND_UNDER_MIN_ISR",
+		3: "PARTITION_TROUBLE_KIND_UNDER_REPLICATED",
+	}
+	PartitionTroubleKind_value = map[string]int32{
+		"PARTITION_TROUBLE_KIND_UNSPECIFIED":      0,
+		"PARTITION_TROUBLE_KIND_OFFLINE":          1,
+		"PARTITION_TROUBLE_KIND_UNDER_MIN_ISR":    2,
+		"PARTITION_TROUBLE_KIND_UNDER_REPLICATED": 3,
+	}
+)
+
+func (x PartitionTroubleKind) Enum() *PartitionTroubleKind {
+	p := new(PartitionTroubleKind)
+	*p = x
+	return p
+}
+
+func (x PartitionTroubleKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PartitionTroubleKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_penstock_v1_broker_proto_enumTypes[0].Descriptor()
+}
+
+func (PartitionTroubleKind) Type() protoreflect.EnumType {
+	return &file_penstock_v1_broker_proto_enumTypes[0]
+}
+
+func (x PartitionTroubleKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PartitionTroubleKind.Descriptor instead.
+func (PartitionTroubleKind) EnumDescriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{0}
+}
+
 type ProduceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CorrelationId int64                  `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"` // chosen by the client, echoed in the answer
@@ -2261,13 +2313,17 @@ func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
 }
 
 type DescribeClusterResponse struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ClusterId      string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	ControllerId   int32                  `protobuf:"zigzag32,2,opt,name=controller_id,json=controllerId,proto3" json:"controller_id,omitempty"`
-	Brokers        []*Node                `protobuf:"bytes,3,rep,name=brokers,proto3" json:"brokers,omitempty"` // fenced ones too
-	MetadataOffset int64                  `protobuf:"varint,4,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId         string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	ControllerId      int32                  `protobuf:"zigzag32,2,opt,name=controller_id,json=controllerId,proto3" json:"controller_id,omitempty"`
+	Brokers           []*Node                `protobuf:"bytes,3,rep,name=brokers,proto3" json:"brokers,omitempty"` // fenced ones too
+	MetadataOffset    int64                  `protobuf:"varint,4,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"`
+	Standing          *NodeStanding          `protobuf:"bytes,5,opt,name=standing,proto3" json:"standing,omitempty"`                                                                           // of the broker that answers: what it knows by itself
+	Leaders           map[int32]int32        `protobuf:"bytes,6,rep,name=leaders,proto3" json:"leaders,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // broker to the partitions that it leads, by this metadata
+	OfflinePartitions int32                  `protobuf:"varint,7,opt,name=offline_partitions,json=offlinePartitions,proto3" json:"offline_partitions,omitempty"`                               // without a leader, by this metadata
+	Troubles          []*PartitionTrouble    `protobuf:"bytes,8,rep,name=troubles,proto3" json:"troubles,omitempty"`                                                                           // offline ones, and the worst of those that this broker leads; not all of many
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *DescribeClusterResponse) Reset() {
@@ -2328,6 +2384,234 @@ func (x *DescribeClusterResponse) GetMetadataOffset() int64 {
 	return 0
 }
 
+func (x *DescribeClusterResponse) GetStanding() *NodeStanding {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
+func (x *DescribeClusterResponse) GetLeaders() map[int32]int32 {
+	if x != nil {
+		return x.Leaders
+	}
+	return nil
+}
+
+func (x *DescribeClusterResponse) GetOfflinePartitions() int32 {
+	if x != nil {
+		return x.OfflinePartitions
+	}
+	return 0
+}
+
+func (x *DescribeClusterResponse) GetTroubles() []*PartitionTrouble {
+	if x != nil {
+		return x.Troubles
+	}
+	return nil
+}
+
+type NodeStanding struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	NodeId          int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Fenced          bool                   `protobuf:"varint,2,opt,name=fenced,proto3" json:"fenced,omitempty"`                                      // the controller keeps it out of service, or no controller answers it
+	MetadataAgeMs   int64                  `protobuf:"varint,3,opt,name=metadata_age_ms,json=metadataAgeMs,proto3" json:"metadata_age_ms,omitempty"` // since it heard from the quorum's leader; of the leader: from a majority of the voters
+	Partitions      int32                  `protobuf:"varint,4,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	Leaders         int32                  `protobuf:"varint,5,opt,name=leaders,proto3" json:"leaders,omitempty"`
+	UnderReplicated int32                  `protobuf:"varint,6,opt,name=under_replicated,json=underReplicated,proto3" json:"under_replicated,omitempty"` // led ones with replicas that are not in sync, as this leader knows it
+	UnderMinIsr     int32                  `protobuf:"varint,7,opt,name=under_min_isr,json=underMinIsr,proto3" json:"under_min_isr,omitempty"`           // led ones with fewer in sync than min.insync.replicas: acks=all is refused, or waits
+	LostReplicas    int32                  `protobuf:"varint,8,opt,name=lost_replicas,json=lostReplicas,proto3" json:"lost_replicas,omitempty"`          // that it cannot serve: damaged, or their log dir failed
+	FailedLogDirs   []string               `protobuf:"bytes,9,rep,name=failed_log_dirs,json=failedLogDirs,proto3" json:"failed_log_dirs,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NodeStanding) Reset() {
+	*x = NodeStanding{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeStanding) ProtoMessage() {}
+
+func (x *NodeStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
+func (*NodeStanding) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *NodeStanding) GetNodeId() int32 {
+	if x != nil {
+		return x.NodeId
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetFenced() bool {
+	if x != nil {
+		return x.Fenced
+	}
+	return false
+}
+
+func (x *NodeStanding) GetMetadataAgeMs() int64 {
+	if x != nil {
+		return x.MetadataAgeMs
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetPartitions() int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetLeaders() int32 {
+	if x != nil {
+		return x.Leaders
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetUnderReplicated() int32 {
+	if x != nil {
+		return x.UnderReplicated
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetUnderMinIsr() int32 {
+	if x != nil {
+		return x.UnderMinIsr
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetLostReplicas() int32 {
+	if x != nil {
+		return x.LostReplicas
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetFailedLogDirs() []string {
+	if x != nil {
+		return x.FailedLogDirs
+	}
+	return nil
+}
+
+type PartitionTrouble struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Topic             string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition         int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Kind              PartitionTroubleKind   `protobuf:"varint,3,opt,name=kind,proto3,enum=penstock.v1.PartitionTroubleKind" json:"kind,omitempty"`
+	Replicas          []int32                `protobuf:"varint,4,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
+	InSync            []int32                `protobuf:"varint,5,rep,packed,name=in_sync,json=inSync,proto3" json:"in_sync,omitempty"`                             // as its leader knows it; of an offline one: its ISR
+	MinInsyncReplicas int32                  `protobuf:"varint,6,opt,name=min_insync_replicas,json=minInsyncReplicas,proto3" json:"min_insync_replicas,omitempty"` // 0 of an offline one
+	Reason            string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`                                                   // of an offline one: the fact and the remedy
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *PartitionTrouble) Reset() {
+	*x = PartitionTrouble{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionTrouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionTrouble) ProtoMessage() {}
+
+func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
+func (*PartitionTrouble) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PartitionTrouble) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *PartitionTrouble) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *PartitionTrouble) GetKind() PartitionTroubleKind {
+	if x != nil {
+		return x.Kind
+	}
+	return PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNSPECIFIED
+}
+
+func (x *PartitionTrouble) GetReplicas() []int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+func (x *PartitionTrouble) GetInSync() []int32 {
+	if x != nil {
+		return x.InSync
+	}
+	return nil
+}
+
+func (x *PartitionTrouble) GetMinInsyncReplicas() int32 {
+	if x != nil {
+		return x.MinInsyncReplicas
+	}
+	return 0
+}
+
+func (x *PartitionTrouble) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type DescribeQuorumRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2336,7 +2620,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2632,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[34]
+	mi := &file_penstock_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2645,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 type DescribeQuorumResponse struct {
@@ -2371,13 +2655,14 @@ type DescribeQuorumResponse struct {
 	HighWatermark int64                  `protobuf:"varint,3,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
 	Voters        []*QuorumReplica       `protobuf:"bytes,4,rep,name=voters,proto3" json:"voters,omitempty"`
 	Observers     []*QuorumReplica       `protobuf:"bytes,5,rep,name=observers,proto3" json:"observers,omitempty"`
+	OnlyOwnView   bool                   `protobuf:"varint,6,opt,name=only_own_view,json=onlyOwnView,proto3" json:"only_own_view,omitempty"` // no leader answered: what the answering broker knows by itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +2674,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[35]
+	mi := &file_penstock_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +2687,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -2440,6 +2725,13 @@ func (x *DescribeQuorumResponse) GetObservers() []*QuorumReplica {
 	return nil
 }
 
+func (x *DescribeQuorumResponse) GetOnlyOwnView() bool {
+	if x != nil {
+		return x.OnlyOwnView
+	}
+	return false
+}
+
 type QuorumReplica struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	NodeId         int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
@@ -2451,7 +2743,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2463,7 +2755,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[36]
+	mi := &file_penstock_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2476,7 +2768,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -2716,24 +3008,57 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12#\n" +
 	"\rlow_watermark\x18\x04 \x01(\x12R\flowWatermark\"\x18\n" +
-	"\x16DescribeClusterRequest\"\xb3\x01\n" +
+	"\x16DescribeClusterRequest\"\xdd\x03\n" +
 	"\x17DescribeClusterResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12#\n" +
 	"\rcontroller_id\x18\x02 \x01(\x11R\fcontrollerId\x12+\n" +
 	"\abrokers\x18\x03 \x03(\v2\x11.penstock.v1.NodeR\abrokers\x12'\n" +
-	"\x0fmetadata_offset\x18\x04 \x01(\x03R\x0emetadataOffset\"\x17\n" +
-	"\x15DescribeQuorumRequest\"\xed\x01\n" +
+	"\x0fmetadata_offset\x18\x04 \x01(\x03R\x0emetadataOffset\x125\n" +
+	"\bstanding\x18\x05 \x01(\v2\x19.penstock.v1.NodeStandingR\bstanding\x12K\n" +
+	"\aleaders\x18\x06 \x03(\v21.penstock.v1.DescribeClusterResponse.LeadersEntryR\aleaders\x12-\n" +
+	"\x12offline_partitions\x18\a \x01(\x05R\x11offlinePartitions\x129\n" +
+	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
+	"\fLeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xbd\x02\n" +
+	"\fNodeStanding\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
+	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
+	"\x0fmetadata_age_ms\x18\x03 \x01(\x03R\rmetadataAgeMs\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x04 \x01(\x05R\n" +
+	"partitions\x12\x18\n" +
+	"\aleaders\x18\x05 \x01(\x05R\aleaders\x12)\n" +
+	"\x10under_replicated\x18\x06 \x01(\x05R\x0funderReplicated\x12\"\n" +
+	"\runder_min_isr\x18\a \x01(\x05R\vunderMinIsr\x12#\n" +
+	"\rlost_replicas\x18\b \x01(\x05R\flostReplicas\x12&\n" +
+	"\x0ffailed_log_dirs\x18\t \x03(\tR\rfailedLogDirs\"\xfa\x01\n" +
+	"\x10PartitionTrouble\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x125\n" +
+	"\x04kind\x18\x03 \x01(\x0e2!.penstock.v1.PartitionTroubleKindR\x04kind\x12\x1a\n" +
+	"\breplicas\x18\x04 \x03(\x05R\breplicas\x12\x17\n" +
+	"\ain_sync\x18\x05 \x03(\x05R\x06inSync\x12.\n" +
+	"\x13min_insync_replicas\x18\x06 \x01(\x05R\x11minInsyncReplicas\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\x17\n" +
+	"\x15DescribeQuorumRequest\"\x91\x02\n" +
 	"\x16DescribeQuorumResponse\x12\x1b\n" +
 	"\tleader_id\x18\x01 \x01(\x11R\bleaderId\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x05R\vleaderEpoch\x12%\n" +
 	"\x0ehigh_watermark\x18\x03 \x01(\x03R\rhighWatermark\x122\n" +
 	"\x06voters\x18\x04 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\x06voters\x128\n" +
-	"\tobservers\x18\x05 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\tobservers\"y\n" +
+	"\tobservers\x18\x05 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\tobservers\x12\"\n" +
+	"\ronly_own_view\x18\x06 \x01(\bR\vonlyOwnView\"y\n" +
 	"\rQuorumReplica\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12$\n" +
 	"\x0elog_end_offset\x18\x02 \x01(\x12R\flogEndOffset\x12)\n" +
-	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo2\x8c\b\n" +
+	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo*\xb9\x01\n" +
+	"\x14PartitionTroubleKind\x12&\n" +
+	"\"PARTITION_TROUBLE_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
+	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
+	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x032\x8c\b\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -2760,119 +3085,128 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 	return file_penstock_v1_broker_proto_rawDescData
 }
 
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_penstock_v1_broker_proto_goTypes = []any{
-	(*ProduceRequest)(nil),               // 0: penstock.v1.ProduceRequest
-	(*PartitionRecords)(nil),             // 1: penstock.v1.PartitionRecords
-	(*ProduceResponse)(nil),              // 2: penstock.v1.ProduceResponse
-	(*PartitionProduceResult)(nil),       // 3: penstock.v1.PartitionProduceResult
-	(*FetchRequest)(nil),                 // 4: penstock.v1.FetchRequest
-	(*FetchPartition)(nil),               // 5: penstock.v1.FetchPartition
-	(*ForgottenPartition)(nil),           // 6: penstock.v1.ForgottenPartition
-	(*FetchResponse)(nil),                // 7: penstock.v1.FetchResponse
-	(*PartitionFetchResult)(nil),         // 8: penstock.v1.PartitionFetchResult
-	(*ListOffsetsRequest)(nil),           // 9: penstock.v1.ListOffsetsRequest
-	(*ListOffsetsPartition)(nil),         // 10: penstock.v1.ListOffsetsPartition
-	(*ListOffsetsResponse)(nil),          // 11: penstock.v1.ListOffsetsResponse
-	(*ListOffsetsResult)(nil),            // 12: penstock.v1.ListOffsetsResult
-	(*OffsetForLeaderEpochRequest)(nil),  // 13: penstock.v1.OffsetForLeaderEpochRequest
-	(*EpochPartition)(nil),               // 14: penstock.v1.EpochPartition
-	(*OffsetForLeaderEpochResponse)(nil), // 15: penstock.v1.OffsetForLeaderEpochResponse
-	(*EpochPartitionResult)(nil),         // 16: penstock.v1.EpochPartitionResult
-	(*MetadataRequest)(nil),              // 17: penstock.v1.MetadataRequest
-	(*MetadataResponse)(nil),             // 18: penstock.v1.MetadataResponse
-	(*TopicMetadata)(nil),                // 19: penstock.v1.TopicMetadata
-	(*PartitionMetadata)(nil),            // 20: penstock.v1.PartitionMetadata
-	(*CreateTopicsRequest)(nil),          // 21: penstock.v1.CreateTopicsRequest
-	(*NewTopic)(nil),                     // 22: penstock.v1.NewTopic
-	(*ReplicaAssignment)(nil),            // 23: penstock.v1.ReplicaAssignment
-	(*CreateTopicsResponse)(nil),         // 24: penstock.v1.CreateTopicsResponse
-	(*TopicResult)(nil),                  // 25: penstock.v1.TopicResult
-	(*DeleteTopicsRequest)(nil),          // 26: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),         // 27: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),         // 28: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),       // 29: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),        // 30: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),          // 31: penstock.v1.DeleteRecordsResult
-	(*DescribeClusterRequest)(nil),       // 32: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),      // 33: penstock.v1.DescribeClusterResponse
-	(*DescribeQuorumRequest)(nil),        // 34: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),       // 35: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                // 36: penstock.v1.QuorumReplica
-	nil,                                  // 37: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                  // 38: penstock.v1.NewTopic.ConfigEntry
-	(*Error)(nil),                        // 39: penstock.v1.Error
-	(*EpochEndOffset)(nil),               // 40: penstock.v1.EpochEndOffset
-	(*Node)(nil),                         // 41: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),          // 42: penstock.v1.AlterConfigsRequest
-	(*DescribeConfigsRequest)(nil),       // 43: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 44: penstock.v1.AlterConfigsResponse
-	(*DescribeConfigsResponse)(nil),      // 45: penstock.v1.DescribeConfigsResponse
+	(PartitionTroubleKind)(0),            // 0: penstock.v1.PartitionTroubleKind
+	(*ProduceRequest)(nil),               // 1: penstock.v1.ProduceRequest
+	(*PartitionRecords)(nil),             // 2: penstock.v1.PartitionRecords
+	(*ProduceResponse)(nil),              // 3: penstock.v1.ProduceResponse
+	(*PartitionProduceResult)(nil),       // 4: penstock.v1.PartitionProduceResult
+	(*FetchRequest)(nil),                 // 5: penstock.v1.FetchRequest
+	(*FetchPartition)(nil),               // 6: penstock.v1.FetchPartition
+	(*ForgottenPartition)(nil),           // 7: penstock.v1.ForgottenPartition
+	(*FetchResponse)(nil),                // 8: penstock.v1.FetchResponse
+	(*PartitionFetchResult)(nil),         // 9: penstock.v1.PartitionFetchResult
+	(*ListOffsetsRequest)(nil),           // 10: penstock.v1.ListOffsetsRequest
+	(*ListOffsetsPartition)(nil),         // 11: penstock.v1.ListOffsetsPartition
+	(*ListOffsetsResponse)(nil),          // 12: penstock.v1.ListOffsetsResponse
+	(*ListOffsetsResult)(nil),            // 13: penstock.v1.ListOffsetsResult
+	(*OffsetForLeaderEpochRequest)(nil),  // 14: penstock.v1.OffsetForLeaderEpochRequest
+	(*EpochPartition)(nil),               // 15: penstock.v1.EpochPartition
+	(*OffsetForLeaderEpochResponse)(nil), // 16: penstock.v1.OffsetForLeaderEpochResponse
+	(*EpochPartitionResult)(nil),         // 17: penstock.v1.EpochPartitionResult
+	(*MetadataRequest)(nil),              // 18: penstock.v1.MetadataRequest
+	(*MetadataResponse)(nil),             // 19: penstock.v1.MetadataResponse
+	(*TopicMetadata)(nil),                // 20: penstock.v1.TopicMetadata
+	(*PartitionMetadata)(nil),            // 21: penstock.v1.PartitionMetadata
+	(*CreateTopicsRequest)(nil),          // 22: penstock.v1.CreateTopicsRequest
+	(*NewTopic)(nil),                     // 23: penstock.v1.NewTopic
+	(*ReplicaAssignment)(nil),            // 24: penstock.v1.ReplicaAssignment
+	(*CreateTopicsResponse)(nil),         // 25: penstock.v1.CreateTopicsResponse
+	(*TopicResult)(nil),                  // 26: penstock.v1.TopicResult
+	(*DeleteTopicsRequest)(nil),          // 27: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),         // 28: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),         // 29: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),       // 30: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),        // 31: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),          // 32: penstock.v1.DeleteRecordsResult
+	(*DescribeClusterRequest)(nil),       // 33: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),      // 34: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                 // 35: penstock.v1.NodeStanding
+	(*PartitionTrouble)(nil),             // 36: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),        // 37: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),       // 38: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                // 39: penstock.v1.QuorumReplica
+	nil,                                  // 40: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                  // 41: penstock.v1.NewTopic.ConfigEntry
+	nil,                                  // 42: penstock.v1.DescribeClusterResponse.LeadersEntry
+	(*Error)(nil),                        // 43: penstock.v1.Error
+	(*EpochEndOffset)(nil),               // 44: penstock.v1.EpochEndOffset
+	(*Node)(nil),                         // 45: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),          // 46: penstock.v1.AlterConfigsRequest
+	(*DescribeConfigsRequest)(nil),       // 47: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),         // 48: penstock.v1.AlterConfigsResponse
+	(*DescribeConfigsResponse)(nil),      // 49: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
-	1,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
-	3,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	39, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	39, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
-	5,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
-	6,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
-	8,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	39, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	39, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	40, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
-	10, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
-	12, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	39, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
-	14, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
-	16, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	39, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	41, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
-	19, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	39, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
-	20, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	37, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	39, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
-	22, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	38, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
-	23, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
-	25, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	39, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
-	25, // 27: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	29, // 28: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
-	31, // 29: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	39, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	41, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	36, // 32: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	36, // 33: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	0,  // 34: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	4,  // 35: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	9,  // 36: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	13, // 37: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	17, // 38: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	21, // 39: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	26, // 40: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	28, // 41: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	42, // 42: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	43, // 43: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	32, // 44: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	34, // 45: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	2,  // 46: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	7,  // 47: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	11, // 48: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	15, // 49: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	18, // 50: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	24, // 51: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	27, // 52: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	30, // 53: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	44, // 54: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	45, // 55: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	33, // 56: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	35, // 57: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	46, // [46:58] is the sub-list for method output_type
-	34, // [34:46] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
+	4,  // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
+	43, // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	43, // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	6,  // 4: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
+	7,  // 5: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
+	9,  // 6: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
+	43, // 7: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	43, // 8: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	44, // 9: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	11, // 10: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
+	13, // 11: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
+	43, // 12: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	15, // 13: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
+	17, // 14: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
+	43, // 15: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	45, // 16: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	20, // 17: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
+	43, // 18: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	21, // 19: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
+	40, // 20: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	43, // 21: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	23, // 22: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
+	41, // 23: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	24, // 24: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
+	26, // 25: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	43, // 26: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	26, // 27: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
+	30, // 28: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
+	32, // 29: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
+	43, // 30: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	45, // 31: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	35, // 32: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	42, // 33: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	36, // 34: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	0,  // 35: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	39, // 36: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	39, // 37: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,  // 38: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	5,  // 39: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	10, // 40: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	14, // 41: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	18, // 42: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	22, // 43: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	27, // 44: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	29, // 45: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	46, // 46: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	47, // 47: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	33, // 48: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	37, // 49: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	3,  // 50: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 51: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 52: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 53: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 54: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 55: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	28, // 56: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	31, // 57: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	48, // 58: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	49, // 59: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	34, // 60: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	38, // 61: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	50, // [50:62] is the sub-list for method output_type
+	38, // [38:50] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -2887,13 +3221,14 @@ func file_penstock_v1_broker_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   39,
+			NumEnums:      1,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_penstock_v1_broker_proto_goTypes,
 		DependencyIndexes: file_penstock_v1_broker_proto_depIdxs,
+		EnumInfos:         file_penstock_v1_broker_proto_enumTypes,
 		MessageInfos:      file_penstock_v1_broker_proto_msgTypes,
 	}.Build()
 	File_penstock_v1_broker_proto = out.File
