@@ -1,8 +1,8 @@
-"""`penstock consume TOPIC > lines`: records of every partition, as they come, one a line.
+"""`penstock consume TOPIC... > lines`: records of every partition, as they come, one a line.
 
 Records are written and flushed once per poll, so that a reader of the pipe sees a record when it arrives. Records of
 one partition are in order; records of different partitions have no order. `consume_ends.py` knows which partitions have
-a leader and where to stop.
+a leader and where the log ends, `consume_range.py` where to begin and stop, `record_format.py` what is printed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.consume_ends import Ends, Leaders
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.consume_range import TIME_FORMS, parse_range
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import bytes_fields
+from penstock.cli.record_format import compile_format, header_text
 from penstock.clock import SystemClock
-from penstock.errors import UndecodableBatchError
+from penstock.errors import ConfigError, UndecodableBatchError
 
 if TYPE_CHECKING:
     from penstock import Consumer
@@ -27,42 +30,88 @@ if TYPE_CHECKING:
 POLL_MS = 500
 KEY_SEPARATOR = b"\t"
 
+Topics = Annotated[
+    list[str], typer.Argument(metavar="TOPIC...", help="The topics to read.", autocompletion=complete_topic)
+]
+FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at the first record, not at the end.")]
+Offset = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--offset",
+        metavar="WHERE",
+        help="Start at: beginning, end, an offset, or -N for the last N records of each partition.",
+    ),
+]
+FromTime = Annotated[
+    str, typer.Option(metavar="TIME", help=f"Start at the first record at or after TIME: {TIME_FORMS}.")
+]
+UntilTime = Annotated[
+    str, typer.Option(metavar="TIME", help="Stop before the first record at or after TIME, or at the end of the log.")
+]
+OnlyPartitions = Annotated[
+    list[int] | None, typer.Option("-p", "--partition", metavar="N", help="Only this partition; may be repeated.")
+]
+Count = Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many records; 0: never.")]
+ExitAtEnd = Annotated[
+    bool, typer.Option("--exit-at-end", help="Stop at the end that the log had when the command began.")
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "-f",
+        "--format",
+        metavar="TEXT",
+        help="Print each record as TEXT: %t topic, %p partition, %o offset, %T timestamp, %k key, %s value, %h headers,"
+        " %K and %S lengths of key and value; \\n, \\t, \\xHH. Without \\n there is no line end.",
+    ),
+]
+PrintKey = Annotated[bool, typer.Option("--print-key", help="Print the key and a tab before the value.")]
+PrintHeaders = Annotated[
+    bool, typer.Option("--print-headers", help="Print name=value,... and a tab before key and value.")
+]
+NullMarker = Annotated[
+    str, typer.Option(metavar="TEXT", help="Print TEXT for a null key or value; --json prints null.")
+]
+SkipUndecodable = Annotated[
+    bool,
+    typer.Option("--skip-undecodable", help="Report a batch that cannot be decoded on stderr, and go on after it."),
+]
+
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start at the first record, not at the end.")
-    ] = False,
-    count: Annotated[int, typer.Option("-n", "--count", min=0, help="Stop after this many records; 0: never.")] = 0,
-    exit_at_end: Annotated[
-        bool, typer.Option("--exit-at-end", help="Stop at the end that the log had when the command began.")
-    ] = False,
-    print_key: Annotated[bool, typer.Option("--print-key", help="Print the key and a tab before the value.")] = False,
-    null_marker: Annotated[
-        str, typer.Option(metavar="TEXT", help="Print TEXT for a null key or value; --json prints null.")
-    ] = "",
-    skip_undecodable: Annotated[
-        bool,
-        typer.Option("--skip-undecodable", help="Report a batch that cannot be decoded on stderr, and go on after it."),
-    ] = False,
+    topics: Topics,
+    from_beginning: FromBeginning = False,
+    offset: Offset = "",
+    from_time: FromTime = "",
+    until_time: UntilTime = "",
+    partition: OnlyPartitions = None,
+    count: Count = 0,
+    exit_at_end: ExitAtEnd = False,
+    format: Format = "",
+    print_key: PrintKey = False,
+    print_headers: PrintHeaders = False,
+    null_marker: NullMarker = "",
+    skip_undecodable: SkipUndecodable = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Print a topic's records, one a line."""
+    """Print the records of topics as they come, one a line."""
+    clock = SystemClock()
+    span = parse_range(offset, from_time, until_time, clock.wall_ms(), from_beginning=from_beginning)
+    lines_of = _printer(format, os.fsencode(null_marker), Columns(as_json, print_key, print_headers))
     from penstock import Admin, Consumer
 
-    marker, clock = os.fsencode(null_marker), SystemClock()
-    with Admin(bootstrap) as admin, Consumer(bootstrap) as consumer:
-        leaders = Leaders(lambda: admin.describe_topic(topic), clock)
+    with Admin(bootstrap) as admin, Consumer(bootstrap, auto_offset_reset=span.offset_reset) as consumer:
+        leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in dict.fromkeys(topics)], clock, partition)
         partitions = leaders.look()
         consumer.assign(partitions)
-        if from_beginning:
-            consumer.seek_to_beginning()
-        else:
-            consumer.seek_to_end()
-        ends = Ends(consumer, partitions, leaders, clock) if exit_at_end else None
+        span.seek(consumer, partitions)
+        limits = span.limits(consumer, partitions)
+        stops = exit_at_end or bool(until_time)
+        ends = Ends(consumer, partitions, leaders, clock, limits) if stops else None
         for records in _polls(_poller(consumer, leaders, skip_undecodable), ends, count):
-            sys.stdout.buffer.write(_lines(records, marker, print_key=print_key, as_json=as_json))
+            sys.stdout.buffer.write(lines_of(records))
             sys.stdout.buffer.flush()
 
 
@@ -104,13 +153,35 @@ def _poll(consumer: Consumer, skip_undecodable: bool) -> Sequence[Any]:
         return ()
 
 
-def _lines(records: Sequence[Any], null_marker: bytes, *, print_key: bool, as_json: bool) -> bytes:
-    if as_json:
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is printed of a record without a format: its value, and more before it."""
+
+    as_json: bool = False
+    key: bool = False
+    headers: bool = False
+
+
+def _printer(text: str, null_marker: bytes, columns: Columns) -> Callable[[Sequence[Any]], bytes]:
+    """A function that makes many records what is printed of them."""
+    if not text:
+        return lambda records: _lines(records, null_marker, columns)
+    if columns != Columns():
+        raise ConfigError("--format says everything about a record; leave --json, --print-key and --print-headers out")
+    one = compile_format(text, null_marker)
+    return lambda records: b"".join(map(one, records))
+
+
+def _lines(records: Sequence[Any], null_marker: bytes, columns: Columns) -> bytes:
+    if columns.as_json:
         return b"".join(_json_line(record) for record in records)
     lines = [null_marker if record.value is None else record.value for record in records]
-    if print_key:
+    if columns.key:
         keys = [null_marker if record.key is None else record.key for record in records]
         lines = [KEY_SEPARATOR.join(pair) for pair in zip(keys, lines, strict=True)]
+    if columns.headers:
+        headers = [header_text(record, null_marker) for record in records]
+        lines = [KEY_SEPARATOR.join(pair) for pair in zip(headers, lines, strict=True)]
     return b"\n".join([*lines, b""])
 
 

@@ -7,17 +7,18 @@ for PATIENCE_MS. Reading and printing are in consume.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import note
 from penstock.clock import Clock
-from penstock.errors import LeaderNotAvailableError, PenstockError
+from penstock.errors import ConfigError, LeaderNotAvailableError, PenstockError
 from penstock.types import TopicPartition
 
 if TYPE_CHECKING:
     from penstock import Consumer
-    from penstock.client.admin.admin_types import TopicDescription
+    from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
 
 LOOK_MS = 2_000
 """How often the cluster is asked for the leaders: cheap, and soon enough after an election."""
@@ -26,29 +27,44 @@ PATIENCE_MS = 30_000
 
 
 class Leaders:
-    """Knows which partitions of one topic have no leader, and why."""
+    """Knows which partitions of some topics have no leader, and why; of all partitions, or of those with `numbers`."""
 
-    def __init__(self, describe: Callable[[], TopicDescription], clock: Clock) -> None:
+    def __init__(
+        self,
+        describe: Callable[[], Sequence[TopicDescription]],
+        clock: Clock,
+        numbers: Collection[int] | None = None,
+    ) -> None:
         self._describe = describe
+        self._numbers = numbers
         self._clock = clock
         self._looked_ms = 0
         self._told: set[TopicPartition] = set()
         self.offline: dict[TopicPartition, str] = {}
 
     def look(self) -> list[TopicPartition]:
-        """Every partition of the topic. Reports each partition without a leader once."""
+        """The partitions to read. Reports each without a leader once; ConfigError for a number that is not there."""
         self._looked_ms = self._clock.now_ms()
-        topic = self._describe()
-        self.offline = {
-            TopicPartition(topic.name, info.partition): str(info.error or "no leader now")
-            for info in topic.partitions
-            if info.leader_id < 0
+        found = {
+            TopicPartition(topic.name, info.partition): info
+            for topic in self._describe()
+            for info in self._chosen(topic)
         }
+        self.offline = {tp: str(info.error or "no leader now") for tp, info in found.items() if info.leader_id < 0}
         for tp, why in self.offline.items():
             if tp not in self._told:
                 note(f"{tp} cannot be read now: it has {why}. The other partitions are read")
         self._told.update(self.offline)
-        return [TopicPartition(topic.name, info.partition) for info in topic.partitions]
+        return list(found)
+
+    def _chosen(self, topic: TopicDescription) -> Sequence[PartitionInfo]:
+        if not self._numbers:
+            return topic.partitions
+        missing = set(self._numbers) - {info.partition for info in topic.partitions}
+        if missing:
+            last = topic.partition_count - 1
+            raise ConfigError(f"--partition {min(missing)}: {topic.name} has the partitions 0 to {last}")
+        return [info for info in topic.partitions if info.partition in self._numbers]
 
     def maybe_look(self) -> None:
         """Looks again when the last look is LOOK_MS old. If no broker answers, the last result stays in force."""
@@ -64,8 +80,14 @@ class Ends:
     """The end of each partition when the command began, or when the partition had a leader again."""
 
     def __init__(
-        self, consumer: Consumer, partitions: Iterable[TopicPartition], leaders: Leaders, clock: Clock
+        self,
+        consumer: Consumer,
+        partitions: Iterable[TopicPartition],
+        leaders: Leaders,
+        clock: Clock,
+        limits: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> None:
+        self._limits = limits  # a partition is read up to here, should its end be behind it
         self._consumer = consumer
         self._leaders = leaders
         self._clock = clock
@@ -94,7 +116,8 @@ class Ends:
 
     def _learn(self, partitions: list[TopicPartition]) -> None:
         if partitions:
-            self._ends |= self._consumer.end_offsets(partitions)
+            ends = self._consumer.end_offsets(partitions)
+            self._ends |= {tp: min(end, self._limits.get(tp, end)) for tp, end in ends.items()}
 
     def _check_patience(self) -> None:
         offline = self._leaders.offline

@@ -79,6 +79,8 @@ def test_lines_go_in_and_come_out(penstock: Run) -> None:
     assert as_json(penstock("produce", "lines", "--json", stdin=lines)) == {"topic": "lines", "records": 100_000}
     assert ok(penstock("consume", "lines", "--from-beginning", "--exit-at-end")) == lines
     assert ok(penstock("consume", "lines", "--from-beginning", "-n", "2")) == b"line 0\nline 1\n"
+    last = ok(penstock("consume", "lines", "-o", "-2", "--exit-at-end", "-f", r"%t-%p@%o %s\n"))
+    assert last == b"lines-0@99998 line 99998\nlines-0@99999 line 99999\n"
 
 
 def test_keys_go_in_and_come_out(penstock: Run) -> None:

@@ -12,7 +12,7 @@ from penstock.cli.consume_ends import LOOK_MS, PATIENCE_MS, Ends, Leaders
 from penstock.client.admin.admin_types import TopicDescription
 from penstock.client.wire.messages import PartitionInfo
 from penstock.clock import ManualClock
-from penstock.errors import LeaderNotAvailableError, TimedOutError
+from penstock.errors import ConfigError, LeaderNotAvailableError, TimedOutError
 from penstock.record.builder import build_batch
 from penstock.types import NO_LEADER, TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -38,7 +38,7 @@ class FakeTopic:
         self.end_offset = 5
         self.answers = True
 
-    def describe(self) -> TopicDescription:
+    def describe(self) -> list[TopicDescription]:
         if not self.answers:
             raise TimedOutError("no broker answered in time")
         error = LeaderNotAvailableError(WHY)
@@ -48,7 +48,7 @@ class FakeTopic:
             else PartitionInfo(n, 1, 3, 0, (1,), (1,))
             for n, tp in enumerate((A, B))
         )
-        return TopicDescription("t", "id", tuple(partitions))
+        return [TopicDescription("t", "id", tuple(partitions))]
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         assert not self.offline & set(partitions), "would wait"
@@ -138,12 +138,29 @@ def test_what_was_seen_counts_on_while_nobody_answers() -> None:
     assert bench.leaders.offline == {B: WHY}
 
 
+def test_a_limit_before_the_end_is_the_end() -> None:
+    bench = Bench()
+    ends = Ends(bench.topic, [A, B], bench.leaders, bench.clock, {A: 2, B: 9})  # type: ignore[arg-type]
+    assert not ends.is_reached()
+    assert [ends.is_before(Record("t", 0, offset)) for offset in (1, 2)] == [True, False]
+    assert [ends.is_before(Record("t", 1, offset)) for offset in (4, 5)] == [True, False]
+    bench.topic.positions = {A: 2, B: 5}
+    assert ends.is_reached()
+
+
+def test_some_partitions_are_chosen_and_one_that_is_not_there_is_named() -> None:
+    topic = FakeTopic()
+    assert Leaders(topic.describe, ManualClock(), [1]).look() == [B]
+    with pytest.raises(ConfigError, match="--partition 7: t has the partitions 0 to 1"):
+        Leaders(topic.describe, ManualClock(), [0, 7]).look()
+
+
 def test_the_records_of_the_others_are_printed(capfdbinary: Any) -> None:
     with FakeCluster(1) as cluster:
         cluster.create_topic("t", 2)
         cluster.append("t", 0, build_batch([b"v"], timestamps_ms=1_700_000_000_000))
         cluster.move_leader("t", 1, NO_LEADER)
-        consume.consume("t", from_beginning=True, count=1, exit_at_end=True, bootstrap=cluster.bootstrap)
+        consume.consume(["t"], from_beginning=True, count=1, exit_at_end=True, bootstrap=cluster.bootstrap)
     printed = capfdbinary.readouterr()
     assert printed.out == b"v\n"
     told = b"t-1 cannot be read now: it has no leader now. The other partitions are read"

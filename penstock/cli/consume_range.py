@@ -1,0 +1,111 @@
+"""Where `penstock consume` begins, and where it stops: by offset, from the end backwards, or by time.
+
+Not here: the end that a log had when the command began (consume_ends.py), and the number of records (consume.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from penstock.cli.records import parse_time_ms
+from penstock.errors import ConfigError
+from penstock.types import TopicPartition
+
+if TYPE_CHECKING:
+    from penstock import Consumer
+
+BEGINNING, END = "beginning", "end"
+UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+TIME_FORMS = "ms since 1970, a time like 2026-01-31T12:00:00Z, or a time before now like -90s, -5m, -2h, -1d"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeRange:
+    """What a user asked for: `start` is BEGINNING, END, an offset, or -n for the last n of each partition."""
+
+    start: str | int = END
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def offset_reset(self) -> Literal["none", "latest"]:
+        """An offset that was asked for and is not there is an error, with both bounds; it is not another place."""
+        return "none" if isinstance(self.start, int) and self.start >= 0 else "latest"
+
+    def seek(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        """Puts the consumer, which has the partitions assigned, where it begins."""
+        if self.from_ms is not None:
+            found = consumer.offsets_for_times(dict.fromkeys(partitions, self.from_ms))
+            for tp, place in found.items():
+                if place is None:
+                    consumer.seek_to_end(tp)
+                else:
+                    consumer.seek(tp, place.offset)
+        elif self.start == BEGINNING:
+            consumer.seek_to_beginning()
+        elif self.start == END:
+            consumer.seek_to_end()
+        elif isinstance(self.start, int) and self.start >= 0:
+            for tp in partitions:
+                consumer.seek(tp, self.start)
+        else:
+            self._seek_back(consumer, partitions)
+
+    def _seek_back(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        firsts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+        for tp in partitions:
+            consumer.seek(tp, max(firsts[tp], ends[tp] + int(self.start)))
+
+    def limits(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset before which each partition is read; only where a time bounds it."""
+        if self.until_ms is None:
+            return {}
+        found = consumer.offsets_for_times(dict.fromkeys(partitions, self.until_ms))
+        return {tp: place.offset for tp, place in found.items() if place is not None}
+
+
+def parse_range(
+    offset: str, from_time: str, until_time: str, now_ms: int, *, from_beginning: bool = False
+) -> ConsumeRange:
+    """The range that the options mean, "" where one was not given; ConfigError where two of them begin somewhere."""
+    given = [
+        name
+        for name, value in (
+            ("--from-beginning", from_beginning),
+            ("--offset", offset),
+            ("--from-time", from_time),
+        )
+        if value
+    ]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)}: each says where to begin; keep one")
+    start = BEGINNING if from_beginning else _parse_offset(offset)
+    from_ms = parse_moment_ms("--from-time", from_time, now_ms) if from_time else None
+    until_ms = parse_moment_ms("--until-time", until_time, now_ms) if until_time else None
+    if from_ms is not None and until_ms is not None and until_ms <= from_ms:
+        raise ConfigError(f"--until-time {until_time}: must be later than --from-time {from_time}")
+    return ConsumeRange(start, from_ms, until_ms)
+
+
+def parse_moment_ms(option: str, text: str, now_ms: int) -> int:
+    """A time, or a time before now, as ms since 1970."""
+    before = re.fullmatch(r"-(\d{1,9})([smhd])", text)
+    if before is not None:
+        return max(0, now_ms - int(before[1]) * UNITS_MS[before[2]])
+    try:
+        return parse_time_ms(text)
+    except ConfigError:
+        raise ConfigError(f"{option} {text}: must be {TIME_FORMS}") from None
+
+
+def _parse_offset(text: str) -> str | int:
+    if text in ("", END):
+        return END
+    if text == BEGINNING:
+        return BEGINNING
+    if not re.fullmatch(r"-?\d{1,18}", text):
+        raise ConfigError(f"--offset {text}: must be {BEGINNING}, {END}, an offset, or -N for the last N records")
+    return int(text) if text != "-0" else END
