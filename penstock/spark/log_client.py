@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 FETCH_BYTES = 2 * 1024 * 1024
 """About 16,000 records of 100 bytes: one Arrow batch of the size that Spark takes best."""
 
+SAMPLE_BYTES = 64 * 1024
+"""Some hundred records of 100 bytes; a fetch gives one whole batch, however large."""
+
 T = TypeVar("T")
 
 
@@ -64,6 +67,10 @@ class LogClient(Protocol):
         """Whole batches that cover the range; each may begin below its own start offset and end above its range."""
         ...
 
+    def sample(self, tp: TopicPartition, offset: int, topic_id: str) -> RawBuffer:
+        """A small piece of the log from this offset on."""
+        ...
+
 
 class PenstockLogClient:
     """LogClient over gRPC; each part is made at its first use. One thread at a time."""
@@ -73,6 +80,7 @@ class PenstockLogClient:
         self._options = dict(options)
         self._admin: Admin | None = None
         self._consumer: Consumer | None = None
+        self._sampler: Consumer | None = None
 
     def list_topics(self) -> list[str]:
         return self._get_admin().list_topics()
@@ -94,6 +102,12 @@ class PenstockLogClient:
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         return self._get_consumer().fetch_raw(span.topic, span.partition, span.lo, span.hi, span.topic_id)
 
+    def sample(self, tp: TopicPartition, offset: int, topic_id: str) -> RawBuffer:
+        if self._sampler is None:
+            self._sampler = self._new_consumer({**self._options, "max_partition_fetch_bytes": SAMPLE_BYTES})
+        piece, *_ = self._sampler.fetch_raw(*tp, offset, offset + 1, topic_id)
+        return piece
+
     def _get_admin(self) -> Admin:
         if self._admin is None:
             from penstock.client.admin.admin import Admin
@@ -105,18 +119,20 @@ class PenstockLogClient:
 
     def _get_consumer(self) -> Consumer:
         if self._consumer is None:
-            from penstock.client.consumer.consumer import Consumer
-
-            wanted = {"max_partition_fetch_bytes": FETCH_BYTES, **self._options}
-            self._consumer = Consumer(self._bootstrap, **wanted)
+            self._consumer = self._new_consumer({"max_partition_fetch_bytes": FETCH_BYTES, **self._options})
         return self._consumer
+
+    def _new_consumer(self, options: dict[str, Any]) -> Consumer:
+        from penstock.client.consumer.consumer import Consumer
+
+        return Consumer(self._bootstrap, **options)
 
     def close(self) -> None:
         """Closes what was opened; the process's shared client is never closed, a private one should be."""
-        for opened in (self._admin, self._consumer):
+        for opened in (self._admin, self._consumer, self._sampler):
             if opened is not None:
                 opened.close()
-        self._admin = self._consumer = None
+        self._admin = self._consumer = self._sampler = None
 
     def __enter__(self) -> PenstockLogClient:
         return self

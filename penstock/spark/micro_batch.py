@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from penstock.spark.admission import rows_by_bytes, sampler
 from penstock.spark.log_client import LogClient
 from penstock.spark.options import Subscription
 from penstock.spark.planning import PlannedRange, clamp_to_log, report_loss, share
@@ -18,16 +19,21 @@ from penstock.types import TopicPartition
 
 
 class Limits(NamedTuple):
-    """The options that limit a micro-batch."""
+    """The options that limit a micro-batch; 0 is no limit."""
 
     subscription: Subscription
-    max_rows: int
     fail_on_data_loss: bool
+    max_rows: int = 0
+    max_bytes: int = 0
 
 
 def advance(client: LogClient, start: SourcePositions, target: SourcePositions, limits: Limits) -> SourcePositions:
-    """The end of the next micro-batch: `target`, or less of it when more than `max_rows` (0: no limit) are waiting."""
-    _, max_rows, fail_on_data_loss = limits
+    """The end of the next micro-batch: `target`, or less of it when more than the limits allow is waiting.
+
+    After the offset from which a query begins, every position also says where it begins: the log of Spark has this
+    offset, and not the one before it.
+    """
+    fail_on_data_loss = limits.fail_on_data_loss
     _report_gone(start, target, limits)
     begins = _begins(client, start, target)
     lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
@@ -41,10 +47,13 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
             report_loss(
                 f"{tp}: the leader epoch went back from {known.leader_epoch}: its log was replaced", fail_on_data_loss
             )
-    shares = share(lags, max_rows) if max_rows else {tp: lag for tp, lag in lags.items() if lag > 0}
+    shares = share(lags, limits.max_rows) if limits.max_rows else {tp: lag for tp, lag in lags.items() if lag > 0}
+    if limits.max_bytes:
+        topic_ids = {name: topic.topic_id for name, topic in target.topics.items()}
+        shares = rows_by_bytes(sampler(client, topic_ids), begins, shares, limits.max_bytes)
     found = {}
     for tp, position in target.items():
-        is_new = start.get(tp) is None or not _same_topic(start, target, tp)
+        is_new = start.initial or start.get(tp) is None or not _same_topic(start, target, tp)
         moved = shares.get(tp, 0) if lags[tp] >= 0 else lags[tp]
         found[tp] = Position(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
     return positions_of(found, {name: topic.topic_id for name, topic in target.topics.items()})
@@ -95,10 +104,16 @@ def _went_back(start: SourcePositions, end: SourcePositions, tp: TopicPartition)
 def planned_ranges(
     client: LogClient, start: SourcePositions, end: SourcePositions, fail_on_data_loss: bool
 ) -> list[PlannedRange]:
-    """The ranges between two offsets that are still in the log."""
+    """The ranges between two offsets that are still in the log.
+
+    After a crash in its first micro-batch, a query has the end of that from Spark's log, but a new initial offset as
+    start. So the places at which `end` says that its partitions begin go before an initial start.
+    """
     spans = []
     for tp, position in end.items():
         known = start.get(tp) if _same_topic(start, end, tp) else None
+        if start.initial and position.begin >= 0:
+            known = None
         lo = known.offset if known is not None else max(position.begin, 0)
         spans.append(PlannedRange(tp.topic, end.topic_id(tp.topic), tp.partition, lo, max(position.offset, lo)))
     spans = _existing(client, [span for span in spans if span.size], fail_on_data_loss)

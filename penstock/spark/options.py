@@ -29,7 +29,6 @@ SOURCE_NAMES = (
     "startingOffsetsByTimestamp",
     "startingTimestamp",
     "startingOffsetsByTimestampStrategy",
-    "startingOffsetsFile",
     "endingOffsets",
     "endingOffsetsByTimestamp",
     "endingTimestamp",
@@ -39,12 +38,13 @@ SOURCE_NAMES = (
     "minPartitions",
     "maxRecordsPerPartition",
     "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
 )
 SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
 """Spark passes these to every source and sink; they are not checked here."""
 PREFIX = "kafka."
-STREAM_ONLY = ("maxOffsetsPerTrigger", "startingOffsetsFile")
+STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 
 Options = Mapping[str, str]
@@ -84,13 +84,13 @@ class SourceOptions:
     subscription: Subscription
     starting: Boundary
     ending: Boundary
-    starting_offsets_file: str = ""
     fail_on_data_loss: bool = True
     skip_undecodable: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     include_headers: bool = False
     min_partitions: int = 0
     max_records_per_partition: int = 0
     max_offsets_per_trigger: int = 0
+    max_bytes_per_trigger: int = 0
     client: dict[str, Any] = field(default_factory=dict)
 
 
@@ -115,13 +115,13 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         subscription=_subscription(given),
         starting=_starting(given, "latest" if streaming else "earliest"),
         ending=_ending(given),
-        starting_offsets_file=given.get("startingoffsetsfile", ""),
         fail_on_data_loss=_flag(given, "failOnDataLoss", True),
         skip_undecodable=_skipped(given.get("skipundecodable", "{}")),
         include_headers=_flag(given, "includeHeaders", False),
         min_partitions=_count(given, "minPartitions"),
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
+        max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
         client=_client_options(given, ConsumerConfig),
     )
 
@@ -255,6 +255,17 @@ def _count(given: Mapping[str, str], name: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise ConfigError(f"option {name}={text!r} must be a whole number of at least 1")
     return int(text)
+
+
+def _bytes(given: Mapping[str, str], name: str) -> int:
+    """A number, alone or with a unit as Spark has them: 512k, 64m, 2g, 64mb; 0 when it is not given."""
+    text = given.get(name.lower())
+    if text is None:
+        return 0
+    found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", text.strip().lower())
+    if found is None or not int(found[1]):
+        raise ConfigError(f"option {name}={text!r} must be a number of bytes, at least 1: 67108864, 64m or 1g")
+    return int(found[1]) << 10 * " kmgt".index(found[2] or " ")
 
 
 def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:

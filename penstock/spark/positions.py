@@ -3,9 +3,12 @@
     {"version": 1, "topics": {"orders": {"id": "pK3x…", "partitions": {"0": [1200, 7], "1": [40, 7, 0]}}}}
 
 Each partition has the next offset to read and the leader epoch in which it was seen. A partition that is new in this
-offset also has the offset at which reading it begins. The topic's id distinguishes the topic from a later one of the
-same name; without an id, any topic of that name counts as the same. Everything that planning needs is in here, because
-after a restart Spark asks for `partitions(start, end)` before anything else. Pure.
+offset also has the offset at which reading it begins. The offset from which a query begins has `"initial": true`. Spark
+does not log it, and asks for it again after a crash in the first micro-batch; so every partition is new after it.
+
+The topic's id distinguishes the topic from a later one of the same name; without an id, any topic of that name counts
+as the same. Everything that planning needs is in here, because after a restart Spark asks for `partitions(start, end)`
+before anything else. Pure.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class SourcePositions:
     """One stream offset."""
 
     topics: Mapping[str, TopicPositions] = field(default_factory=dict)
+    initial: bool = False
 
     def get(self, tp: TopicPartition) -> Position | None:
         topic = self.topics.get(tp.topic)
@@ -74,7 +78,7 @@ class SourcePositions:
             topic = self.topics[name]
             partitions = {str(p): _position_json(topic.partitions[p]) for p in sorted(topic.partitions)}
             topics[name] = {"id": topic.topic_id, "partitions": partitions}
-        return {"version": VERSION, "topics": topics}
+        return {"version": VERSION, "topics": topics, **({"initial": True} if self.initial else {})}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> SourcePositions:
@@ -86,7 +90,8 @@ class SourcePositions:
                 f"(version {VERSION}); it belongs to another source or a newer version: use another checkpointLocation"
             )
         try:
-            return SourcePositions({name: _topic_positions(topic) for name, topic in data["topics"].items()})
+            topics = {name: _topic_positions(topic) for name, topic in data["topics"].items()}
+            return SourcePositions(topics, data.get("initial") is True)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"the checkpoint holds the damaged offset {data!r}: {error!r}") from None
 

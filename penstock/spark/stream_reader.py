@@ -1,31 +1,29 @@
 """spark.readStream.format("penstock"): tells Spark how far a stream may go, plans each micro-batch, reads one range.
 
-Spark keeps the offsets; this module keeps no state that must outlive its process. The one danger is a start at
-`latest`. If a query crashes before its first micro-batch was committed, Spark asks for the initial offset again, and
-its own log does not have the first answer. So the answer is remembered here, and written to `startingOffsetsFile` if
-the user names one; without it a warning says which records may be missed. `stop()` is not always called (Spark kills
-the process), so nothing depends on it.
+Spark keeps the offsets; this module keeps no state that must outlive its process. One offset is not in Spark's log: the
+initial one. Spark asks for it twice in the first micro-batch, and again after a crash in that, when `latest` is
+another place. So it is remembered here, and the end of the first micro-batch says where each partition begins
+(positions.py). A query that does not begin at `earliest` has its first micro-batch at once, even without rows: so
+Spark's log has its place from its start on. `stop()` is not always called (Spark kills the process), so nothing depends
+on it.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
-from penstock.errors import ConfigError
 from penstock.spark.batch_reader import client_for, read_partition
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.log_client import LogClient
@@ -34,8 +32,6 @@ from penstock.spark.options import SourceOptions
 from penstock.spark.planning import split
 from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
-
-_log = logging.getLogger(__name__)
 
 
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -59,13 +55,15 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Where a query without a checkpoint begins; the same answer however often Spark asks."""
         if self._initial is None:
-            self._initial = self._pinned_initial()
+            self._initial = self._find_initial()
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """maxOffsetsPerTrigger."""
-        limit = self._options.max_offsets_per_trigger
-        return ReadMaxRows(limit) if limit else ReadAllAvailable()
+        """One of maxOffsetsPerTrigger and maxBytesPerTrigger: Spark knows no limit of both kinds."""
+        if rows := self._options.max_offsets_per_trigger:
+            return ReadMaxRows(rows)
+        size_bytes = self._options.max_bytes_per_trigger
+        return ReadMaxBytes(size_bytes) if size_bytes else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fixes where the query ends: at the present end."""
@@ -76,10 +74,21 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = SourcePositions.from_json(start)
         latest = self._target or self._latest()
         self._seen = latest
-        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
-        limits = Limits(self._options.subscription, max_rows, self._options.fail_on_data_loss)
-        end = advance(self._client(), begin, latest, limits)
-        return start if end.same_places(begin) else end.to_json()
+        end = advance(self._client(), begin, latest, self._limits(limit))
+        is_pinned = not begin.initial or self._options.starting.kind is BoundaryKind.EARLIEST
+        return start if is_pinned and end.same_places(begin) else end.to_json()
+
+    def _limits(self, limit: ReadLimit) -> Limits:
+        """Both limits of the options, unless Spark wants everything (Trigger.Once)."""
+        options = self._options
+        if isinstance(limit, ReadAllAvailable):
+            return Limits(options.subscription, options.fail_on_data_loss)
+        return Limits(
+            options.subscription,
+            options.fail_on_data_loss,
+            limit.max_rows if isinstance(limit, ReadMaxRows) else 0,
+            limit.max_bytes if isinstance(limit, ReadMaxBytes) else options.max_bytes_per_trigger,
+        )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """For the query's progress: the end that was last seen."""
@@ -116,46 +125,14 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         client = self._client()
         return latest_positions(client, subscribed(client, self._options.subscription, must_exist=False))
 
-    def _pinned_initial(self) -> SourcePositions:
-        path = self._options.starting_offsets_file
-        if path and os.path.exists(path):
-            return _read_pin(Path(path))
+    def _find_initial(self) -> SourcePositions:
         client = self._client()
         found = subscribed(client, self._options.subscription, must_exist=True)
+        if self._target is not None and self._options.starting.kind is BoundaryKind.LATEST:
+            return replace(self._target, initial=True)  # by now the end may be beyond the target
         offsets = boundary_offsets(client, self._options.starting, found)
-        positions = positions_of(
-            {tp: Position(at.offset, at.leader_epoch) for tp, at in offsets.items()}, found.topic_ids
-        )
-        if path:
-            _write_pin(Path(path), positions)
-        elif self._options.starting.kind is BoundaryKind.LATEST:
-            _log.warning(
-                "startingOffsets=latest: if this query crashes in its very first micro-batch, its restart begins at "
-                "the end of that time and misses the records in between; set startingOffsetsFile to keep the place, "
-                "or begin at earliest"
-            )
-        return positions
+        at = {tp: Position(place.offset, place.leader_epoch) for tp, place in offsets.items()}
+        return replace(positions_of(at, found.topic_ids), initial=True)
 
     def __repr__(self) -> str:
         return f"PenstockStreamReader({self._options.subscription}, target={self._target})"
-
-
-def _read_pin(path: Path) -> SourcePositions:
-    try:
-        return SourcePositions.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"option startingOffsetsFile={str(path)!r} cannot be read: {error}") from error
-
-
-def _write_pin(path: Path, positions: SourcePositions) -> None:
-    """On disk before Spark hears of it, because Spark may crash at once."""
-    waiting = path.with_name(path.name + ".tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(waiting, "w", encoding="utf-8") as file:
-            json.dump(positions.to_json(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(waiting, path)
-    except OSError as error:
-        raise ConfigError(f"option startingOffsetsFile={str(path)!r} cannot be written: {error}") from error

@@ -30,6 +30,7 @@ class FakeLogClient:
         self.ids: dict[str, str] = {}
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.asked = 0
+        self.sampled: list[tuple[TopicPartition, int]] = []
         self.fetched: list[tuple[TopicPartition, int, int]] = []
 
     def create(self, name: str, partitions: int = 1, topic_id: str = "") -> None:
@@ -122,3 +123,7 @@ class FakeLogClient:
         for base, end, _, data in log.batches:
             if end > from_offset and base < to_offset:
                 yield RawBuffer(data, max(base, from_offset), end)
+
+    def sample(self, tp: TopicPartition, offset: int, topic_id: str) -> RawBuffer:
+        self.sampled.append((tp, offset))
+        return next(iter(self.fetch(PlannedRange(tp.topic, topic_id, tp.partition, offset, offset + 1))))

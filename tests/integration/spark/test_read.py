@@ -120,3 +120,29 @@ def test_a_table_has_every_row_once_and_a_second_run_adds_what_is_new(
     table = spark.read.parquet(str(tmp_path / "table"))
     assert sorted(int(row.value) for row in table.collect()) == list(range(130))
     assert table.where("date = to_date(timestamp)").count() == 130
+
+
+def test_a_stream_from_latest_misses_nothing_after_its_start(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    topic = fill_topic([b"%d" % number for number in range(10)])
+    sizes = run_stream(spark, cluster, topic, tmp_path)
+    assert sizes == [0]
+    with Producer(cluster.bootstrap) as producer:
+        add_rows(producer, topic, [b"%d" % number for number in range(10, 16)], 3)
+    for commit in (tmp_path / "checkpoint" / "commits").iterdir():
+        commit.unlink()  # as if it had crashed in its first micro-batch
+    limit = {"maxBytesPerTrigger": "1", "maxOffsetsPerTrigger": "100"}
+    sizes = run_stream(spark, cluster, topic, tmp_path, **limit)
+    assert [size for size in sizes if size] == [3, 3]
+    found = spark.read.parquet(str(tmp_path / "table")).collect()
+    assert sorted(int(row.value) for row in found) == list(range(10, 16))
+
+
+def run_stream(spark: SparkSession, cluster: Cluster, topic: str, place: Path, **more: str) -> list[int]:
+    """Everything that is new goes to a table; returns the rows of each micro-batch."""
+    stream = spark.readStream.format("penstock").options(bootstrap=cluster.bootstrap, subscribe=topic, **more).load()
+    writer = stream.writeStream.format("parquet").option("path", str(place / "table"))
+    query = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [progress.numInputRows for progress in query.recentProgress if "addBatch" in progress.durationMs]

@@ -86,6 +86,7 @@ def test_options_survive_pickling() -> None:
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss='perhaps' must be true or false"),
         ({"minPartitions": "0"}, "minPartitions='0' must be a whole number of at least 1"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger is for streams"),
+        ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger is for streams"),
         ({"kafka.request.timeout": "5"}, "did you mean 'kafka.request.timeout.ms'"),
         ({"kafka.request.timeout.ms": "soon"}, "must be a whole number"),
     ],
@@ -93,6 +94,20 @@ def test_options_survive_pickling() -> None:
 def test_a_wrong_option_is_refused_with_its_name_and_the_remedy(more: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
         batch(**more)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"), [("1000", 1000), ("8k", 8192), ("2 MB", 2 << 20), ("1g", 1 << 30), ("3t", 3 << 40)]
+)
+def test_a_number_of_bytes_may_have_a_unit(text: str, size_bytes: int) -> None:
+    options = source_options({**BASE, "maxBytesPerTrigger": text}, streaming=True)
+    assert options.max_bytes_per_trigger == size_bytes
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "much", "1.5g", "1x", ""])
+def test_a_wrong_number_of_bytes_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"maxBytesPerTrigger=.* must be a number of bytes"):
+        source_options({**BASE, "maxBytesPerTrigger": text}, streaming=True)
 
 
 def test_a_stream_has_no_end() -> None:

@@ -87,6 +87,8 @@ def test_the_client_asks_a_cluster_what_planning_needs() -> None:
         assert client.list_offsets({tp: LATEST_TIMESTAMP})[tp].offset == 50
         assert client.list_offsets({tp: EARLIEST_TIMESTAMP})[tp].offset == 0
         pieces = client.fetch(PlannedRange("orders", "id-1-of-orders", 1, 7, 20))
+        sample = client.sample(tp, 7, "id-1-of-orders")
+        assert (sample.from_offset, sample.next_offset) == (7, 50)
         columns = [to_arrow_columns(p.records, from_offset=p.from_offset, to_offset=20) for p in pieces]
         assert [offset for part in columns for offset in part.offsets] == list(range(7, 20))
         assert "PenstockLogClient(127.0.0.1" in repr(client)

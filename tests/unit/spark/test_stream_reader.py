@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
 from penstock.spark.options import source_options
@@ -125,29 +124,76 @@ def test_a_pattern_finds_topics_that_are_made_later(client: FakeLogClient) -> No
     assert run_all(one, at)[0] == [[(0, o) for o in range(4)]]
 
 
-def test_latest_is_asked_once_and_warned_about(client: FakeLogClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_latest_is_in_sparks_log_from_the_start_of_the_query_on(client: FakeLogClient) -> None:
     one = reader(client, startingOffsets="latest")
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
-        first = one.initialOffset()
+    start = through_spark(one.initialOffset())
+    end = through_spark(one.latestOffset(start, ReadAllAvailable()))
+    assert end != start, "Spark logs the end of a micro-batch only if it is another offset"
+    assert read(one, start, end) == []
+    client.append("orders", 0, 5)
+    assert run_all(reader(client, startingOffsets="latest"), end)[0] == [[(0, o) for o in range(90, 95)]]
+
+
+def test_a_crash_in_the_first_micro_batch_does_not_move_latest(client: FakeLogClient) -> None:
+    one = reader(client, startingOffsets="latest")
+    first = through_spark(one.initialOffset())
     client.append("orders", 0, 5)
     assert one.initialOffset() == first
-    assert "startingOffsetsFile" in caplog.text
-
-
-def test_a_file_keeps_the_first_offset_over_a_crash(client: FakeLogClient, tmp_path: Path) -> None:
-    place = str(tmp_path / "pins" / "orders.json")
-    first = reader(client, startingOffsets="latest", startingOffsetsFile=place).initialOffset()
+    logged = one.latestOffset(first, ReadAllAvailable())
     client.append("orders", 0, 5)
-    again = reader(client, startingOffsets="latest", startingOffsetsFile=place)
-    assert again.initialOffset() == first
-    assert run_all(again, again.initialOffset())[0] == [[(0, o) for o in range(90, 95)]]
+    again = reader(client, startingOffsets="latest")
+    assert read(again, again.initialOffset(), logged) == [(0, o) for o in range(90, 95)]
+    assert run_all(again, through_spark(logged))[0] == [[(0, o) for o in range(95, 100)]]
 
 
-def test_a_damaged_file_of_first_offsets_is_named(client: FakeLogClient, tmp_path: Path) -> None:
-    place = tmp_path / "pin.json"
-    place.write_text("{")
-    with pytest.raises(ConfigError, match=r"startingOffsetsFile=.*pin.json' cannot be read"):
-        reader(client, startingOffsetsFile=str(place)).initialOffset()
+def test_a_place_in_the_first_micro_batch_does_not_count_in_a_later_one(client: FakeLogClient) -> None:
+    one = reader(client)
+    end = through_spark(one.latestOffset(one.initialOffset(), ReadAllAvailable()))
+    assert end["topics"]["orders"]["partitions"]["0"] == [90, 0, 0]
+    assert read(one, end, end) == []
+    client.append("orders", 0, 5)
+    assert read(one, end, one.latestOffset(end, ReadAllAvailable())) == [(0, o) for o in range(90, 95)]
+
+
+def test_latest_with_available_now_is_the_end_that_it_goes_to(client: FakeLogClient) -> None:
+    one = reader(client, startingOffsets="latest")
+    one.prepareForTriggerAvailableNow()
+    client.append("orders", 0, 5)
+    start = through_spark(one.initialOffset())
+    end = through_spark(one.latestOffset(start, ReadAllAvailable()))
+    assert read(one, start, end) == []
+    assert one.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_max_bytes_per_trigger_bounds_a_micro_batch(client: FakeLogClient) -> None:
+    client.create("even", 2)
+    for _ in range(10):
+        client.append("even", 0, 30)
+        client.append("even", 1, 10)
+    size = sum(len(data) for tp in (0, 1) for *_, data in client.logs[TopicPartition("even", tp)].batches)
+    one = reader(client, subscribe="even", maxBytesPerTrigger=str(size // 4))
+    assert one.getDefaultReadLimit() == ReadMaxBytes(size // 4)
+    batches, _ = run_all(one, one.initialOffset())
+    assert 4 <= len(batches) <= 5
+    assert all({partition for partition, _ in batch} == {0, 1} for batch in batches[:4])
+    assert sorted(row for batch in batches for row in batch) == sorted(
+        [(0, o) for o in range(300)] + [(1, o) for o in range(100)]
+    )
+
+
+def test_both_limits_hold_together(client: FakeLogClient) -> None:
+    one = reader(client, maxOffsetsPerTrigger="20", maxBytesPerTrigger="1g")
+    assert one.getDefaultReadLimit() == ReadMaxRows(20)
+    assert [len(batch) for batch in run_all(one, one.initialOffset())[0]] == [20] * 5
+    narrow = reader(client, maxOffsetsPerTrigger="20", maxBytesPerTrigger="1")
+    assert [len(batch) for batch in run_all(narrow, narrow.initialOffset())[0]][:3] == [2, 2, 2]
+
+
+def test_trigger_once_has_no_limit(client: FakeLogClient) -> None:
+    one = reader(client, maxBytesPerTrigger="1")
+    start = one.initialOffset()
+    assert len(read(one, start, one.latestOffset(start, ReadAllAvailable()))) == 100
+    assert client.sampled == []
 
 
 @pytest.mark.parametrize(
