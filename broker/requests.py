@@ -202,6 +202,7 @@ class MetadataResponse:
     brokers: tuple[NodeAddress, ...]
     topics: tuple[TopicView, ...]
     metadata_offset: int
+    metadata_age_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

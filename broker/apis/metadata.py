@@ -1,7 +1,8 @@
 """Metadata: brokers, topics, partitions and their leaders, from this node's own image.
 
-The answer may be a moment older than the controller's state; its `metadata_offset` says how old. An unknown topic name
-gets an error of its own; the other topics are answered.
+The answer may be a moment older than the controller's state: `metadata_offset` says which state it is. Without a quorum
+it may be much older, and `metadata_age_ms` says how old. An unknown topic name gets an error of its own; the other
+topics are answered.
 
 If the log of a partition is lost on the broker that leads it, the image does not say so, because no other replica may
 lead. Only that leader reports it in its own answer.
@@ -32,7 +33,9 @@ class MetadataApi:
         image: Callable[[], MetadataImage],
         controller_id: Callable[[], int],
         why_lost: WhyLost,
+        metadata_age_ms: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._metadata_age_ms = metadata_age_ms
         self._why_lost = why_lost
         self._cluster_id = cluster_id
         self._image = image
@@ -51,6 +54,7 @@ class MetadataApi:
                 tuple(node_view(broker) for broker in image.brokers.values() if not broker.fenced),
                 topics,
                 image.offset,
+                self._metadata_age_ms(),
             )
         )
 

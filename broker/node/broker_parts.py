@@ -287,7 +287,9 @@ class BrokerParts:
                 "FetchFollower": fetch,
                 "ListOffsets": ListOffsetsApi(hosted, self.io_threads, self.failed_requests.fail).handle,
                 "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
-                "Metadata": MetadataApi(node.cluster_id, image, node.controller_id, replicas.lost.why_offline).handle,
+                "Metadata": MetadataApi(
+                    node.cluster_id, image, node.controller_id, replicas.lost.why_offline, node.metadata_age_ms
+                ).handle,
                 "DescribeCluster": DescribeClusterApi(node.cluster_id, image, node.controller_id, standing).handle,
                 "DescribeQuorum": DescribeQuorumApi(self.forwarded, node.own_quorum_view).handle,
                 "CreateTopics": CreateTopicsApi(self.forwarded).handle,

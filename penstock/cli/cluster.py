@@ -1,4 +1,11 @@
-"""`penstock cluster describe` and `penstock quorum describe`."""
+"""`penstock cluster describe|health` and `penstock quorum describe`, with exit codes for scripts.
+
+    0  all is well
+    3  degraded: everything works, and a broker or a replica is missing
+    4  critical: no leader of the quorum, or partitions that cannot be read or written
+
+1 and 2 are those of every command (main.py): no broker answered, and wrong usage.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,11 @@ import dataclasses
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_fields, print_json, print_table
+from penstock.cli.output import note, print_fields, print_json, print_table
+
+EXIT_DEGRADED = 3
+EXIT_CRITICAL = 4
+EXIT_CODES = {"healthy": 0, "degraded": EXIT_DEGRADED, "critical": EXIT_CRITICAL}
 
 cluster_app = typer.Typer(help="The cluster and its brokers.", no_args_is_help=True)
 quorum_app = typer.Typer(help="The quorum of controllers.", no_args_is_help=True)
@@ -25,34 +36,73 @@ def _quorum() -> None:
 
 @cluster_app.command("describe")
 def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show the cluster's id, its controller and its brokers."""
+    """Show the cluster's id, its controller and its brokers.
+
+    Exits with 3 if a broker is fenced, and with 4 if there is no controller: the brokers' states are old then.
+    """
     from penstock import Admin
+    from penstock.client.admin.health import seconds
 
     with Admin(bootstrap) as admin:
         info = admin.describe_cluster()
+    has_controller, age_ms = info.controller_id >= 0, info.standing.metadata_age_ms
     if as_json:
         print_json(dataclasses.asdict(info))
-        return
-    controller = info.controller_id if info.controller_id >= 0 else "none"
-    print_fields({"cluster": info.cluster_id, "controller": controller, "metadata offset": info.metadata_offset})
-    rows = [
-        (b.node_id, f"{b.host}:{b.port}", b.rack or "-", "fenced" if b.fenced else "in service") for b in info.brokers
-    ]
-    print_table(["broker", "address", "rack", "state"], rows)
+    else:
+        controller = info.controller_id if has_controller else "none"
+        metadata = f"offset {info.metadata_offset} at node {info.standing.node_id}, {seconds(age_ms)} old"
+        print_fields({"cluster": info.cluster_id, "controller": controller, "metadata": metadata})
+        served = "in service" if has_controller else f"in service {seconds(age_ms)} ago"
+        states = {b.node_id: "fenced" if b.fenced else served for b in info.brokers}
+        rows = [(b.node_id, f"{b.host}:{b.port}", b.rack or "-", states[b.node_id]) for b in info.brokers]
+        print_table(["broker", "address", "rack", "state"], rows)
+    if not has_controller:
+        note("no controller: what is shown is old; see `penstock cluster health`")
+        raise typer.Exit(EXIT_CRITICAL)
+    if any(broker.fenced for broker in info.brokers):
+        raise typer.Exit(EXIT_DEGRADED)
+
+
+@cluster_app.command()
+def health(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Ask every broker what is wrong, and show what to do.
+
+    Exit codes: 0 healthy; 3 degraded, everything works but a broker or a replica is missing; 4 critical, something does
+    not work; 1 no broker answered.
+    """
+    from penstock import Admin
+
+    with Admin(bootstrap) as admin:
+        found = admin.cluster_health()
+    if as_json:
+        print_json(dataclasses.asdict(found))
+    else:
+        print_fields({"cluster": found.status})
+        print_table(["check", "status", "what"], [(c.name, c.status, c.summary) for c in found.checks])
+        for check in found.checks:
+            for line in (*check.details, *((f"do: {check.remedy}",) if check.remedy else ())):
+                print(f"{check.name}: {line}")
+    raise typer.Exit(EXIT_CODES[found.status])
 
 
 @quorum_app.command("describe")
 def describe_quorum(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show the quorum's leader, and the log end of each voter and observer."""
+    """Show the quorum's leader, and the log end of each voter and observer.
+
+    Exits with 4 if no leader answers: what is shown is then what one node knows by itself.
+    """
     from penstock import Admin
 
     with Admin(bootstrap) as admin:
         info = admin.describe_quorum()
     if as_json:
         print_json(dataclasses.asdict(info))
-        return
-    leader = info.leader_id if info.leader_id >= 0 else "none"
-    print_fields({"leader": leader, "epoch": info.leader_epoch, "high watermark": info.high_watermark})
-    replicas = [("voter", r) for r in info.voters] + [("observer", r) for r in info.observers]
-    rows = [(r.node_id, kind, r.log_end_offset, r.last_fetch_ms_ago) for kind, r in replicas]
-    print_table(["node", "kind", "log end offset", "last fetch ms ago"], rows)
+    else:
+        leader = info.leader_id if info.leader_id >= 0 else "none"
+        print_fields({"leader": leader, "epoch": info.leader_epoch, "high watermark": info.high_watermark})
+        replicas = [("voter", r) for r in info.voters] + [("observer", r) for r in info.observers]
+        rows = [(r.node_id, kind, r.log_end_offset, r.last_fetch_ms_ago) for kind, r in replicas]
+        print_table(["node", "kind", "log end offset", "last fetch ms ago"], rows)
+    if not info.has_leader:
+        note("no leader answers: this is what one node knows by itself; see `penstock cluster health`")
+        raise typer.Exit(EXIT_CRITICAL)

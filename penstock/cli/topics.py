@@ -21,6 +21,8 @@ app = typer.Typer(
 
 CLUSTER_DEFAULT = -1
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr")
+METADATA_OLD_MS = 3_000
+"""A broker hears from the quorum several times a second; an election takes less than this."""
 
 
 @app.command()
@@ -100,6 +102,9 @@ def describe(
     else:
         rows = [(topic.name, *_partition_row(p)) for topic in topics for p in topic.partitions]
         print_table(["topic", *PARTITION_COLUMNS], rows)
+    age_ms = max((topic.metadata_age_ms for topic in topics), default=0)
+    if age_ms >= METADATA_OLD_MS:
+        note(f"this is {age_ms // 1000} s old: no controller answers the broker; see `penstock cluster health`")
     for topic in topics:
         for partition in topic.partitions:
             if partition.error is not None:
@@ -158,6 +163,7 @@ def _topic_json(topic: TopicDescription) -> dict[str, Any]:
         "name": topic.name,
         "topic_id": topic.topic_id,
         "config": dict(topic.config),
+        "metadata_age_ms": topic.metadata_age_ms,
         "partitions": [
             {
                 "partition": p.partition,

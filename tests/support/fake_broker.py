@@ -188,6 +188,9 @@ class FakeCluster:
         self.metadata_requests = 0
         self.keep_requests = True
         self.hide_topics_for = 0  # so many Metadata answers do not know any topic
+        self.on_describe_cluster: dict[
+            int, Callable[[pb.DescribeClusterResponse], object]
+        ] = {}  # changes a node's answer
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost

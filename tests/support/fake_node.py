@@ -297,9 +297,13 @@ class FakeNode:
             cluster_id=self._cluster.cluster_id, controller_id=self._cluster.controller_id
         )
         answer.brokers.extend(self._brokers())
+        answer.standing.node_id = self._node_id
+        change = self._cluster.on_describe_cluster.get(self._node_id)
+        if change is not None:
+            change(answer)
         return answer
 
     def DescribeQuorum(self, request: Any) -> Any:
         answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
-        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=-1)
+        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=0)
         return answer

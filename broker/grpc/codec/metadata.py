@@ -29,6 +29,7 @@ def metadata_to_pb(response: MetadataResponse) -> pb.MetadataResponse:
         brokers=[_node_to_pb(node) for node in response.brokers],
         topics=[_topic_to_pb(topic) for topic in response.topics],
         metadata_offset=response.metadata_offset,
+        metadata_age_ms=response.metadata_age_ms,
     )
 
 

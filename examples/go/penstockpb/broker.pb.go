@@ -1384,6 +1384,7 @@ type MetadataResponse struct {
 	Brokers        []*Node                `protobuf:"bytes,3,rep,name=brokers,proto3" json:"brokers,omitempty"`
 	Topics         []*TopicMetadata       `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
 	MetadataOffset int64                  `protobuf:"varint,5,opt,name=metadata_offset,json=metadataOffset,proto3" json:"metadata_offset,omitempty"` // the answering node's image
+	MetadataAgeMs  int64                  `protobuf:"varint,6,opt,name=metadata_age_ms,json=metadataAgeMs,proto3" json:"metadata_age_ms,omitempty"`  // since that node heard from the quorum: the image may be so old
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1449,6 +1450,13 @@ func (x *MetadataResponse) GetTopics() []*TopicMetadata {
 func (x *MetadataResponse) GetMetadataOffset() int64 {
 	if x != nil {
 		return x.MetadataOffset
+	}
+	return 0
+}
+
+func (x *MetadataResponse) GetMetadataAgeMs() int64 {
+	if x != nil {
+		return x.MetadataAgeMs
 	}
 	return 0
 }
@@ -2922,14 +2930,15 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0fMetadataRequest\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x1d\n" +
 	"\n" +
-	"all_topics\x18\x02 \x01(\bR\tallTopics\"\xe0\x01\n" +
+	"all_topics\x18\x02 \x01(\bR\tallTopics\"\x88\x02\n" +
 	"\x10MetadataResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12#\n" +
 	"\rcontroller_id\x18\x02 \x01(\x11R\fcontrollerId\x12+\n" +
 	"\abrokers\x18\x03 \x03(\v2\x11.penstock.v1.NodeR\abrokers\x122\n" +
 	"\x06topics\x18\x04 \x03(\v2\x1a.penstock.v1.TopicMetadataR\x06topics\x12'\n" +
-	"\x0fmetadata_offset\x18\x05 \x01(\x03R\x0emetadataOffset\"\xa3\x02\n" +
+	"\x0fmetadata_offset\x18\x05 \x01(\x03R\x0emetadataOffset\x12&\n" +
+	"\x0fmetadata_age_ms\x18\x06 \x01(\x03R\rmetadataAgeMs\"\xa3\x02\n" +
 	"\rTopicMetadata\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\btopic_id\x18\x02 \x01(\tR\atopicId\x12(\n" +

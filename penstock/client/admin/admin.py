@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Unpack
 
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
+from penstock.client.admin.health import ClusterHealth
 from penstock.client.cluster.config import AdminConfig
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
@@ -99,11 +100,15 @@ class Admin:
         self._run(work)
 
     def describe_cluster(self) -> ClusterInfo:
-        """Id, controller and every registered broker, fenced ones too."""
+        """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
         return self._run(self._admin.describe_cluster())
 
+    def cluster_health(self) -> ClusterHealth:
+        """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
+        return self._run(self._admin.cluster_health())
+
     def describe_quorum(self) -> QuorumInfo:
-        """The quorum's leader, voters and observers."""
+        """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
         return self._run(self._admin.describe_quorum())
 
     def list_offsets(

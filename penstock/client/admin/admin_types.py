@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.admin.health import ClusterHealth, HealthCheck
 from penstock.client.cluster.offsets import OffsetInfo
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterInfo,
     ConfigEntry,
+    NodeStanding,
     PartitionInfo,
+    PartitionTrouble,
     QuorumInfo,
     QuorumReplicaInfo,
 )
@@ -24,6 +27,8 @@ class TopicDescription:
     topic_id: str
     partitions: tuple[PartitionInfo, ...]
     config: Mapping[str, str] = field(default_factory=dict)
+    metadata_age_ms: int = field(default=0, compare=False)
+    """For how long the broker that described the topic has not heard from a working quorum."""
 
     @property
     def partition_count(self) -> int:
@@ -36,10 +41,14 @@ class TopicDescription:
 
 __all__ = [
     "BrokerInfo",
+    "ClusterHealth",
     "ClusterInfo",
     "ConfigEntry",
+    "HealthCheck",
+    "NodeStanding",
     "OffsetInfo",
     "PartitionInfo",
+    "PartitionTrouble",
     "QuorumInfo",
     "QuorumReplicaInfo",
     "TopicDescription",

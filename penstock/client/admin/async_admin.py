@@ -16,8 +16,10 @@ from typing import Any, Unpack
 
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
+from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
 from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
+from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
@@ -249,14 +251,19 @@ class AsyncAdmin:
     # -- cluster and quorum --------------------------------------------------------------------------------------------
 
     async def describe_cluster(self) -> ClusterInfo:
-        """Id, controller and every registered broker, fenced ones too."""
+        """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
         await self.start()
-        return await self._cluster.ask_any(lambda c, ms: c.describe_cluster(ms), self._deadline_ms(), read_only=True)
+        return await newest_view(self._cluster, self._deadline_ms())
+
+    async def cluster_health(self) -> ClusterHealth:
+        """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
+        await self.start()
+        return judge(*await asyncio.gather(every_view(self._cluster), quorum_view(self._cluster, self._deadline_ms())))
 
     async def describe_quorum(self) -> QuorumInfo:
-        """The quorum's leader, voters and observers."""
+        """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
         await self.start()
-        return await self._cluster.ask_any(lambda c, ms: c.describe_quorum(ms), self._deadline_ms(), read_only=True)
+        return await quorum_view(self._cluster, self._deadline_ms())
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
@@ -310,7 +317,7 @@ def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:
 
 
 def _description(topic: TopicInfo) -> TopicDescription:
-    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config))
+    return TopicDescription(topic.name, topic.topic_id, topic.partitions, dict(topic.config), topic.metadata_age_ms)
 
 
 def _offset_spec(spec: int | str) -> int:

@@ -53,6 +53,8 @@ class TopicInfo:
     partitions: tuple[PartitionInfo, ...]
     config: Mapping[str, str] = field(default_factory=dict)
     error: ApiError | None = None
+    metadata_age_ms: int = field(default=0, compare=False)
+    """For how long the broker that told this has not heard from a working quorum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +292,68 @@ class QuorumInfo:
     high_watermark: int
     voters: tuple[QuorumReplicaInfo, ...]
     observers: tuple[QuorumReplicaInfo, ...]
+    only_own_view: bool = False
+    """No leader answered: this is what the broker that answered knows by itself."""
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader_id >= 0 and not self.only_own_view
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStanding:
+    """What a broker knows by itself, without the controller: it is true when the rest of the answer is old."""
+
+    node_id: int
+    fenced: bool
+    """The controller keeps the broker out of service, or none answers it."""
+    metadata_age_ms: int
+    """For how long the broker has not heard from a working quorum: its metadata may be so old."""
+    partitions: int
+    leaders: int
+    under_replicated: int
+    """Partitions led there with replicas that are not in sync, as the leader knows it."""
+    under_min_isr: int
+    """Partitions led there with fewer replicas in sync than min.insync.replicas."""
+    lost_replicas: int
+    """Replicas that the broker cannot serve: they are damaged, or their log dir failed."""
+    failed_log_dirs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTrouble:
+    """A partition that is offline, or led by the broker that answered and short of replicas in sync."""
+
+    topic: str
+    partition: int
+    kind: str
+    """offline, under_min_isr or under_replicated."""
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    """As its leader knows it; of an offline partition: its ISR."""
+    min_insync_replicas: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """The cluster: its id, its controller (-1: none now) and every registered broker."""
+    """The cluster as one broker has it: its id, its controller (-1: none now) and every registered broker.
+
+    Brokers, leaders and offline partitions are those of the answering broker's metadata. `standing` says how old that
+    is, and what the broker knows by itself; `troubles` names the worst partitions, not all of many.
+    """
 
     cluster_id: str
     controller_id: int
     brokers: tuple[BrokerInfo, ...]
     metadata_offset: int
+    standing: NodeStanding
+    leaders: Mapping[int, int] = field(default_factory=dict)
+    """Broker to the number of partitions that it leads."""
+    offline_partitions: int = 0
+    troubles: tuple[PartitionTrouble, ...] = ()
+
+    @property
+    def freshness(self) -> tuple[bool, int, int]:
+        """Larger is newer, of the answers of several brokers."""
+        return self.controller_id >= 0, self.metadata_offset, -self.standing.metadata_age_ms

@@ -26,7 +26,9 @@ from penstock.client.wire.messages import (
     ListOffsetsPart,
     ListOffsetsResult,
     NewTopic,
+    NodeStanding,
     PartitionInfo,
+    PartitionTrouble,
     ProduceAnswer,
     ProduceCall,
     ProduceResult,
@@ -144,7 +146,7 @@ def decode_metadata(response: pb.MetadataResponse) -> ClusterSnapshot:
         response.cluster_id,
         response.controller_id,
         tuple(map(_broker, response.brokers)),
-        tuple(map(_topic, response.topics)),
+        tuple(_topic(topic, response.metadata_age_ms) for topic in response.topics),
         response.metadata_offset,
     )
 
@@ -153,7 +155,7 @@ def _broker(node: common_pb2.Node) -> BrokerInfo:
     return BrokerInfo(node.node_id, node.host, node.port, node.rack, node.fenced)
 
 
-def _topic(topic: pb.TopicMetadata) -> TopicInfo:
+def _topic(topic: pb.TopicMetadata, age_ms: int) -> TopicInfo:
     partitions = tuple(
         PartitionInfo(
             p.partition,
@@ -166,7 +168,7 @@ def _topic(topic: pb.TopicMetadata) -> TopicInfo:
         )
         for p in sorted(topic.partitions, key=lambda p: p.partition)
     )
-    return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), error_in_message(topic.error))
+    return TopicInfo(topic.name, topic.topic_id, partitions, dict(topic.config), error_in_message(topic.error), age_ms)
 
 
 def encode_create_topics(topics: Iterable[NewTopic], timeout_ms: int, validate_only: bool) -> pb.CreateTopicsRequest:
@@ -251,8 +253,44 @@ def decode_describe_configs(response: configs_pb2.DescribeConfigsResponse) -> Co
 
 
 def decode_cluster(response: pb.DescribeClusterResponse) -> ClusterInfo:
-    brokers = tuple(map(_broker, response.brokers))
-    return ClusterInfo(response.cluster_id, response.controller_id, brokers, response.metadata_offset)
+    standing = response.standing
+    return ClusterInfo(
+        response.cluster_id,
+        response.controller_id,
+        tuple(map(_broker, response.brokers)),
+        response.metadata_offset,
+        NodeStanding(
+            standing.node_id,
+            standing.fenced,
+            standing.metadata_age_ms,
+            standing.partitions,
+            standing.leaders,
+            standing.under_replicated,
+            standing.under_min_isr,
+            standing.lost_replicas,
+            tuple(standing.failed_log_dirs),
+        ),
+        dict(response.leaders),
+        response.offline_partitions,
+        tuple(map(_trouble, response.troubles)),
+    )
+
+
+_TROUBLE_KINDS = {
+    number: name.removeprefix("PARTITION_TROUBLE_KIND_").lower() for name, number in pb.PartitionTroubleKind.items()
+}
+
+
+def _trouble(trouble: pb.PartitionTrouble) -> PartitionTrouble:
+    return PartitionTrouble(
+        trouble.topic,
+        trouble.partition,
+        _TROUBLE_KINDS.get(trouble.kind, "unspecified"),
+        tuple(trouble.replicas),
+        tuple(trouble.in_sync),
+        trouble.min_insync_replicas,
+        trouble.reason,
+    )
 
 
 def decode_quorum(response: pb.DescribeQuorumResponse) -> QuorumInfo:
@@ -262,4 +300,5 @@ def decode_quorum(response: pb.DescribeQuorumResponse) -> QuorumInfo:
         response.high_watermark,
         tuple(QuorumReplicaInfo(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in response.voters),
         tuple(QuorumReplicaInfo(r.node_id, r.log_end_offset, r.last_fetch_ms_ago) for r in response.observers),
+        response.only_own_view,
     )

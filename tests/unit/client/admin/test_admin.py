@@ -21,6 +21,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from penstock.pb import broker_pb2 as pb
 from penstock.record.builder import build_batch
 from tests.support.fake_broker import FakeCluster, encode_error
 
@@ -108,6 +109,37 @@ def test_the_cluster_and_the_quorum_are_described(cluster: FakeCluster) -> None:
         assert [broker.node_id for broker in found.brokers] == [1, 2, 3]
         quorum = admin.describe_quorum()
         assert (quorum.leader_id, quorum.leader_epoch, quorum.voters[0].node_id) == (1, 3, 1)
+
+
+def cut_off(answer: pb.DescribeClusterResponse) -> None:
+    """The answer of a node that has not heard from the quorum for long."""
+    answer.controller_id, answer.metadata_offset, answer.standing.metadata_age_ms = -1, 5, 60_000
+    answer.standing.fenced = True
+
+
+def test_a_node_that_is_cut_off_does_not_describe_the_cluster_while_another_one_hears_of_it(
+    cluster: FakeCluster,
+) -> None:
+    cluster.on_describe_cluster = dict.fromkeys((1, 2), cut_off)
+    with Admin(cluster.bootstrap) as admin:
+        for _ in range(4):
+            found = admin.describe_cluster()
+            assert (found.controller_id, found.standing.node_id) == (1, 3)
+    cluster.on_describe_cluster[3] = cut_off
+    with Admin(cluster.bootstrap) as admin:
+        found = admin.describe_cluster()
+        assert (found.controller_id, found.standing.metadata_age_ms) == (-1, 60_000)
+
+
+def test_the_health_of_a_cluster_is_asked_of_every_broker(cluster: FakeCluster) -> None:
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        admin.list_topics()
+        cluster.stop_node(2)
+        cluster.on_describe_cluster[3] = cut_off
+        found = admin.cluster_health()
+    brokers = next(check for check in found.checks if check.name == "brokers")
+    assert found.status == "degraded" and len(brokers.details) == 2
+    assert "does not answer" in brokers.details[0] and "no controller answers it" in brokers.details[1]
 
 
 def test_offsets_are_listed_by_spec(cluster: FakeCluster) -> None:

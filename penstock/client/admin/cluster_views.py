@@ -1,0 +1,66 @@
+"""Asks every broker of a cluster for its picture of the cluster, because one that is cut off shows an old one.
+
+Each has VIEW_MS to answer. Not here: what the answers mean (health.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from penstock.client.admin.health import METADATA_OLD_MS, ClusterViews
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
+from penstock.client.wire.messages import ClusterInfo, QuorumInfo
+from penstock.errors import ApiError, BootstrapError
+from penstock.types import Endpoint
+
+VIEW_MS = METADATA_ATTEMPT_MS
+
+
+async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
+    """One broker's picture if it has heard from the quorum just now, otherwise the newest that any broker has."""
+    one = await cluster.ask_any(lambda c, ms: c.describe_cluster(ms), deadline_ms, read_only=True)
+    if one.controller_id >= 0 and one.standing.metadata_age_ms < METADATA_OLD_MS:
+        return one
+    return (await every_view(cluster)).newest
+
+
+async def every_view(cluster: ClusterClient) -> ClusterViews:
+    """The picture of every broker that answers; BootstrapError if none does."""
+    answers = await _ask(cluster, {*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)})
+    for answer in tuple(answers.values()):  # fenced brokers are in no client's metadata
+        if isinstance(answer, ClusterInfo):
+            answers |= await _ask(cluster, {broker.endpoint for broker in answer.brokers} - answers.keys())
+    by_node = {answer.standing.node_id: answer for answer in answers.values() if isinstance(answer, ClusterInfo)}
+    if not by_node:
+        raise BootstrapError("no broker answered: " + "; ".join(str(error) for error in answers.values()))
+    registered = ClusterViews(by_node).newest.brokers
+    silent = {broker.node_id: str(answers[broker.endpoint]) for broker in registered if broker.node_id not in by_node}
+    return ClusterViews(by_node, silent)
+
+
+async def _ask(cluster: ClusterClient, endpoints: Iterable[Endpoint]) -> dict[Endpoint, ClusterInfo | ApiError]:
+    async def ask(endpoint: Endpoint) -> tuple[Endpoint, ClusterInfo | ApiError]:
+        try:
+            return endpoint, await cluster.connection_to(endpoint).describe_cluster(VIEW_MS)
+        except ApiError as error:
+            return endpoint, error
+
+    return dict(await asyncio.gather(*map(ask, sorted(endpoints))))
+
+
+async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
+    """The quorum as its leader has it; if no broker reaches a leader, as the broker with the newest epoch has it."""
+    one = await cluster.ask_any(lambda c, ms: c.describe_quorum(ms), deadline_ms, read_only=True)
+    if one.has_leader:
+        return one
+
+    async def ask(endpoint: Endpoint) -> QuorumInfo | None:
+        try:
+            return await cluster.connection_to(endpoint).describe_quorum(VIEW_MS)
+        except ApiError:
+            return None
+
+    endpoints = sorted({*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)})
+    found = [one, *(view for view in await asyncio.gather(*map(ask, endpoints)) if view is not None)]
+    return max(found, key=lambda view: (view.has_leader, view.leader_epoch))

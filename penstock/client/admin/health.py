@@ -1,0 +1,237 @@
+"""Judges a cluster's health from what its brokers say of themselves: `judge` is pure, cluster_views.py asks.
+
+    healthy     every check is ok
+    degraded    everything works, and nothing acked is in danger; one more failure may change that
+    critical    something does not work: no controller, partitions that cannot be read or written
+
+Each broker's own word counts: a broker that is cut off shows an old picture of the cluster, and does not know it. So
+what is cluster-wide is taken from the newest picture, and the standing of a broker from itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from penstock.client.wire.messages import ClusterInfo, NodeStanding, PartitionTrouble, QuorumInfo
+
+HEALTHY, DEGRADED, CRITICAL = "healthy", "degraded", "critical"
+OK = "ok"
+_RANKS = (OK, DEGRADED, CRITICAL)
+
+METADATA_OLD_MS = 10_000
+"""A node hears from the quorum at least each second; an election takes less than this, too."""
+VOTER_SILENT_MS = 10_000
+PARTITIONS_NAMED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterViews:
+    """What every broker said, and why the others said nothing."""
+
+    by_node: Mapping[int, ClusterInfo]
+    """Not empty."""
+    silent: Mapping[int, str] = field(default_factory=dict)
+    """Registered brokers that did not answer: what happened instead."""
+
+    @property
+    def newest(self) -> ClusterInfo:
+        return max(self.by_node.values(), key=lambda view: view.freshness)
+
+    @property
+    def standings(self) -> list[NodeStanding]:
+        """By node id."""
+        return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """One question about the cluster, and its answer."""
+
+    name: str
+    status: str
+    """ok, degraded or critical."""
+    summary: str
+    remedy: str = ""
+    details: tuple[str, ...] = ()
+    """Of what is wrong, one by one; not all of many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHealth:
+    """All checks, and the worst of them as the status: healthy, degraded or critical."""
+
+    status: str
+    checks: tuple[HealthCheck, ...]
+
+
+def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
+    """Every check, in the order in which a person should look at them."""
+    checks = (
+        _quorum(views, quorum),
+        _controller(views, quorum),
+        _metadata(views),
+        _brokers(views),
+        _offline(views),
+        _under_min_isr(views),
+        _under_replicated(views),
+        _log_dirs(views),
+    )
+    worst = max((check.status for check in checks), key=_RANKS.index)
+    return ClusterHealth(HEALTHY if worst == OK else worst, checks)
+
+
+def _quorum(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
+    voters = [voter.node_id for voter in quorum.voters]
+    if not quorum.has_leader:
+        age_ms = min(standing.metadata_age_ms for standing in views.standings)
+        return HealthCheck(
+            "quorum",
+            CRITICAL,
+            f"no leader; a node that answers last heard from the quorum {seconds(age_ms)} ago",
+            f"a majority of the voters {listed(voters)} must run and reach each other at their CONTROLLER listeners:"
+            " start those that are down, and look at their logs",
+        )
+    late = [v for v in quorum.voters if not 0 <= v.last_fetch_ms_ago <= VOTER_SILENT_MS]
+    if late:
+        spare = (len(voters) - 1) // 2 - len(late)
+        told = (f"voter {v.node_id} {_last_fetch(v.last_fetch_ms_ago)}" for v in late)
+        left = f"{spare} more may fail" if spare > 0 else "no other voter may fail"
+        return HealthCheck(
+            "quorum", DEGRADED, f"{', '.join(told)}; {left}", f"start {_nodes([v.node_id for v in late])}"
+        )
+    return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, all of them follow")
+
+
+def _last_fetch(ago_ms: int) -> str:
+    return "has not fetched from the leader" if ago_ms < 0 else f"last fetched {seconds(ago_ms)} ago"
+
+
+def _controller(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
+    if not quorum.has_leader:
+        return HealthCheck(
+            "controller",
+            CRITICAL,
+            "none: no topic, leader or ISR can change",
+            "it comes back with the leader of the quorum",
+        )
+    return HealthCheck("controller", OK, f"node {quorum.leader_id} answers")
+
+
+def _metadata(views: ClusterViews) -> HealthCheck:
+    old = [s for s in views.standings if s.metadata_age_ms > METADATA_OLD_MS]
+    if not old:
+        return HealthCheck("metadata", OK, "that of every broker that answers is current")
+    return HealthCheck(
+        "metadata",
+        CRITICAL if len(old) == len(views.by_node) else DEGRADED,
+        f"that of {_nodes([s.node_id for s in old])} is old: clients that ask there hear of an earlier cluster",
+        "connect these nodes with the voters of the quorum, or bring the quorum back",
+        tuple(f"node {s.node_id}: {seconds(s.metadata_age_ms)} old" for s in old),
+    )
+
+
+def _brokers(views: ClusterViews) -> HealthCheck:
+    newest, found = views.newest, []
+    for broker in newest.brokers:
+        view = views.by_node.get(broker.node_id)
+        name = f"broker {broker.node_id} ({broker.host}:{broker.port})"
+        if view is None:
+            found.append(f"{name} does not answer: {views.silent.get(broker.node_id, 'not asked')}")
+        elif broker.fenced:
+            found.append(f"{name} is fenced: the controller keeps it out of service")
+        elif view.standing.fenced:
+            found.append(f"{name} is fenced: no controller answers it")
+    if not found:
+        return HealthCheck("brokers", OK, f"all {len(newest.brokers)} are in service")
+    return HealthCheck(
+        "brokers",
+        DEGRADED,
+        f"{len(found)} of {len(newest.brokers)} are not in service",
+        "start what is down; the log of a fenced broker says what it waits for",
+        tuple(found),
+    )
+
+
+def _offline(views: ClusterViews) -> HealthCheck:
+    newest = views.newest
+    led = {node_id: count for node_id in views.silent if (count := newest.leaders.get(node_id, 0))}
+    count = newest.offline_partitions + sum(led.values())
+    if not count:
+        return HealthCheck("offline partitions", OK, "every partition has a leader that answers")
+    details = [f"{of_one} partitions are led by broker {node}, which does not answer" for node, of_one in led.items()]
+    details += [f"{_named(t)}: {t.reason}" for t in newest.troubles if t.kind == "offline"]
+    return HealthCheck(
+        "offline partitions",
+        CRITICAL,
+        f"{count} cannot be read or written",
+        "start the brokers that hold their in-sync replicas",
+        tuple(details[:PARTITIONS_NAMED_MAX]),
+    )
+
+
+def _under_min_isr(views: ClusterViews) -> HealthCheck:
+    count = sum(standing.under_min_isr for standing in views.standings)
+    if not count:
+        return HealthCheck("min.insync.replicas", OK, "every leader that answers has enough replicas in sync")
+    return HealthCheck(
+        "min.insync.replicas",
+        CRITICAL,
+        f"{count} partitions take no acks=all: fewer replicas are in sync than min.insync.replicas",
+        "start the brokers of the replicas that are not in sync, and wait until they have caught up",
+        _of_kind(views, "under_min_isr"),
+    )
+
+
+def _under_replicated(views: ClusterViews) -> HealthCheck:
+    count = sum(standing.under_replicated for standing in views.standings)
+    if not count:
+        return HealthCheck("replicas", OK, "all are in sync, as the leaders that answer know it")
+    return HealthCheck(
+        "replicas",
+        DEGRADED,
+        f"{count} partitions have replicas that are not in sync",
+        "they catch up by themselves when their brokers are in service; `penstock topics describe` shows the ISR",
+        _of_kind(views, "under_replicated", "under_min_isr"),
+    )
+
+
+def _log_dirs(views: ClusterViews) -> HealthCheck:
+    found = [f"node {s.node_id}: log dir {path} failed" for s in views.standings for path in s.failed_log_dirs]
+    lost = {s.node_id: s.lost_replicas for s in views.standings if s.lost_replicas}
+    found += [f"node {node_id}: {count} replicas cannot be served" for node_id, count in lost.items()]
+    if not found:
+        return HealthCheck("log dirs", OK, "none failed")
+    return HealthCheck(
+        "log dirs",
+        DEGRADED,
+        "some replicas or log dirs are out of use",
+        "the node's log says why; replace the disk, then start the node again",
+        tuple(found),
+    )
+
+
+def _of_kind(views: ClusterViews, *kinds: str) -> tuple[str, ...]:
+    found = [t for node_id in sorted(views.by_node) for t in views.by_node[node_id].troubles if t.kind in kinds]
+    return tuple(
+        f"{_named(t)}: in sync are {listed(t.in_sync)} of {listed(t.replicas)}; min.insync.replicas is"
+        f" {t.min_insync_replicas}"
+        for t in found[:PARTITIONS_NAMED_MAX]
+    )
+
+
+def _named(trouble: PartitionTrouble) -> str:
+    return f"{trouble.topic}-{trouble.partition}"
+
+
+def seconds(milliseconds: int) -> str:
+    """A length of time for people."""
+    return f"{milliseconds / 1000:.0f} s" if milliseconds >= 1000 else f"{milliseconds} ms"
+
+
+def listed(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids)) or "none"
+
+
+def _nodes(ids: list[int]) -> str:
+    return f"node {ids[0]}" if len(ids) == 1 else f"nodes {listed(ids)}"

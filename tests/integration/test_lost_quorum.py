@@ -1,0 +1,124 @@
+"""A real cluster that loses its quorum, and a broker that hangs: what the command line and the metrics say then.
+
+The tests share one cluster, and each leaves it whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock import Admin
+from penstock.testing import Cluster
+from tests.support.waiting import wait_until
+
+PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
+DEGRADED, CRITICAL = 3, 4
+ANSWER_S = 15
+"""Far below the minute that a client waits by default: a description does not wait for what is lost."""
+
+Result = subprocess.CompletedProcess[bytes]
+Run = Callable[..., list[Result]]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    quick = {"broker.session.timeout.ms": 1500, "replica.lag.time.max.ms": 1500}
+    with Cluster(nodes=3, config=quick) as running, Admin(running.bootstrap) as admin:
+        admin.create_topic("orders", partitions=6, replication_factor=3)
+        yield running
+
+
+@pytest.fixture
+def penstock(cluster: Cluster) -> Run:
+    environ = {**os.environ, "PENSTOCK_BOOTSTRAP": cluster.bootstrap}
+
+    def run(*commands: str) -> list[Result]:
+        """All at once."""
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environ}
+        running = [subprocess.Popen([*PENSTOCK, *command.split()], **piped) for command in commands]
+        ended = [(process, *process.communicate(timeout=60)) for process in running]
+        return [Result(process.args, process.returncode, out, err) for process, out, err in ended]
+
+    return run
+
+
+def shown(cluster: Cluster, index: int) -> dict[str, float]:
+    """The metrics of a node that have no labels."""
+    with urllib.request.urlopen(cluster.metrics_url(index), timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return {line.split()[0]: float(line.split()[1]) for line in lines if line[0] != "#" and "{" not in line}
+
+
+def checks(result: Result) -> dict[str, Any]:
+    return {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+
+
+def wait_whole(cluster: Cluster) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        wait_until(lambda: admin.cluster_health().status == "healthy")
+
+
+def test_a_node_whose_two_peers_are_dead_says_so_everywhere_and_at_once(cluster: Cluster, penstock: Run) -> None:
+    wait_whole(cluster)
+    well = penstock("cluster health", "cluster describe", "quorum describe")
+    assert [result.returncode for result in well] == [0, 0, 0]
+    cluster.kill(1)
+    cluster.kill(2)
+    wait_until(lambda: shown(cluster, 0)["penstock_broker_fenced"] == 1)
+    wait_until(lambda: shown(cluster, 0)["penstock_under_min_isr_partitions"] > 0)
+    wait_until(lambda: shown(cluster, 0)["penstock_metadata_age_seconds"] >= 3)
+    metrics, began = shown(cluster, 0), time.monotonic()
+    described, health, quorum, topic = penstock(
+        "cluster describe --json", "cluster health --json", "quorum describe --json", "topics describe orders"
+    )
+    assert time.monotonic() - began < ANSWER_S
+    assert metrics["penstock_metadata_age_seconds"] >= 2 and metrics["penstock_quorum_leader_id"] == -1
+    assert metrics["penstock_under_min_isr_partitions"] == metrics["penstock_leaders"] > 0
+
+    assert described.returncode == health.returncode == quorum.returncode == CRITICAL
+    info = json.loads(described.stdout)
+    assert info["controller_id"] == -1 and info["standing"]["fenced"]
+    assert info["standing"]["metadata_age_ms"] >= 2_000
+    assert b"no controller: what is shown is old" in described.stderr
+    assert json.loads(quorum.stdout)["only_own_view"]
+    found = checks(health)
+    assert {name for name, check in found.items() if check["status"] == "critical"} >= {
+        "quorum",
+        "controller",
+        "offline partitions",
+        "min.insync.replicas",
+    }
+    assert len(found["brokers"]["details"]) == 3
+    assert "orders-" in " ".join(found["min.insync.replicas"]["details"])
+    assert b"s old: no controller answers the broker" in topic.stderr and topic.returncode == 0
+    cluster.start(1, wait=False)
+    cluster.start(2)
+    wait_whole(cluster)
+    assert shown(cluster, 0)["penstock_under_min_isr_partitions"] == 0
+
+
+def test_a_broker_that_hangs_is_named_and_the_answer_does_not_wait_for_it(cluster: Cluster, penstock: Run) -> None:
+    wait_whole(cluster)
+    with Admin(cluster.bootstrap) as admin:
+        index = next(i for i in range(3) if i != admin.describe_quorum().leader_id)
+    cluster.pause(index)
+    try:
+        wait_until(lambda: shown(cluster, (index + 1) % 3)["penstock_fenced_brokers"] == 1)
+        began = time.monotonic()
+        health, described = penstock("cluster health --json", "cluster describe")
+        assert health.returncode == described.returncode == DEGRADED and time.monotonic() - began < ANSWER_S
+        assert b"\tfenced\n" in described.stdout
+        (told,) = checks(health)["brokers"]["details"]
+        assert f"broker {index} " in told and "does not answer" in told
+    finally:
+        cluster.resume(index)
+    wait_whole(cluster)

@@ -1,0 +1,146 @@
+"""Each check of a cluster's health: what makes it ill, how ill, and that it names the culprit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from penstock.client.admin.health import ClusterHealth, ClusterViews, HealthCheck, judge
+from penstock.client.wire.messages import (
+    BrokerInfo,
+    ClusterInfo,
+    NodeStanding,
+    PartitionTrouble,
+    QuorumInfo,
+    QuorumReplicaInfo,
+)
+
+BROKERS = tuple(BrokerInfo(node, f"host-{node}", 9192) for node in range(3))
+QUORUM = QuorumInfo(1, 5, 100, tuple(QuorumReplicaInfo(node, 100, 20) for node in range(3)), ())
+SHORT = PartitionTrouble("orders", 4, "under_min_isr", (0, 1, 2), (0,), 2)
+OFFLINE = PartitionTrouble("orders", 7, "offline", (1, 2), (1,), reason="no leader: start broker 1")
+
+
+def view(node: int) -> ClusterInfo:
+    """What a broker of a healthy cluster says."""
+    standing = NodeStanding(node, False, 300, 12, 4, 0, 0, 0, ())
+    return ClusterInfo("c", 1, BROKERS, 100, standing, {0: 4, 1: 4, 2: 4})
+
+
+def views(*nodes: ClusterInfo, silent: dict[int, str] | None = None) -> ClusterViews:
+    return ClusterViews({node.standing.node_id: node for node in nodes}, silent or {})
+
+
+def check(health: ClusterHealth, name: str) -> HealthCheck:
+    return next(check for check in health.checks if check.name == name)
+
+
+def standing(node: int, change: Callable[[NodeStanding], NodeStanding]) -> ClusterInfo:
+    """The view of a broker that says something else of itself."""
+    found = view(node)
+    return replace(found, standing=change(found.standing))
+
+
+def test_a_cluster_without_a_fault_is_healthy_in_every_check() -> None:
+    health = judge(views(view(0), view(1), view(2)), QUORUM)
+    assert health.status == "healthy" and {check.status for check in health.checks} == {"ok"}
+    assert not any(check.remedy or check.details for check in health.checks)
+
+
+def test_a_lost_quorum_is_critical_and_says_since_when_and_who_is_missing() -> None:
+    alone = replace(
+        standing(0, lambda own: replace(own, fenced=True, metadata_age_ms=34_000, under_min_isr=1, under_replicated=1)),
+        controller_id=-1,
+        troubles=(SHORT,),
+    )
+    quorum = replace(QUORUM, leader_id=-1, only_own_view=True)
+    health = judge(views(alone, silent={1: "connection refused", 2: "no answer"}), quorum)
+    assert health.status == "critical"
+    assert "last heard from the quorum 34 s ago" in check(health, "quorum").summary
+    assert "voters 0, 1, 2" in check(health, "quorum").remedy
+    assert {check(health, name).status for name in ("quorum", "controller", "metadata")} == {"critical"}
+    told = check(health, "brokers").details
+    assert "no controller answers it" in told[0] and "connection refused" in told[1] and "no answer" in told[2]
+    assert "8 cannot be read or written" in check(health, "offline partitions").summary
+    assert "orders-4: in sync are 0 of 0, 1, 2" in check(health, "min.insync.replicas").details[0]
+
+
+ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
+    "voter down": (
+        views(view(0), view(1), view(2)),
+        replace(QUORUM, voters=(*QUORUM.voters[:2], QuorumReplicaInfo(2, 90, 40_000))),
+        "quorum",
+        "degraded",
+        "voter 2 last fetched 40 s ago; no other voter may fail",
+    ),
+    "leader known, but silent": (
+        views(view(0), view(1), view(2)),
+        replace(QUORUM, only_own_view=True),
+        "controller",
+        "critical",
+        "no topic, leader or ISR can change",
+    ),
+    "one node cut off": (
+        views(view(0), view(1), standing(2, lambda own: replace(own, metadata_age_ms=11_000))),
+        QUORUM,
+        "metadata",
+        "degraded",
+        "that of node 2 is old",
+    ),
+    "fenced": (
+        views(
+            replace(view(0), brokers=(*BROKERS[:2], replace(BROKERS[2], fenced=True)), metadata_offset=101),
+            view(1),
+            view(2),
+        ),
+        QUORUM,
+        "brokers",
+        "degraded",
+        "1 of 3 are not in service",
+    ),
+    "offline": (
+        views(replace(view(0), offline_partitions=1, troubles=(OFFLINE,), metadata_offset=101), view(1), view(2)),
+        QUORUM,
+        "offline partitions",
+        "critical",
+        "1 cannot be read or written",
+    ),
+    "under min isr": (
+        views(standing(0, lambda own: replace(own, under_min_isr=2)), view(1), view(2)),
+        QUORUM,
+        "min.insync.replicas",
+        "critical",
+        "2 partitions take no acks=all",
+    ),
+    "under-replicated": (
+        views(standing(0, lambda own: replace(own, under_replicated=3)), view(1), view(2)),
+        QUORUM,
+        "replicas",
+        "degraded",
+        "3 partitions have replicas that are not in sync",
+    ),
+    "failed log dir": (
+        views(standing(0, lambda own: replace(own, failed_log_dirs=("/data/1",), lost_replicas=4)), view(1), view(2)),
+        QUORUM,
+        "log dirs",
+        "degraded",
+        "out of use",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ILL)
+def test_each_fault_makes_its_check_and_the_cluster_as_ill_as_it_is(row: str) -> None:
+    seen, quorum, name, status, says = ILL[row]
+    health = judge(seen, quorum)
+    found = check(health, name)
+    assert (found.status, health.status) == (status, status)
+    assert says in found.summary and found.remedy
+
+
+def test_the_newest_picture_counts_not_that_of_a_broker_that_was_cut_off() -> None:
+    old = replace(view(2), controller_id=-1, metadata_offset=100, offline_partitions=9, troubles=(OFFLINE,))
+    health = judge(views(view(0), view(1), old), QUORUM)
+    assert check(health, "offline partitions").status == "ok"
