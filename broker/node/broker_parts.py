@@ -44,9 +44,9 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import Transport
+from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
-from broker.node.lifecycle import BrokerLifecycle
 from broker.node.own_standing import own_standing
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel

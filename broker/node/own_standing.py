@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.apis.describe_cluster import Standing
-from broker.node.lifecycle import BrokerLifecycle
+from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.requests import NodeStandingView
 

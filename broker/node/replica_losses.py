@@ -1,7 +1,7 @@
 """Tells the lifecycle that a replica is lost; the lifecycle then leaves the ISRs.
 
 Made before both sides: the parts that lose replicas are made first, and the lifecycle, which calls some of them, last.
-It counts nothing: one new registration covers every loss before it. lifecycle.py registers.
+It counts nothing: one new registration covers every loss before it. `broker_lifecycle.py` registers.
 """
 
 from __future__ import annotations

@@ -134,11 +134,13 @@ def _placed(context: DecisionContext, topic: NewTopic, batch: _Batch) -> list[tu
     config = context.config
     partitions = config.num_partitions if topic.partitions == USE_DEFAULT else topic.partitions
     _check_partition_count(context, topic.name, partitions, batch)
-    factor = config.default_replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
+    is_default = topic.replication_factor == USE_DEFAULT
+    factor = config.default_replication_factor if is_default else topic.replication_factor
     brokers = context.state.active_brokers()
     if not 1 <= factor <= len(brokers):
+        whose = " (default.replication.factor, as the request names none)" if is_default else ""
         raise InvalidReplicationFactorError(
-            f"replication factor {factor} of topic {topic.name} must be from 1 to the number of live brokers:"
+            f"replication factor {factor}{whose} of topic {topic.name} must be from 1 to the number of live brokers:"
             f" {len(brokers)} of {len(context.state.brokers)} registered brokers are live now"
         )
     return place_replicas(brokers, partitions, factor, context.rng)

@@ -21,7 +21,7 @@ A tombstone T of key k at offset t may be removed, because no crash can then bri
 Each replica cleans for itself. A replica that was away for longer than delete.retention.ms may have missed a tombstone
 that is gone by then, and keeps the deleted value, as in Kafka (`docs/data-directory.md`).
 
-`cleaner.py` decides which batches are filtered, and handles control batches and empty ones.
+`segment_cleaning.py` decides which batches are filtered, and handles control batches and empty ones.
 """
 
 from __future__ import annotations

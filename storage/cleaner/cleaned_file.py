@@ -3,7 +3,7 @@
 A file of that name from an earlier attempt is removed first. `finish` makes the bytes durable; the swap makes the name
 durable. `discard` removes the file; if the disk refuses, the next start removes it.
 
-`cleaner.py` decides what is written; the swap is in `file_changes.py`.
+`segment_cleaning.py` decides what is written; the swap is in `file_changes.py`.
 """
 
 from __future__ import annotations

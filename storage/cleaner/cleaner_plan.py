@@ -18,7 +18,7 @@ below the first segment tells nothing: the log is then dirty from its first segm
 records below that must be cleaned too, see `batch_filter.py`.) A checkpoint above the high watermark is kept, because a
 new leader or a start may set the high watermark back.
 
-This module reads no file. Passes are done by `cleaner.py`; the checkpoint's file is `cleaner_checkpoint.py`'s.
+This module reads no file. Passes are done by `segment_cleaning.py`; the checkpoint's file is `cleaner_checkpoint.py`'s.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ How a pass may end:
   another disk error                           KafkaStorageError to the driver: the log dir goes offline
   any other error                              the log is *uncleanable* until a restart, and reported; other logs go on
 
-Used from one thread, except for the steps. `cleaner_plan.py` decides, `cleaner.py` has the blocking part, the broker
-the threads and schedules.
+Used from one thread, except for the steps. `cleaner_plan.py` decides, `segment_cleaning.py` has the blocking part, the
+broker the threads and schedules.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.cleaner.batch_filter import TombstoneRule
 from storage.cleaner.blocking_step import Steps, in_thread
-from storage.cleaner.cleaner import Cleaning, Surroundings
 from storage.cleaner.cleaner_log_view import Candidate, LogToClean
 from storage.cleaner.cleaner_plan import Assessment, KnownHorizon, assess
 from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace, StopSignal
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics, PassStatistics, Reason
 from storage.cleaner.offset_map import OffsetMap
+from storage.cleaner.segment_cleaning import Cleaning, Surroundings
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_system import FileSystem
 from storage.log.log_types import CleanedSegment

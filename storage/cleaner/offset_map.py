@@ -7,7 +7,7 @@ key are always superseded: a compacted log keeps none.
 
 Memory is accounted for as CPython uses it, measured in `tests/unit/storage/cleaner/test_offset_map.py`: bytes and int
 objects with what the allocator rounds them up to, and the table with its doubling, when the old and the new one are
-there at the same time. Not here: which part of the log is mapped (`cleaner.py`).
+there at the same time. Not here: which part of the log is mapped (`segment_cleaning.py`).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.durability import Durability
-from broker.replication.high_watermarks import HighWatermarks
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import why_no_empty_log
@@ -27,7 +27,7 @@ class PartitionOpener:
         self,
         hosted: HostedPartitions,
         log_manager: LogManager,
-        high_watermarks: HighWatermarks,
+        high_watermarks: CheckpointedHighWatermarks,
         durability: Durability,
         reports: PartitionReports,
         dismissed: Sequence[Callable[[TopicPartition], None]],

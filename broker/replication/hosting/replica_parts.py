@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.durability import Durability
-from broker.replication.high_watermarks import HighWatermarks
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.partition_opener import PartitionOpener
 from broker.replication.hosting.replica_assignments import ReplicaAssignments
@@ -85,7 +85,7 @@ class ReplicaParts:
     durability: Durability
     isrs: IsrUpkeep
     contacts: FollowerContacts
-    high_watermarks: HighWatermarks
+    high_watermarks: CheckpointedHighWatermarks
     roles: ReplicaRoles
     creation: ReplicaCreation
     revival: ReplicaRevival
@@ -114,7 +114,7 @@ def replica_parts(
 ) -> ReplicaParts:
     """The rest of them, over the tables and what serves them."""
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
-    high_watermarks = HighWatermarks(log_manager.high_watermarks(), hosted.all)
+    high_watermarks = CheckpointedHighWatermarks(log_manager.high_watermarks(), hosted.all)
     opener = PartitionOpener(
         hosted,
         log_manager,

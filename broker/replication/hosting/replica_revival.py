@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from broker.replication.high_watermarks import HighWatermarks
+from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.hosting.assignment import Assignment
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.hosting_slices import HostingSlices
@@ -33,7 +33,7 @@ class ReplicaRevival:
         opener: PartitionOpener,
         to_create: HostingSlices,
         log_manager: LogManager,
-        high_watermarks: HighWatermarks,
+        high_watermarks: CheckpointedHighWatermarks,
     ) -> None:
         self._hosted = hosted
         self._lost = lost

@@ -144,6 +144,12 @@ def test_impossible_replication_factor_says_how_many_brokers_are_live(factor: in
     assert is_error(error, InvalidReplicationFactorError, str(factor), "2 of 3 registered")
 
 
+def test_a_default_that_is_too_large_is_named_as_the_default() -> None:
+    cluster = Cluster(brokers=1, config=ControllerConfig(CLUSTER_ID, default_replication_factor=3))
+    error = cluster.create("t", replication_factor=-1).error
+    assert is_error(error, InvalidReplicationFactorError, "replication factor 3 (default.replication.factor", "1 of 1")
+
+
 def test_without_a_live_broker_no_topic_can_be_made() -> None:
     assert is_error(Cluster().create("t").error, InvalidReplicationFactorError, "0 of 0")
 

@@ -284,7 +284,7 @@ def test_short_writes_are_written_on() -> None:
 
 def test_what_nobody_expected_makes_one_log_uncleanable_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     compacted = filled()
-    monkeypatch.setattr("storage.cleaner.cleaner.filter_batch", lambda *_: 1 // 0)
+    monkeypatch.setattr("storage.cleaner.segment_cleaning.filter_batch", lambda *_: 1 // 0)
     assert compacted.clean() == 1
 
     ((topic_partition, why),) = compacted.cleaner.statistics().uncleanable

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.node.lifecycle import BrokerLifecycle
+from broker.node.broker_lifecycle import BrokerLifecycle
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader

@@ -1,7 +1,8 @@
 """The high watermarks of this broker's replicas, as replication-offset-checkpoint keeps them over a restart.
 
 A hosted partition has its own high watermark. For a log that is not hosted yet, the value read at the start is kept.
-Not here: writing the file (`storage/log_dirs/log_checkpoints.py`), what moves a high watermark (partition.py).
+Not here: writing the file (`storage/log_dirs/log_checkpoints.py`), and what moves a high watermark
+(`leader/leader_state.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from broker.replication.partition import Partition
 from storage.log_dirs.log_table import LogId
 
 
-class HighWatermarks:
+class CheckpointedHighWatermarks:
     """See the module. Changed on the event loop; `current` may be called in any thread."""
 
     def __init__(self, checkpointed: Mapping[LogId, int], partitions: Callable[[], Iterable[Partition]]) -> None:
@@ -36,4 +37,4 @@ class HighWatermarks:
         return known
 
     def __repr__(self) -> str:
-        return f"HighWatermarks({len(self._checkpointed)} of logs that are not hosted)"
+        return f"CheckpointedHighWatermarks({len(self._checkpointed)} of logs that are not hosted)"
