@@ -129,6 +129,12 @@ def _check_numbers(config: NodeConfig) -> None:
             f"queued.max.request.bytes = {config.queued_max_request_bytes}: below socket.request.max.bytes = "
             f"{config.socket_request_max_bytes}, so one request could exceed it; raise it, or lower the other"
         )
+    if config.replica_fetch_min_bytes > config.replica_fetch_response_max_bytes:
+        raise ConfigError(
+            f"replica.fetch.min.bytes = {config.replica_fetch_min_bytes}: above replica.fetch.response.max.bytes = "
+            f"{config.replica_fetch_response_max_bytes}, so every fetch would wait for replica.fetch.wait.max.ms; "
+            "lower it"
+        )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(
             f"broker.heartbeat.interval.ms = {config.broker_heartbeat_interval_ms}: not below "

@@ -205,6 +205,18 @@ REPLICATION = (
     _int("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
     _ms("replica.lag.time.max.ms", 10_000, "A follower behind for this long leaves the ISR (Kafka: 30000)."),
     _ms("replica.fetch.wait.max.ms", 500, "How long a leader holds a follower's fetch for new records.", 0),
+    _bytes(
+        "replica.fetch.min.bytes",
+        1,
+        "A leader holds a follower's fetch for so many new bytes, at most replica.fetch.wait.max.ms. More than 1 saves "
+        "work on both, and acks=all waits for it.",
+    ),
+    _ms(
+        "replica.fetch.backoff.ms",
+        200,
+        "A follower waits so long before it fetches a partition again whose fetch its leader refused, or whose records "
+        "it could not store (Kafka: 1000).",
+    ),
     _bytes("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
     _bytes("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),
     _ms("replica.high.watermark.checkpoint.interval.ms", 5000, "Pause between writes of the high watermarks."),

@@ -61,6 +61,8 @@ class NodeConfig:
     num_replica_fetchers: int
     replica_lag_time_max_ms: int
     replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
     replica_high_watermark_checkpoint_interval_ms: int

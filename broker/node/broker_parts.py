@@ -77,7 +77,6 @@ from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
-FETCH_BACKOFF_MS = 200
 ANSWERS_STREAM_SHARE = 16
 """Of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
 
@@ -170,14 +169,7 @@ class BrokerParts:
         isrs = IsrUpkeep(self.alter_partition, broker_epoch, config.replica_lag_time_max_ms)
         contacts = FollowerContacts(config.node_id, clock.now_ms, config.replica_lag_time_max_ms)
         self.fetchers = FetcherManager(
-            FetcherConfig(
-                config.node_id,
-                node.cluster_id,
-                config.replica_fetch_wait_max_ms,
-                config.replica_fetch_response_max_bytes,
-                config.replica_fetch_max_bytes,
-                FETCH_BACKOFF_MS,
-            ),
+            fetcher_config(config, node.cluster_id),
             config.num_replica_fetchers,
             clock,
             self._environment.random,
@@ -388,3 +380,16 @@ class BrokerParts:
         refusal = MetaPropertiesError(f"{error}. This node's log dirs: {dirs}")
         refusal.__cause__ = error
         return refusal
+
+
+def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:
+    """How this node's fetchers work."""
+    return FetcherConfig(
+        config.node_id,
+        cluster_id,
+        config.replica_fetch_wait_max_ms,
+        config.replica_fetch_response_max_bytes,
+        config.replica_fetch_max_bytes,
+        config.replica_fetch_backoff_ms,
+        config.replica_fetch_min_bytes,
+    )

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from broker.config.config import parse_config
@@ -40,11 +41,11 @@ STEP_SECONDS, MESSAGE_SECONDS = 0.0005, 0.001
 class MemoryCluster:
     """Nodes 0…n-1, each with a disk that outlives them."""
 
-    def __init__(self, seed: int, nodes: int) -> None:
+    def __init__(self, seed: int, nodes: int, config: Mapping[str, object]) -> None:
         self.random = random.Random(seed)
         ids = RandomIds(random.Random(self.random.getrandbits(64)))
         self._layout = Layout(Path("/memory"), ids.new_id(), fixed_ports(nodes, 9192))
-        self._config = {**TEST_CONFIG, "default.replication.factor": nodes}
+        self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.network = MemoryNetwork(self._drawn(MESSAGE_SECONDS))
         self.disks = [LosingFileSystem() for _ in range(nodes)]
         self.threads: list[SteppedThreads] = []
@@ -127,12 +128,17 @@ def _make_parents(disk: LosingFileSystem, log_dirs: tuple[str, ...]) -> None:
                 disk.fsync_dir(str(parent.parent))
 
 
-def run_in_memory(seed: int, story: Callable[[MemoryCluster], Awaitable[T]], nodes: int = 3) -> T:
-    """Run a story in a cluster of its own, to its end."""
+def run_in_memory(
+    seed: int,
+    story: Callable[[MemoryCluster], Awaitable[T]],
+    nodes: int = 3,
+    config: Mapping[str, object] = MappingProxyType({}),
+) -> T:
+    """Run a story in a cluster of its own, to its end; `config` has dotted names."""
 
     async def main() -> T:
         try:
-            return await story(MemoryCluster(seed, nodes))
+            return await story(MemoryCluster(seed, nodes, config))
         finally:
             await _end_tasks()
 

@@ -61,6 +61,7 @@ class FetcherConfig:
     response_bytes_max: int
     partition_bytes_max: int
     backoff_ms: int
+    bytes_min: int = 1
     slow_flush_ms: int = SLOW_FLUSH_MS
 
 
@@ -197,7 +198,7 @@ class ReplicaFetcher:
                 replica_id=self._config.broker_id,
                 broker_epoch=self._node.broker_epoch,
                 max_wait_ms=0 if self.core.has_changes(now_ms) else self._config.wait_ms_max,
-                min_bytes=1,
+                min_bytes=self._config.bytes_min,
                 max_bytes=self._config.response_bytes_max,
                 partitions=turn.partitions,
                 forgotten=turn.forgotten,

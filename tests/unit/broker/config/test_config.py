@@ -256,6 +256,11 @@ def test_keys_of_the_log_that_contradict_each_other_are_refused(changes: dict[st
     assert says in refusal(**changes)
 
 
+def test_a_fetch_that_would_always_wait_is_refused() -> None:
+    says = "replica.fetch.min.bytes = 2000: above replica.fetch.response.max.bytes = 1000, so every fetch would wait"
+    assert says in refusal(replica_fetch_min_bytes=2000, replica_fetch_response_max_bytes=1000)
+
+
 def test_the_node_gives_every_topic_key_its_default_and_the_same_one_as_the_topics_table() -> None:
     assert topic_defaults(parse()) == {
         definition.broker_key: definition.default for definition in TOPIC_CONFIGS.values()

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from broker.config.config import parse_config
+from broker.node.broker_parts import fetcher_config
+from broker.replication.follower.fetcher_driver import FetcherConfig
 from broker.requests import FetchPartition, FetchRequest, MetadataRequest, PartitionRecords, ProduceRequest
 from metadata.requests import CreateTopicsRequest, NewTopic
 from penstock.errors import PenstockError
@@ -21,6 +24,7 @@ from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 from tests.support.memory_network import MemoryFetchStream
+from tests.support.virtual_time import virtual_clock
 
 ROOT = Path(__file__).resolve().parents[4]
 ORDERS = TopicPartition("orders", 0)
@@ -99,6 +103,54 @@ async def story(cluster: MemoryCluster) -> dict[str, Any]:
         "steps": [threads.steps for threads in cluster.threads],
         "disks": [hashlib.sha256("\n".join(disk.trace).encode()).hexdigest() for disk in cluster.disks],
     }
+
+
+@pytest.mark.parametrize(("bytes_min", "waited"), [(1, range(200)), (1 << 20, range(300, 1000))])
+def test_an_ack_waits_for_the_followers_fetch_which_waits_for_replica_fetch_min_bytes(
+    bytes_min: int, waited: range
+) -> None:
+    async def acked_in_ms(cluster: MemoryCluster) -> int:
+        cluster.format()
+        await cluster.start()
+        topic_id, leader, _ = await written(cluster)
+        records = PartitionRecords(ORDERS, topic_id, build_batch(VALUES, timestamps_ms=1))
+        began = virtual_clock().now_ms()
+        answer = await cluster.network.ask(cluster.endpoint(leader), "Produce", ProduceRequest(2, -1, 5_000, [records]))
+        assert answer.partitions[0].error is None
+        took_ms = virtual_clock().now_ms() - began
+        await cluster.stop()
+        return took_ms
+
+    config = {"replica.fetch.min.bytes": bytes_min, "replica.fetch.wait.max.ms": 400}
+    assert run_in_memory(4, acked_in_ms, config=config) in waited
+
+
+def test_a_node_fetches_as_its_configuration_says() -> None:
+    """Whose values differ, so that none may stand for another."""
+    config = parse_config(
+        {
+            "node.id": 7,
+            "process.roles": "broker",
+            "listeners": "BROKER://h:1,INTERNAL://h:2",
+            "controller.quorum.voters": "1@h:3",
+            "log.dirs": "/d",
+            "replica.fetch.wait.max.ms": 11,
+            "replica.fetch.response.max.bytes": 12,
+            "replica.fetch.max.bytes": 13,
+            "replica.fetch.backoff.ms": 14,
+            "replica.fetch.min.bytes": 5,
+        }
+    )
+
+    assert fetcher_config(config, "cluster") == FetcherConfig(
+        broker_id=7,
+        cluster_id="cluster",
+        wait_ms_max=11,
+        response_bytes_max=12,
+        partition_bytes_max=13,
+        backoff_ms=14,
+        bytes_min=5,
+    )
 
 
 def test_three_nodes_elect_a_controller_create_a_topic_and_keep_what_is_acked() -> None:
