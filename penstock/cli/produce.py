@@ -1,4 +1,4 @@
-"""`penstock produce TOPIC < lines`: every line a record, acks=all, exit 0 only when every line is acked.
+"""`penstock produce TOPIC < lines`: every line a record, exit 0 only when every line is acked as --acks asks.
 
 Standard input is read in bulk and sent in bulk; a typed line is sent at once. The number of chunks that wait for their
 ack is bounded, so a file larger than memory is no problem. A failed chunk is reported on stderr at once, because a user
@@ -11,58 +11,88 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, Compression
+from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
 from penstock.cli.output import note, print_json
 from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
-    from penstock.client.producer.future import BulkFuture
+    from penstock.client.producer.future import BulkFuture, RecordFuture
 
 CHUNK_BYTES = 1024 * 1024
 CHUNKS_IN_FLIGHT_MAX = 32
+RECORDS_IN_FLIGHT_MAX = 50_000
 FAILURES_SHOWN_MAX = 10
 """In one run. All chunks in flight fail together, and the command ends with the first error."""
 LINE_BYTES_MAX = 64 * 1024 * 1024
 """A file with a longer line is no text; without this limit the line would be collected until memory ends."""
 
 
+KeySeparator = Annotated[
+    str, typer.Option(metavar="SEP", help="Separates key and value in a line; without it records have no key.")
+]
+Key = Annotated[str | None, typer.Option("-k", "--key", metavar="TEXT", help="The key of every record.")]
+Header = Annotated[
+    list[str] | None,
+    typer.Option("-H", "--header", metavar="NAME=VALUE", help="A header of every record; may be repeated."),
+]
+Partition = Annotated[
+    int | None,
+    typer.Option("-p", "--partition", metavar="N", min=0, help="Write to this partition; otherwise the key decides."),
+]
+NullMarker = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Write a value equal to TEXT as null; in a compacted topic that deletes the key."
+    ),
+]
+
+
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.")],
-    key_separator: Annotated[
-        str, typer.Option(metavar="SEP", help="Separates key and value in a line; without it records have no key.")
-    ] = "",
-    null_marker: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="Write a value equal to TEXT as null; in a compacted topic that deletes the key."
-        ),
-    ] = None,
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="The topic to write to.", autocompletion=complete_topic)
+    ],
+    key_separator: KeySeparator = "",
+    key: Key = None,
+    header: Header = None,
+    partition: Partition = None,
+    null_marker: NullMarker = None,
+    acks: Acks = "all",
     compression: Compression = "none",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Write the lines of standard input as records."""
+    if key is not None and key_separator:
+        raise ConfigError("--key and --key-separator: both give the key; keep one")
+    shape = LineShape(
+        os.fsencode(key_separator),
+        None if null_marker is None else os.fsencode(null_marker),
+        None if key is None else os.fsencode(key),
+        tuple(map(parse_header, header or ())),
+        partition,
+    )
     from penstock import Producer
 
-    separator = key_separator.encode()
-    marker = None if null_marker is None else os.fsencode(null_marker)
     acked, failures = 0, FailureReport()
-    pending: deque[BulkFuture] = deque()
-    with Producer(bootstrap, acks="all", compression_type=compression) as producer:
+    pending: deque[BulkFuture | RecordFuture] = deque()
+    with Producer(bootstrap, acks=acks, compression_type=compression) as producer:
         try:
             producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
             for lines in read_lines(sys.stdin.buffer):
-                pending.append(_send(producer, topic, lines, separator, marker))
-                failures.watch(pending[-1], len(lines))
-                while len(pending) > CHUNKS_IN_FLIGHT_MAX or (pending and pending[0].done()):
-                    acked += pending.popleft().result()
+                for future, line_count in shape.send(producer, topic, lines):
+                    pending.append(future)
+                    failures.watch(future, line_count)
+                    while len(pending) > shape.in_flight_max or (pending and pending[0].done()):
+                        acked += _acked(pending.popleft())
             while pending:
-                acked += pending.popleft().result()
+                acked += _acked(pending.popleft())
         except PenstockError as error:
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
@@ -72,7 +102,7 @@ def produce(
     if as_json:
         print_json({"topic": topic, "records": acked})
     elif sys.stderr.isatty():
-        note(f"{acked} records acked")
+        note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
 
 
 class FailureReport:
@@ -81,13 +111,13 @@ class FailureReport:
     def __init__(self) -> None:
         self.line_count = self._shown = 0
 
-    def watch(self, future: BulkFuture, line_count: int) -> None:
+    def watch(self, future: BulkFuture | RecordFuture, line_count: int) -> None:
         """`future` stands for the next `line_count` lines of the input."""
         first, last = self.line_count + 1, self.line_count + line_count
         self.line_count = last
         future.add_done_callback(lambda done: self._done(done, first, last))
 
-    def _done(self, future: BulkFuture, first: int, last: int) -> None:
+    def _done(self, future: BulkFuture | RecordFuture, first: int, last: int) -> None:
         error = future.exception(0)
         if error is None:
             return
@@ -126,19 +156,58 @@ def _has_written_nothing(error: PenstockError) -> bool:
     return isinstance(error, BootstrapError) or (isinstance(error, ApiError) and error.nothing_written)
 
 
-def _send(
-    producer: Producer, topic: str, lines: list[bytes], separator: bytes, null_marker: bytes | None = None
-) -> BulkFuture:
-    if not separator:
-        return producer.send_many(topic, _values(lines, null_marker))
-    pairs = [line.partition(separator) for line in lines]
-    for pair in pairs:
-        if not pair[1]:
-            line = pair[0][:60].decode("utf-8", "backslashreplace")
-            raise ConfigError(f"line {line!r} has no key separator {separator.decode()!r}; add a key and the separator")
-    values = _values([value for _, _, value in pairs], null_marker)
-    return producer.send_many(topic, values, keys=[key for key, _, _ in pairs])
+@dataclass(frozen=True, slots=True)
+class LineShape:
+    """What a line becomes."""
+
+    separator: bytes = b""
+    null_marker: bytes | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many futures may wait for their ack: of chunks, or of records, which go one by one with headers."""
+        return RECORDS_IN_FLIGHT_MAX if self.headers else CHUNKS_IN_FLIGHT_MAX
+
+    def send(
+        self, producer: Producer, topic: str, lines: list[bytes]
+    ) -> Iterator[tuple[BulkFuture | RecordFuture, int]]:
+        """Queues the lines; each future with the number of lines for which it stands."""
+        keys, values = self._columns(lines)
+        if self.headers:
+            for key, value in zip(keys or repeat(None), values, strict=False):
+                yield producer.send(topic, value, key, self.headers, self.partition), 1
+        else:
+            yield producer.send_many(topic, values, keys, self.partition), len(lines)
+
+    def _columns(self, lines: list[bytes]) -> tuple[list[bytes] | None, Sequence[bytes | None]]:
+        """Keys (None: no record has one) and values."""
+        if not self.separator:
+            return None if self.key is None else [self.key] * len(lines), self._values(lines)
+        pairs = [line.partition(self.separator) for line in lines]
+        for pair in pairs:
+            if not pair[1]:
+                line = pair[0][:60].decode("utf-8", "backslashreplace")
+                separator = self.separator.decode("utf-8", "backslashreplace")
+                raise ConfigError(f"line {line!r} has no key separator {separator!r}; add a key and the separator")
+        return [key for key, _, _ in pairs], self._values([value for _, _, value in pairs])
+
+    def _values(self, texts: list[bytes]) -> Sequence[bytes | None]:
+        marker = self.null_marker
+        return texts if marker is None else [None if text == marker else text for text in texts]
 
 
-def _values(texts: list[bytes], null_marker: bytes | None) -> Sequence[bytes | None]:
-    return texts if null_marker is None else [None if text == null_marker else text for text in texts]
+def parse_header(text: str) -> tuple[str, bytes]:
+    """NAME=VALUE; ConfigError for a text without '=' or without a name."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"--header {text}: must be NAME=VALUE, like source=shop")
+    return name, os.fsencode(value)
+
+
+def _acked(future: BulkFuture | RecordFuture) -> int:
+    """How many records the future has seen acked; raises what went wrong."""
+    result = future.result()
+    return result if isinstance(result, int) else 1

@@ -11,6 +11,8 @@ import pytest
 
 from penstock.cli import produce
 from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
+from penstock.record.reader import read_records
+from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
 
 
@@ -46,17 +48,25 @@ def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.Mo
 
 def test_a_keyed_line_without_its_separator_is_named() -> None:
     with pytest.raises(ConfigError, match="line 'no key here' has no key separator ':'"):
-        produce._send(None, "orders", [b"no key here"], b":")  # type: ignore[arg-type]
+        list(produce.LineShape(b":").send(None, "orders", [b"no key here"]))  # type: ignore[arg-type]
 
 
 class Sent:
     """Takes what a producer would send."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[list[bytes | None], list[bytes] | None]] = []
+        self.calls: list[Any] = []
 
-    def send_many(self, topic: str, values: list[bytes | None], keys: list[bytes] | None = None) -> None:
-        self.calls.append((values, keys))
+    def send_many(self, _topic: str, values: list[bytes | None], keys: list[bytes] | None, partition: Any) -> None:
+        self.calls.append((values, keys) if partition is None else (values, keys, partition))
+
+    def send(self, _topic: str, *record: Any) -> None:
+        self.calls.append(record)
+
+
+def send(shape: produce.LineShape, sent: Sent, lines: list[bytes]) -> list[int]:
+    """Sends, and returns of how many lines each future is."""
+    return [line_count for _, line_count in shape.send(sent, "users", lines)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +75,45 @@ class Sent:
 )
 def test_a_value_equal_to_the_marker_is_null(marker: bytes | None, values: list[bytes | None]) -> None:
     sent = Sent()
-    produce._send(sent, "users", [b"a=1", b"b=NULL", b"c="], b"=", marker)  # type: ignore[arg-type]
-    produce._send(sent, "users", [b"1", b"NULL", b""], b"", marker)  # type: ignore[arg-type]
+    send(produce.LineShape(b"=", marker), sent, [b"a=1", b"b=NULL", b"c="])
+    send(produce.LineShape(b"", marker), sent, [b"1", b"NULL", b""])
     assert sent.calls == [(values, [b"a", b"b", b"c"]), (values, None)]
+
+
+def test_key_partition_and_headers_are_those_of_every_record() -> None:
+    sent = Sent()
+    assert send(produce.LineShape(key=b"k", partition=3), sent, [b"1", b"2"]) == [2]
+    assert send(produce.LineShape(b"=", headers=(("h", b"x"),), partition=3), sent, [b"a=1", b"b=2"]) == [1, 1]
+    assert send(produce.LineShape(headers=(("h", b"x"),)), sent, [b"1"]) == [1]
+    assert sent.calls == [
+        ([b"1", b"2"], [b"k", b"k"], 3),
+        (b"1", b"a", (("h", b"x"),), 3),
+        (b"2", b"b", (("h", b"x"),), 3),
+        (b"1", None, (("h", b"x"),), None),
+    ]
+
+
+@pytest.mark.parametrize("text", ["source", "=shop", ""])
+def test_a_header_without_a_name_or_a_value_is_named(text: str) -> None:
+    assert produce.parse_header("a=b=c") == ("a", b"b=c")
+    with pytest.raises(ConfigError, match=f"--header {text}: must be NAME=VALUE"):
+        produce.parse_header(text)
+
+
+def test_a_key_is_given_in_one_way() -> None:
+    with pytest.raises(ConfigError, match="--key and --key-separator: both give the key; keep one"):
+        produce.produce("t", key="k", key_separator="=")
+
+
+def test_what_is_asked_for_is_written(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n2\n")))
+    with FakeCluster() as cluster:
+        cluster.create_topic("t", 3)
+        options: dict[str, Any] = {"key": "k", "header": ["a=1", "a=2"], "partition": 2, "acks": "1"}
+        produce.produce("t", bootstrap=cluster.bootstrap, as_json=True, **options)
+        found = [r for _, _, data, _ in cluster.logs[TopicPartition("t", 2)].batches for r in read_records(data)]
+    assert [(r.key, r.value, r.headers) for r in found] == [(b"k", v, (("a", b"1"), ("a", b"2"))) for v in (b"1", b"2")]
+    assert capsys.readouterr().out == '{"topic": "t", "records": 2}\n'
 
 
 class TypedByHand:
