@@ -20,7 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import bench, cluster, configs, consume, dev, log, node, produce, topics
+from penstock.cli import bench, cluster, configs, consume, dev, log, node, pipeline, produce, topics
 from penstock.cli.demo import command as demo
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
@@ -41,6 +41,7 @@ app.add_typer(cluster.quorum_app, name="quorum")
 app.add_typer(node.app, name="node")
 app.add_typer(log.app, name="log")
 app.add_typer(bench.app, name="bench")
+app.add_typer(pipeline.app, name="pipeline")
 app.command("dev")(dev.dev)
 app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)

@@ -1,1 +1,1 @@
-"""The Spark jobs that ship with Penstock: each a function, and a command `python -m penstock.pipelines.NAME --help`."""
+"""The Spark jobs that ship with Penstock, run by `penstock pipeline run JOB --conf FILE` (docs/pipelines.md)."""

@@ -2,10 +2,7 @@
 
     python -m penstock.pipelines.topic_to_parquet --bootstrap 127.0.0.1:9192 --topic orders --output /data/orders
 
-A structured stream with the trigger AvailableNow. Each record is in the table exactly once: Spark's checkpoint says
-how far the table is, and Spark's file sink counts only files of finished micro-batches (table_files.py reads its
-log). So read the table with Spark, or those files: a crash may leave files that do not count. The columns are those of
-the source, and `date` (UTC) where the table is partitioned by it. Local paths only.
+The job bronze (jobs/bronze.py) with its commonest keys as options, for a topic at hand; local paths only.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 records are gone from the log that should have been read.
 """
@@ -23,19 +20,18 @@ import typer
 
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage
 from penstock.errors import ConfigError, PenstockError
-from penstock.pipelines.table_files import row_count, table_files
-from penstock.spark.log_client import PenstockLogClient
-from penstock.spark.options import Subscription
+from penstock.pipelines.frame.conf import RunConf
+from penstock.pipelines.frame.figures import Figures
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.jobs.bronze import PARTITIONINGS, BronzeConf, check_bronze, run_bronze
 from penstock.spark.planning import DataLossError
 from penstock.spark.session import spark_session
-from penstock.spark.topics import subscribed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 EXIT_FAILED = 1
 EXIT_DATA_LOSS = 3
-PARTITIONINGS = ("date", "partition", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,80 +78,36 @@ def topic_to_parquet(
     """
     chosen = options or PipelineOptions()
     target = Path(output).absolute()
+    conf = BronzeConf(
+        bootstrap=bootstrap,
+        topic=topic,
+        output=target,
+        checkpoint="" if checkpoint is None else str(Path(checkpoint).absolute()),
+        partition_by=chosen.partition_by,
+        include_headers=chosen.include_headers,
+        max_offsets_per_trigger=chosen.max_offsets_per_trigger,
+        fail_on_data_loss=chosen.fail_on_data_loss,
+    )
     began = time.monotonic()
-    _check_topic(bootstrap, topic)
+    check_bronze(conf)
     own = spark is None
     session = spark or spark_session("penstock topic_to_parquet", quick=chosen.quick)
     started = time.monotonic()
-    before = set(table_files(target))
     try:
-        batches = _run(session, _source(session, bootstrap, topic, chosen), target, checkpoint, chosen)
+        done = run_bronze(conf, JobContext("bronze", RunConf(), lambda: session, Figures("bronze")))
     finally:
         if own:
             session.stop()
-    added = sorted(set(table_files(target)) - before)
     return PipelineResult(
         topic=topic,
         output=str(target),
-        rows=sum(map(row_count, added)),
-        files=len(added),
-        bytes=sum(path.stat().st_size for path in added),
+        rows=done["rows"],
+        files=done["files"],
+        bytes=done["bytes"],
         seconds=round(time.monotonic() - began, 3),
         start_seconds=round(started - began, 3),
-        batches=batches,
+        batches=done["batches"],
     )
-
-
-def _check_topic(bootstrap: str, topic: str) -> None:
-    """Fails at once for a wrong address or name, not only after Spark's start."""
-    with PenstockLogClient(bootstrap, {}) as client:
-        subscribed(client, Subscription(topics=(topic,)), must_exist=True)
-
-
-def _source(spark: SparkSession, bootstrap: str, topic: str, options: PipelineOptions) -> DataFrame:
-    given = {
-        "bootstrap": bootstrap,
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        "includeHeaders": str(options.include_headers),
-        "failOnDataLoss": str(options.fail_on_data_loss),
-    }
-    if options.max_offsets_per_trigger:
-        given["maxOffsetsPerTrigger"] = str(options.max_offsets_per_trigger)
-    stream = spark.readStream.format("penstock").options(**given).load()
-    if options.partition_by == "date":
-        return stream.selectExpr("*", "to_date(timestamp) AS date")
-    return stream
-
-
-def _run(
-    spark: SparkSession, stream: DataFrame, target: Path, checkpoint: str | Path | None, options: PipelineOptions
-) -> int:
-    """The number of micro-batches that had rows."""
-    from pyspark.errors import StreamingQueryException
-
-    place = Path(checkpoint).absolute() if checkpoint is not None else target / "_checkpoint"
-    writer = stream.writeStream.format("parquet").option("path", str(target)).option("checkpointLocation", str(place))
-    if options.partition_by != "none":
-        writer = writer.partitionBy(options.partition_by)
-    query = writer.trigger(availableNow=True).start()
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise _plain_error(str(error)) from error
-    finally:
-        query.stop()
-    return sum(1 for progress in query.recentProgress if progress.numInputRows)
-
-
-def _plain_error(text: str) -> PenstockError:
-    """The one line that matters of a stack of Java and Python traces."""
-    for line in text.splitlines():
-        name, colon, message = line.strip().partition(": ")
-        if not colon or not name.startswith("penstock."):
-            continue
-        return DataLossError(message) if name.endswith(".DataLossError") else PenstockError(message)
-    return PenstockError(f"the Spark query failed: {text}")
 
 
 def main(

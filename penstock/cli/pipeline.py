@@ -1,0 +1,81 @@
+"""`penstock pipeline`: runs the Spark jobs that ship, each from a conf file; lists them and their keys.
+
+Exit codes besides those of every command: 3, records are gone that should have been read. A stop by
+SIGTERM or Ctrl-C lets the running micro-batch end and is no failure.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.options import AsJson
+from penstock.cli.output import note, print_fields, print_json, print_table
+
+EXIT_DATA_LOSS = 3
+
+app = typer.Typer(help="Run the Spark jobs that ship with Penstock.", no_args_is_help=True)
+JobName = Annotated[str, typer.Argument(metavar="JOB", help="One of `penstock pipeline list`.")]
+
+
+@app.command("list")
+def list_jobs(as_json: AsJson = False) -> None:
+    """The jobs and what each does."""
+    from penstock.pipelines.catalog import JOBS
+
+    if as_json:
+        print_json([{"job": job.name, "summary": job.summary} for job in JOBS.values()])
+    else:
+        print_table(("job", "what it does"), [(job.name, job.summary) for job in JOBS.values()])
+
+
+@app.command()
+def describe(job: JobName, as_json: AsJson = False) -> None:
+    """The keys of a job's conf file."""
+    from penstock.pipelines.catalog import describe_job
+
+    own, run = describe_job(job)
+    rows = [(key.name, key) for key in own] + [(f"run.{key.name}", key) for key in run]
+    if as_json:
+        names = ("type", "default", "meaning")
+        print_json([dict(zip(("key", *names), (n, k.kind, k.default, k.meaning), strict=True)) for n, k in rows])
+        return
+    print_table(
+        ("key", "default", "type", "meaning"),
+        [(name, "(needed)" if key.default is None else key.default, key.kind, key.meaning) for name, key in rows],
+    )
+
+
+@app.command()
+def run(
+    job: JobName,
+    conf: Annotated[Path, typer.Option("--conf", metavar="FILE", help="The job's keys, as TOML.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run a job; stop a stream with SIGTERM or Ctrl-C."""
+    from penstock.pipelines.catalog import run_job
+    from penstock.spark.planning import DataLossError
+
+    stop = threading.Event()
+
+    def catch_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+
+    try:
+        result = run_job(job, conf, stop=stop, say=note, on_start=catch_signals)
+    except DataLossError as error:
+        note(f"penstock: data loss: {error}")
+        raise typer.Exit(EXIT_DATA_LOSS) from None
+    if as_json:
+        print_json(result)
+    else:
+        print_fields(_plain(result))
+
+
+def _plain(result: dict[str, Any]) -> dict[str, object]:
+    return {name: f"{value:,}" if type(value) is int else value for name, value in result.items() if value is not None}

@@ -1,0 +1,110 @@
+"""The table of the jobs, and one run of one of them: conf, check, Spark, result.
+
+    run_job("bronze", Path("bronze.toml"))
+
+A job is a module of `jobs/` with a conf (a dataclass of keys), `check_NAME(conf)`, which fails for what is wrong before
+Spark is started, and `run_NAME(conf, context)`, which returns the result as a dictionary. A job is imported when
+it is named, not before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigError
+from penstock.pipelines.frame.conf import Key, RunConf, keys_of, parse_job, read_conf
+from penstock.pipelines.frame.figures import Figures
+from penstock.pipelines.frame.job_context import JobContext, local_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOM = "penstock.pipelines.jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of the table."""
+
+    name: str
+    module: str
+    conf_class: str
+    summary: str
+
+    @property
+    def conf(self) -> type[Any]:
+        """The dataclass of its keys."""
+        found: type[Any] = getattr(self._module(), self.conf_class)
+        return found
+
+    def check(self, conf: Any) -> None:
+        getattr(self._module(), f"check_{self.module}")(conf)
+
+    def run(self, conf: Any, context: JobContext) -> dict[str, Any]:
+        done: dict[str, Any] = getattr(self._module(), f"run_{self.module}")(conf, context)
+        return done
+
+    def _module(self) -> Any:
+        return importlib.import_module(f"{ROOM}.{self.module}")
+
+
+_ALL = (
+    Job("bronze", "bronze", "BronzeConf", "a topic to a Parquet table, every record exactly once"),
+    Job("clicks", "clicks", "ClicksConf", "a seeded click-stream to a topic, with the answers that jobs must find"),
+)
+JOBS = {job.name: job for job in _ALL}
+
+
+def find_job(name: str) -> Job:
+    """ConfigError names the jobs that there are."""
+    if name in JOBS:
+        return JOBS[name]
+    near = difflib.get_close_matches(name, JOBS, n=1)
+    raise ConfigError(
+        f"there is no job {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(JOBS)}")
+    )
+
+
+def describe_job(name: str) -> tuple[list[Key], list[Key]]:
+    """The job's own keys, and those of `[run]`."""
+    return keys_of(find_job(name).conf), keys_of(RunConf)
+
+
+def run_job(
+    name: str,
+    conf_path: Path,
+    *,
+    spark: SparkSession | None = None,
+    stop: threading.Event | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    on_start: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Runs a job once; the result has its name and its seconds.
+
+    Without `spark` a local session is started and stopped again. `on_start` is called once Spark runs, which takes the
+    process's signals for itself.
+    """
+    job = find_job(name)
+    conf, run = parse_job(name, job.conf, read_conf(conf_path), str(conf_path))
+    began = time.monotonic()
+    job.check(conf)
+    figures = Figures(name, run.metrics_port)
+    with local_spark(name, run) as local:
+
+        def session() -> SparkSession:
+            if spark is not None:
+                return spark
+            made = local()
+            on_start()
+            return made
+
+        context = JobContext(name, run, session, figures, stop or threading.Event(), say)
+        result = job.run(conf, context)
+    return {"job": name, **result, "seconds": round(time.monotonic() - began, 3)}

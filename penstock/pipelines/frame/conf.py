@@ -1,0 +1,231 @@
+"""Reads the conf of a job: a TOML file becomes a frozen dataclass, or one error that names file, key and remedy.
+
+A job declares its keys as fields of a dataclass, each made with `conf_key(…)`. The annotation is the type of the value:
+str, int, bool, Path, Duration, datetime, tuple[str, ...] or dict[str, str]. Keys that all jobs have stand in
+the table `[run]` (`RunConf`). Nothing is converted by guess: a number in quotes is an error. Checks that need two keys
+belong to the dataclass's `__post_init__`, which raises `ConfigError` without the file's name; it is added here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock.client.cluster.options import nearest
+from penstock.errors import ConfigError
+
+C = TypeVar("C")
+RUN_TABLE = "run"
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A length of time; in a conf a number and its unit: "500 ms", "30 s", "10 m", "1 h", "7 d"."""
+
+    ms: int
+
+    @staticmethod
+    def parse(text: str) -> Duration:
+        """ValueError when it is not one."""
+        found = _DURATION.fullmatch(text.strip())
+        if found is None:
+            raise ValueError(text)
+        return Duration(int(found[1]) * UNITS_MS[found[2]])
+
+    @property
+    def seconds(self) -> float:
+        return self.ms / 1000
+
+    @property
+    def spark(self) -> str:
+        """As Spark writes an interval."""
+        return f"{self.ms} milliseconds"
+
+    def __str__(self) -> str:
+        unit = next(name for name in reversed(UNITS_MS) if self.ms % UNITS_MS[name] == 0 and (self.ms or name == "s"))
+        return f"{self.ms // UNITS_MS[unit]} {unit}"
+
+
+def conf_key(meaning: str, default: Any = MISSING, *, choices: tuple[str, ...] = (), minimum: int | None = None) -> Any:
+    """One key of a conf; without a default it must be given."""
+    metadata = {"meaning": meaning, "choices": choices, "minimum": minimum}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConf:
+    """The table `[run]`: how a job runs, whichever it is."""
+
+    every: Duration = conf_key(
+        "a stream begins a micro-batch this often and runs until it is stopped; `0 s`: it ends with what is there now",
+        Duration(0),
+    )
+    metrics_port: int = conf_key("serves metrics on 127.0.0.1 at this port; 0: not at all", 0, minimum=0)
+    master: str = conf_key("Spark's master", "local[2]")
+    quick: bool = conf_key("a faster start for small inputs; long runs get slower", False)
+    spark: dict[str, str] = conf_key("settings of Spark, like `spark.driver.memory`", {})
+    client: dict[str, str] = conf_key("options of the Penstock client, like `request.timeout.ms`", {})
+
+    @property
+    def client_options(self) -> dict[str, str]:
+        """As the Spark source and sink take them."""
+        return {f"kafka.{name}": value for name, value in self.client.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as people read about it; `default` is None where the key must be given."""
+
+    name: str
+    kind: str
+    default: str | None
+    meaning: str
+
+
+def read_conf(path: Path) -> dict[str, Any]:
+    """The file's tables; ConfigError when there is no such file or it is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; give the job's conf with --conf FILE") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give another file with --conf FILE") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from None
+
+
+def parse_job(job: str, conf: type[C], values: Mapping[str, Any], where: str) -> tuple[C, RunConf]:
+    """The job's own keys and those of `[run]`."""
+    own = {name: value for name, value in values.items() if name != RUN_TABLE}
+    run = values.get(RUN_TABLE, {})
+    if not isinstance(run, dict):
+        raise ConfigError(f"{where}: '{RUN_TABLE}' must be a table: [run]")
+    return _parse(conf, own, f"{where}: ", f"the job {job}"), _parse(RunConf, run, f"{where}: [run] ", "[run]")
+
+
+def keys_of(conf: type[Any]) -> list[Key]:
+    """The keys in the order of the dataclass."""
+    hints = typing.get_type_hints(conf)
+    return [
+        Key(f.name, _KINDS[hints[f.name]].name, _default_text(f), _meaning(f))
+        for f in dataclasses.fields(conf)
+        if f.metadata
+    ]
+
+
+def _parse(conf: type[C], values: Mapping[str, Any], where: str, owner: str) -> C:
+    hints = typing.get_type_hints(conf)
+    known = {f.name: f for f in dataclasses.fields(conf)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            hint = nearest(name, known)
+            raise ConfigError(f"{where}{name}: {owner} has no such key{hint or '; it has ' + ', '.join(known)}")
+    found: dict[str, Any] = {}
+    for name, f in known.items():
+        if name in values:
+            found[name] = _value(hints[name], values[name], f, where)
+        elif f.default is MISSING and f.default_factory is MISSING:
+            raise ConfigError(f"{where}{name} is missing; it is {f.metadata['meaning']}")
+    try:
+        return conf(**found)
+    except ConfigError as error:
+        raise ConfigError(f"{where}{error}") from None
+
+
+def _value(kind: Any, value: Any, f: dataclasses.Field[Any], where: str) -> Any:
+    try:
+        parsed = _KINDS[kind].parse(value)
+    except ValueError:
+        raise ConfigError(f"{where}{f.name} = {value!r} must be {_KINDS[kind].name}") from None
+    choices, minimum = f.metadata["choices"], f.metadata["minimum"]
+    if choices and parsed not in choices:
+        raise ConfigError(f"{where}{f.name} = {value!r} must be one of {', '.join(choices)}")
+    if minimum is not None and parsed < minimum:
+        raise ConfigError(f"{where}{f.name} = {value!r} must be at least {minimum}")
+    return parsed
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(value)
+    return value
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(value)
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(value)
+    return value
+
+
+def _time(value: Any) -> datetime:
+    if not isinstance(value, datetime):
+        raise ValueError(value)
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(value)
+    return tuple(map(_text, value))
+
+
+def _table(value: Any) -> dict[str, str]:
+    """Dotted keys without quotes are tables within tables to TOML; they become dotted names again."""
+    if not isinstance(value, dict):
+        raise ValueError(value)
+    found: dict[str, str] = {}
+    for name, one in value.items():
+        if isinstance(one, dict):
+            found |= {f"{name}.{inner}": text for inner, text in _table(one).items()}
+        else:
+            found[name] = str(one).lower() if isinstance(one, bool) else _text(str(one))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    name: str
+    parse: Callable[[Any], Any]
+
+
+_KINDS: dict[Any, _Kind] = {
+    str: _Kind("a text", _text),
+    int: _Kind("a whole number", _number),
+    bool: _Kind("true or false", _flag),
+    Path: _Kind("a path", lambda value: Path(_text(value)).expanduser().absolute()),
+    Duration: _Kind('a time such as "10 m" (ms, s, m, h, d)', lambda value: Duration.parse(_text(value))),
+    datetime: _Kind("a date and time such as 2026-01-31T12:00:00Z", _time),
+    tuple[str, ...]: _Kind("a list of texts", _texts),
+    dict[str, str]: _Kind("a table of texts", _table),
+}
+
+
+def _default_text(f: dataclasses.Field[Any]) -> str | None:
+    if f.default is MISSING and f.default_factory is MISSING:
+        return None
+    value = f.default if f.default is not MISSING else None
+    if value is None or value == () or value == "":
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _meaning(f: dataclasses.Field[Any]) -> str:
+    choices = f.metadata["choices"]
+    return str(f.metadata["meaning"]) + (f" ({', '.join(choices)})" if choices else "")

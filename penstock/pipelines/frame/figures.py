@@ -1,0 +1,71 @@
+"""The metrics of a running job, for Prometheus: what the last micro-batches did and how far the job is behind.
+
+Every sample has the labels `job` and `query`; a job has one or two queries. docs/pipelines.md has the table. The
+numbers come from streams.py; here they only get their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from penstock.errors import ConfigError
+
+ADDRESS = "127.0.0.1"
+_LABELS = ("job", "query")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    """What one micro-batch did; `lag` is None where the source does not count in records."""
+
+    rows: int
+    seconds: float
+    ended_at_seconds: float
+    late_rows: int
+    duplicate_rows: int
+    lag: int | None
+
+
+class Figures:
+    """The metrics of one job; serves them if `port` is not 0."""
+
+    def __init__(self, job: str, port: int = 0) -> None:
+        self._job = job
+        self.registry = CollectorRegistry()
+        self._batches = self._counter("batches", "Micro-batches that had rows.")
+        self._rows = self._counter("input_rows", "Rows read from the source.")
+        self._late = self._counter("late_rows", "Rows dropped by the watermark; they are in no result.")
+        self._duplicates = self._counter("duplicate_rows", "Rows dropped because their id came before.")
+        self._lag = self._gauge("lag_records", "Records between the last micro-batch and the end of the topic.")
+        self._seconds = self._gauge("batch_seconds", "Duration of the last micro-batch.")
+        self._ended_at = self._gauge("last_batch_timestamp_seconds", "When the last micro-batch ended.")
+        if port:
+            self._serve(port)
+
+    def take(self, query: str, batch: BatchFigures) -> None:
+        """Adds one micro-batch."""
+        labels = (self._job, query)
+        self._batches.labels(*labels).inc(1 if batch.rows else 0)
+        self._rows.labels(*labels).inc(batch.rows)
+        self._late.labels(*labels).inc(batch.late_rows)
+        self._duplicates.labels(*labels).inc(batch.duplicate_rows)
+        self._seconds.labels(*labels).set(batch.seconds)
+        self._ended_at.labels(*labels).set(batch.ended_at_seconds)
+        if batch.lag is not None:
+            self._lag.labels(*labels).set(batch.lag)
+
+    def _counter(self, name: str, meaning: str) -> Counter:
+        return Counter(f"penstock_pipeline_{name}", meaning, _LABELS, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(f"penstock_pipeline_{name}", meaning, _LABELS, registry=self.registry)
+
+    def _serve(self, port: int) -> None:
+        try:
+            start_http_server(port, ADDRESS, self.registry)
+        except OSError as error:
+            raise ConfigError(
+                f"[run] metrics_port = {port}: {ADDRESS}:{port} cannot be used ({error.strerror}); choose another port"
+            ) from None

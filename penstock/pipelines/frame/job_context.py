@@ -1,0 +1,62 @@
+"""What a running job gets besides its own conf: Spark, the table `[run]`, a stop flag, and a place for progress."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.pipelines.frame.conf import RunConf
+from penstock.pipelines.frame.figures import Figures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_SETTINGS = {
+    # streams.py looks at them five times a second.
+    "spark.sql.streaming.numRecentProgressUpdates": "100",
+    # A conf's `window` and `watermark` count in UTC, as record times do.
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """One run of a job. `session` makes the Spark session when it is first needed."""
+
+    job: str
+    run: RunConf
+    session: Callable[[], SparkSession]
+    figures: Figures
+    stop: threading.Event = field(default_factory=threading.Event)
+    say: Callable[[str], None] = _silent
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.session()
+
+
+@contextmanager
+def local_spark(job: str, run: RunConf) -> Iterator[Callable[[], SparkSession]]:
+    """A session that starts when it is asked for and is stopped at the end."""
+    made: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        from penstock.spark.session import spark_session
+
+        if not made:
+            settings = {**SPARK_SETTINGS, **run.spark}
+            made.append(spark_session(f"penstock {job}", run.master, settings, quick=run.quick))
+        return made[0]
+
+    try:
+        yield session
+    finally:
+        for started in made:
+            started.stop()

@@ -1,0 +1,41 @@
+"""Turns an error of Spark into one sentence of the right type: Spark wraps it in traces of Java and Python.
+
+An error that Penstock raised in a worker is found again by its class name. A mistake in a conf that only Spark can see
+(an unknown column, a wrong expression) is a `ConfigError`. Anything else is a `PenstockError` with Spark's first line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.errors import ConfigError, PenstockError
+from penstock.spark.planning import DataLossError
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Maps what Spark raises inside the block."""
+    from pyspark.errors import AnalysisException, ParseException, PySparkException, StreamingQueryException
+
+    try:
+        yield
+    except StreamingQueryException as error:
+        raise plain_error(str(error)) from error
+    except (ParseException, AnalysisException) as error:
+        found = plain_error(str(error))
+        raise ConfigError(str(found)) if type(found) is PenstockError else found from error
+    except PySparkException as error:
+        raise plain_error(str(error)) from error
+
+
+def plain_error(text: str) -> PenstockError:
+    """The one line that matters."""
+    for line in text.splitlines():
+        name, colon, message = line.strip().partition(": ")
+        if not colon or not name.startswith("penstock."):
+            continue
+        kind = name.rpartition(".")[2]
+        return {"DataLossError": DataLossError, "ConfigError": ConfigError}.get(kind, PenstockError)(message)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return PenstockError(f"Spark failed: {first}")

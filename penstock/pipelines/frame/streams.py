@@ -1,0 +1,156 @@
+"""Runs the streaming queries of a job to their end: progress lines, lag, metrics, a clean stop, one-sentence errors.
+
+A stop (SIGTERM, Ctrl-C) waits until no query is within a micro-batch that it had begun before, then ends the query. A
+micro-batch that begins meanwhile is cut off and is done again by the next run: the checkpoint decides. If one query
+fails, the others are stopped, and its error is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigError
+from penstock.pipelines.frame.conf import RunConf
+from penstock.pipelines.frame.figures import BatchFigures
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.spark.positions import SourcePositions
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+LOOK_EVERY_S = 0.2
+STOP_WAIT_S = 60.0
+"""How long a stop waits for a micro-batch; then it is cut off."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """What one query did in this run."""
+
+    batches: int = 0
+    rows: int = 0
+    late_rows: int = 0
+    duplicate_rows: int = 0
+    written: int = 0
+    lag: int | None = None
+
+
+def triggered(writer: DataStreamWriter, run: RunConf) -> DataStreamWriter:
+    """The writer with the trigger that `[run]` says."""
+    if run.every.ms:
+        return writer.trigger(processingTime=run.every.spark)
+    return writer.trigger(availableNow=True)
+
+
+def run_queries(queries: Sequence[StreamingQuery], context: JobContext) -> dict[str, Totals]:
+    """Returns when every query has ended, or was stopped; totals by the query's name."""
+    watched = [_Watched(query, context) for query in queries]
+    try:
+        with plain_errors():
+            while any(one.is_running() for one in watched):
+                if context.stop.is_set():
+                    _stop(watched)
+                time.sleep(LOOK_EVERY_S)
+                for one in watched:
+                    one.look()
+            for one in watched:
+                one.query.awaitTermination()
+                one.look()
+    finally:
+        for query in queries:
+            query.stop()
+    return {one.name: one.totals for one in watched}
+
+
+def _stop(watched: Sequence[_Watched]) -> None:
+    deadline = time.monotonic() + STOP_WAIT_S
+    for one in watched:
+        begun = one.progress_count
+        while one.in_batch() and one.progress_count == begun and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S / 4)
+            one.look()
+        one.query.stop()
+
+
+class _Watched:
+    """One query and what it has told so far."""
+
+    def __init__(self, query: StreamingQuery, context: JobContext) -> None:
+        self.query = query
+        self.name = query.name or context.job
+        self.totals = Totals()
+        self.progress_count = 0
+        self._seen = ""
+        self._context = context
+
+    def is_running(self) -> bool:
+        return bool(self.query.isActive)
+
+    def in_batch(self) -> bool:
+        return bool(self.query.isActive and self.query.status["isTriggerActive"])
+
+    def look(self) -> None:
+        """Takes what is new since the last look."""
+        last = self.query.lastProgress
+        if last is None or last["timestamp"] == self._seen:
+            return
+        for progress in self.query.recentProgress:
+            if progress["timestamp"] > self._seen:
+                self.progress_count += 1
+                self._take(progress)
+        self._seen = last["timestamp"]
+
+    def _take(self, progress: Any) -> None:
+        batch = batch_figures(progress)
+        totals = self.totals
+        totals.batches += 1 if batch.rows else 0
+        totals.rows += batch.rows
+        totals.late_rows += batch.late_rows
+        totals.duplicate_rows += batch.duplicate_rows
+        totals.written += max(0, progress["sink"]["numOutputRows"])
+        totals.lag = batch.lag if batch.lag is not None else totals.lag
+        self._context.figures.take(self.name, batch)
+        if batch.rows:
+            behind = "" if batch.lag is None else f", {batch.lag:,} records behind"
+            late = f", {batch.late_rows:,} too late and dropped" if batch.late_rows else ""
+            self._context.say(
+                f"{self.name}: batch {progress['batchId']}: {batch.rows:,} rows in {batch.seconds:.1f} s{late}{behind}"
+            )
+
+
+def batch_figures(progress: Any) -> BatchFigures:
+    """The numbers of Spark's progress report (its JSON, or the object that PySpark makes of it)."""
+    operators = progress["stateOperators"] or []
+    seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+    began = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    return BatchFigures(
+        rows=progress["numInputRows"],
+        seconds=seconds,
+        ended_at_seconds=began + seconds,
+        late_rows=sum(one["numRowsDroppedByWatermark"] for one in operators),
+        duplicate_rows=sum(one["customMetrics"].get("numDroppedDuplicateRows", 0) for one in operators),
+        lag=_lag(progress["sources"]),
+    )
+
+
+def _lag(sources: Sequence[Any]) -> int | None:
+    """Records between the micro-batch's end and the topics' end; None where a source is not a topic."""
+    found: int | None = None
+    for source in sources:
+        try:
+            end, latest = (
+                SourcePositions.from_json(json.loads(source[name])) for name in ("endOffset", "latestOffset")
+            )
+        except (ConfigError, TypeError, ValueError):
+            continue
+        reached = dict(end.items())
+        found = (found or 0) + sum(
+            max(0, position.offset - (reached[tp].offset if tp in reached else 0)) for tp, position in latest.items()
+        )
+    return found

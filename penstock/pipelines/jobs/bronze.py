@@ -1,0 +1,83 @@
+"""Bronze: a topic as a Parquet table, every record exactly once, its bytes as they are.
+
+The columns are those of the source (key, value, topic, partition, offset, timestamp, timestampType, and headers if
+asked for), and `date` (UTC) where the table is partitioned by it. Spark's checkpoint says how far the table is; Spark's
+file sink counts only files of finished micro-batches (table_files.py reads its log). So read the table with Spark, or
+those files: a crash may leave files that do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.pipelines.frame.conf import conf_key
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.streams import run_queries, triggered
+from penstock.pipelines.table_files import row_count, table_files
+from penstock.spark.log_client import PenstockLogClient
+from penstock.spark.options import Subscription
+from penstock.spark.topics import subscribed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONINGS = ("date", "partition", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BronzeConf:
+    """The keys of the job."""
+
+    bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
+    topic: str = conf_key("the topic to read")
+    output: Path = conf_key("the directory of the Parquet table")
+    checkpoint: str = conf_key("Spark's checkpoint; OUTPUT/_checkpoint if not given", "")
+    partition_by: str = conf_key("how the table is partitioned", "date", choices=PARTITIONINGS)
+    include_headers: bool = conf_key("keeps the headers of records", False)
+    max_offsets_per_trigger: int = conf_key("records in one micro-batch; 0: all that are there", 0, minimum=0)
+    fail_on_data_loss: bool = conf_key("stops when records are gone before they were read", True)
+
+
+def check_bronze(conf: BronzeConf) -> None:
+    """Fails at once for a wrong address or name, not only after Spark's start."""
+    with PenstockLogClient(conf.bootstrap, {}) as client:
+        subscribed(client, Subscription(topics=(conf.topic,)), must_exist=True)
+
+
+def run_bronze(conf: BronzeConf, context: JobContext) -> dict[str, Any]:
+    """Adds to the table what the topic has beyond it."""
+    before = set(table_files(conf.output))
+    stream = _source(context.spark, conf, context.run.client_options)
+    checkpoint = conf.checkpoint or str(conf.output / "_checkpoint")
+    writer = stream.writeStream.format("parquet").queryName("bronze")
+    writer = writer.option("path", str(conf.output)).option("checkpointLocation", checkpoint)
+    if conf.partition_by != "none":
+        writer = writer.partitionBy(conf.partition_by)
+    totals = run_queries([triggered(writer, context.run).start()], context)["bronze"]
+    added = sorted(set(table_files(conf.output)) - before)
+    return {
+        "topic": conf.topic,
+        "output": str(conf.output),
+        "rows": sum(map(row_count, added)),
+        "files": len(added),
+        "bytes": sum(path.stat().st_size for path in added),
+        "batches": totals.batches,
+        "lag": totals.lag,
+    }
+
+
+def _source(spark: SparkSession, conf: BronzeConf, client: dict[str, str]) -> DataFrame:
+    given = {
+        **client,
+        "bootstrap": conf.bootstrap,
+        "subscribe": conf.topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": str(conf.include_headers),
+        "failOnDataLoss": str(conf.fail_on_data_loss),
+    }
+    if conf.max_offsets_per_trigger:
+        given["maxOffsetsPerTrigger"] = str(conf.max_offsets_per_trigger)
+    stream = spark.readStream.format("penstock").options(**given).load()
+    return stream.selectExpr("*", "to_date(timestamp) AS date") if conf.partition_by == "date" else stream
