@@ -68,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
+    parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
+    parser.add_argument("--log-format", default="", help="start: the same, logger.format")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument("--request", default="{}", help="log-…: what to look at, as `penstock log` asks for it")
     return parser
@@ -86,7 +88,8 @@ def _run(options: argparse.Namespace) -> int:
         if options.cluster_id:
             importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
         lost = tuple(filter(None, map(str.strip, options.lost_log_dirs.split(","))))
-        return int(importlib.import_module("broker.node.server").main(options.config, lost))
+        server = importlib.import_module("broker.node.server")
+        return int(server.main(options.config, lost, options.log_level, options.log_format))
     return int(importlib.import_module("broker.node.format").main(options.config, options.cluster_id, options.rejoin))
 
 

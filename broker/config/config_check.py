@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -28,6 +29,7 @@ def check_config(config: NodeConfig) -> None:
     _check_advertised(config)
     _check_log_dirs(config.log_dirs)
     _check_metadata_log_dir(config)
+    parse_log_levels(config.logger_level)
     _check_numbers(config)
     _check_log(config)
     _check_cleaner(config)

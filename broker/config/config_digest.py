@@ -1,18 +1,19 @@
-"""A short digest of a node's settings: equal on two nodes whose settings are equal, whatever file they come from.
+"""Compares settings: by a short digest, or key by key.
 
-What differs from node to node by its nature is left out: identity, addresses and directories. So the nodes of a cluster
-have one digest, and an operator sees at once which node was started with another file.
+The digests of two nodes are equal if their settings are, whatever file they come from. What differs from node to node
+by its nature is left out: identity, addresses, directories and log levels. So the nodes of a cluster have one digest,
+and an operator sees at once which node was started with another file.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, ConfigKey
+from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, ConfigKey
 from broker.config.node_config import NodeConfig
 
 DIGITS = 12
-OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES))
+OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER))
 """The keys that are a node's own."""
 
 
@@ -22,6 +23,14 @@ def settings_digest(config: NodeConfig) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
 
 
+def changed_keys(before: NodeConfig, after: NodeConfig) -> list[str]:
+    """The keys whose value in force differs, without those of the node's log, which change while a node runs."""
+    keys = (key for key in KEYS.values() if key not in LOGGER)
+    return [key.name for key in keys if _text(before, key) != _text(after, key)]
+
+
 def _text(config: NodeConfig, key: ConfigKey) -> str:
     value = getattr(config, key.attribute)
-    return repr(sorted(value.items()) if isinstance(value, dict) else value)
+    return repr(
+        sorted(value.items() if isinstance(value, dict) else value) if isinstance(value, dict | frozenset) else value
+    )

@@ -126,6 +126,18 @@ DIRECTORIES = (
     _string("metadata.log.dir", "", "Which of log.dirs holds the metadata log; the first of them otherwise."),
 )
 
+LOGGER = (
+    _list(
+        "logger.level",
+        ("info",),
+        "Levels of the node's log: debug, info, warning, error; of a part with its name: info,broker.replication=debug."
+        " SIGHUP takes them from the file again. Not a key of Kafka's, which has log4j.",
+    ),
+    _string(
+        "logger.format", "text", "How a line of the node's log is written; likewise. Not of Kafka's.", ("text", "json")
+    ),
+)
+
 REQUESTS = (
     _int(
         "num.io.threads",
@@ -273,5 +285,6 @@ RETENTION = (
 )
 
 KEYS: dict[str, ConfigKey] = {
-    key.name: key for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
+    key.name: key
+    for key in (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
 }

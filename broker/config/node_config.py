@@ -34,6 +34,8 @@ class NodeConfig:
     controlled_shutdown_enable: bool
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
+    logger_level: tuple[str, ...]
+    logger_format: str
     num_io_threads: int
     queued_max_requests: int
     socket_request_max_bytes: int

@@ -13,6 +13,7 @@ import gc
 import importlib.metadata
 import logging
 import os
+import platform
 import signal
 import sys
 from dataclasses import replace
@@ -21,9 +22,14 @@ from typing import NoReturn
 import uvloop
 
 from broker.config.config import load_config
+from broker.config.config_digest import changed_keys
+from broker.config.config_table import KEYS
+from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
+from broker.node.banner import banner
 from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
+from broker.node.log_output import LogOutput
 from broker.node.malloc_arenas import limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
@@ -46,17 +52,20 @@ EXIT_FAILED, EXIT_REFUSED = 1, 2
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
 STATUS_SECONDS = 5
 """How old the line in `systemctl status` may be."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
-    """Run the node of this configuration file; blocks until it has stopped."""
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str = "", log_format: str = "") -> int:
+    """Run the node of this configuration file; blocks until it has stopped. What is given goes before the file."""
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
+    _start_log(config, config_path, log_level, log_format)
     limit_malloc_arenas()
     raise_open_files_limit()
     environment = system_environment()
-    pages = OperatorPages(config, _version(), environment.clock.now_ms)
+    version = _version()
+    runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
+    for line in banner(config, config_path, version, runtime, os.getpid()):
+        _log.info("%s", line)
+    pages = OperatorPages(config, version, environment.clock.now_ms)
     end_pages = pages.serve()
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
@@ -74,6 +83,31 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = ()) -> int:
     exit_code: int = uvloop.run(run_node(config, log_manager, environment, pages))
     end_pages()
     return exit_code
+
+
+def _start_log(config: NodeConfig, config_path: str, log_level: str, log_format: str) -> None:
+    """Levels and form as configured; SIGHUP takes them from the file again, also while the logs open."""
+    forms = KEYS["logger.format"].choices
+    if log_format and log_format not in forms:
+        raise ConfigError(f"--log-format {log_format}: must be one of {', '.join(forms)}")
+    output = LogOutput(sys.stderr, config.node_id)
+    wanted = tuple(filter(None, map(str.strip, log_level.split(",")))) or config.logger_level
+    output.apply(parse_log_levels(wanted), log_format or config.logger_format)
+    logging.basicConfig(handlers=[output])
+
+    def reload(*_: object) -> None:
+        try:
+            found = load_config(config_path)
+        except ConfigError as error:
+            _log.error("SIGHUP: the log's levels stay as they were: %s", error)
+            return
+        output.apply(parse_log_levels(found.logger_level), found.logger_format)
+        _log.info("SIGHUP: logger.level is %s now, logger.format %s", ",".join(found.logger_level), found.logger_format)
+        changed = changed_keys(config, found)
+        if changed:
+            _log.warning("SIGHUP: %s changed in %s: a restart is needed for that", ", ".join(changed), config_path)
+
+    signal.signal(signal.SIGHUP, reload)
 
 
 def _version() -> str:

@@ -46,9 +46,22 @@ def start(
             " replicas are fetched anew. A partition whose only in-sync replica was there stays offline.",
         ),
     ] = "",
+    log_level: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVEL,…",
+            help="debug, info, warning or error; with a name for one part of the node: info,broker.replication=debug."
+            " Goes before logger.level of the file. After SIGHUP the file's levels hold.",
+        ),
+    ] = "",
+    log_format: Annotated[
+        str, typer.Option(metavar="text|json", help="How a line of the log is written. Goes before logger.format.")
+    ] = "",
 ) -> None:
-    """Run a node until SIGTERM or Ctrl-C."""
-    _become(node_command("start", "--config", config, *(["--lost-log-dirs", lost_log_dirs] if lost_log_dirs else [])))
+    """Run a node until SIGTERM or Ctrl-C. SIGHUP takes the log's levels and form from the file again."""
+    given = {"--lost-log-dirs": lost_log_dirs, "--log-level": log_level, "--log-format": log_format}
+    options = [part for name, value in given.items() if value for part in (name, value)]
+    _become(node_command("start", "--config", config, *options))
 
 
 def _become(command: list[str]) -> None:

@@ -1,0 +1,51 @@
+"""What `logger.level` means: a level for the node's log, and others for single rooms of it.
+
+    info,broker.replication=debug,raft=warning
+
+The item without a name is the level of everything else. Kafka has the same as `log4j.rootLogger` and `log4j.logger.X`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+
+LEVELS: Mapping[str, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+ROOMS = ("broker", "metadata", "penstock", "raft", "storage")
+"""A logger is named for its module, and a module's first folder is one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevels:
+    """The levels, as numbers of Python's logging."""
+
+    others: int
+    named: tuple[tuple[str, int], ...] = ()
+    """Logger (a module, or a folder with all its modules) → level."""
+
+
+def parse_log_levels(items: Sequence[str]) -> LogLevels:
+    """ConfigError names the item that is wrong."""
+    others: list[int] = []
+    named: dict[str, int] = {}
+    for item in items:
+        name, equals, level = item.rpartition("=")
+        if level not in LEVELS:
+            raise ConfigError(f'logger.level = "{item}": a level is one of {", ".join(LEVELS)}')
+        if equals and name.split(".")[0] not in ROOMS:
+            raise ConfigError(f'logger.level = "{item}": a logger begins with one of {", ".join(ROOMS)}')
+        if (equals and name in named) or (not equals and others):
+            raise ConfigError(f'logger.level: "{item}" is a second level of the same logger; keep one')
+        if equals:
+            named[name] = LEVELS[level]
+        else:
+            others.append(LEVELS[level])
+    return LogLevels(others[0] if others else logging.INFO, tuple(named.items()))

@@ -1,0 +1,81 @@
+"""The node's log: its lines as text or JSON, its levels, and no line twice within `REPEAT_SECONDS`.
+
+A node that waits (for its quorum, for room on a disk) tries again many times a second, and would say the same each
+time. Here the line is written once, then again after `REPEAT_SECONDS` with the number of those that were left out. Not
+here: when the levels change (`server.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TextIO
+
+from broker.config.log_levels import LogLevels
+
+TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+REPEAT_SECONDS = 30
+LINES_MAX = 1_000
+"""So many different lines are remembered; the oldest is forgotten first."""
+
+
+class LogOutput(logging.StreamHandler[TextIO]):
+    """The one handler of the node's process."""
+
+    def __init__(self, stream: TextIO, node_id: int) -> None:
+        super().__init__(stream)
+        self._node_id = node_id
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+        """When a line was written last, and how many like it were left out since."""
+        self._named: tuple[str, ...] = ()
+
+    def apply(self, levels: LogLevels, form: str) -> None:
+        """From now on the log has these levels, and this form: text or json."""
+        self.setFormatter(JsonLines(self._node_id) if form == "json" else logging.Formatter(TEXT))
+        for name in self._named:
+            logging.getLogger(name).setLevel(logging.NOTSET)
+        logging.getLogger().setLevel(levels.others)
+        for name, level in levels.named:
+            logging.getLogger(name).setLevel(level)
+        self._named = tuple(name for name, _ in levels.named)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called with the handler's lock held."""
+        key = record.name, record.getMessage()
+        said_at, left_out = self._said.get(key, (record.created - REPEAT_SECONDS, 0))
+        if 0 <= record.created - said_at < REPEAT_SECONDS:  # a clock that went back ends the silence
+            self._said[key] = said_at, left_out + 1
+            return
+        self._said.pop(key, None)
+        self._said[key] = record.created, 0
+        if len(self._said) > LINES_MAX:
+            del self._said[next(iter(self._said))]
+        if left_out:
+            text = f"{key[1]} ({left_out} more times since the last such line)"
+            record = logging.makeLogRecord({**record.__dict__, "msg": text, "args": None})
+        super().emit(record)
+
+    def __repr__(self) -> str:
+        return f"LogOutput(node {self._node_id}, {len(self._said)} lines remembered)"
+
+
+class JsonLines(logging.Formatter):
+    """Each line is a JSON object: time (UTC), level, logger, node, message, and exception where there is one."""
+
+    def __init__(self, node_id: int) -> None:
+        super().__init__()
+        self._node_id = node_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found: Mapping[str, object] = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "node": self._node_id,
+            "message": record.getMessage(),
+        }
+        trace = {"exception": self.formatException(record.exc_info)} if record.exc_info else {}
+        return json.dumps({**found, **trace}, ensure_ascii=False)

@@ -1,0 +1,36 @@
+"""The first lines of a node's log name everything that an operator asks about first."""
+
+from __future__ import annotations
+
+from broker.config.config import parse_config
+from broker.config.config_digest import changed_keys, settings_digest
+from broker.node.banner import banner
+
+GIVEN: dict[str, object] = {
+    "node.id": 1,
+    "process.roles": "broker,controller",
+    "listeners": "BROKER://0.0.0.0:9192,INTERNAL://h1:9194,CONTROLLER://h1:9193",
+    "advertised.listeners": "BROKER://h1:9192",
+    "controller.quorum.voters": "1@h1:9193",
+    "log.dirs": "/d1,/d2",
+    "metadata.log.dir": "/d2",
+    "broker.rack": "host-1",
+}
+
+
+def test_the_banner_is_a_fact_a_line() -> None:
+    config = parse_config(GIVEN)
+    assert list(banner(config, "/etc/penstock/1.toml", "1.2.3", "CPython 3.11 on Linux", 42)) == [
+        "penstock 1.2.3: node 1 (broker, controller) starts; pid 42, CPython 3.11 on Linux",
+        f"configuration /etc/penstock/1.toml: 8 keys given, settings digest {settings_digest(config)}",
+        "log dirs /d1, /d2; the metadata log is in /d2; flush.policy fsync",
+        "listeners BROKER://0.0.0.0:9192 (advertised as h1:9192), CONTROLLER://h1:9193, INTERNAL://h1:9194;"
+        " metrics at no address",
+        "voters 1@h1:9193; rack host-1",
+    ]
+
+
+def test_a_reload_names_what_needs_a_restart() -> None:
+    before = parse_config(GIVEN)
+    after = parse_config({**GIVEN, "logger.level": "debug", "log.segment.bytes": 1 << 29, "flush.policy": "fsync"})
+    assert changed_keys(before, after) == ["log.segment.bytes"]
