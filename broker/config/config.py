@@ -1,8 +1,9 @@
 """The configuration of one node: a TOML file with Kafka's names in, one frozen NodeConfig out, or one ConfigError.
 
-Driven by the table in config_table.py: unknown keys (with the nearest known one), types, ranges and units are judged
-here; rules between keys in config_check.py; the file itself in config_file.py. Loading touches nothing on disk, and a
-message is one line that names file, key, value and remedy. The controller checks the configurations of topics.
+Driven by the table in config_table.py: unknown keys (all in one error, each with the nearest known one), types, ranges
+and units are judged here; rules between keys in config_check.py; the file itself in config_file.py. Loading touches
+nothing on disk, and a message is one line that names file, key, value and remedy. The controller checks the
+configurations of topics.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 NODE_ID_MAX = 2**31 - 1
+UNKNOWN_SHOWN_MAX = 20
+"""Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
 _LISTENER_NAME = re.compile(r"^[A-Z_]+$")
 _LISTENER = re.compile(r"^([A-Z_]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
@@ -55,9 +58,10 @@ def load_config(path: str) -> NodeConfig:
 
 def parse_config(given: Mapping[str, object]) -> NodeConfig:
     """A configuration from flat Kafka names; a key that is not given has its default."""
-    for name in given:
-        if name not in KEYS:
-            raise ConfigError(_unknown_key(name))
+    unknown = [_unknown_key(name) for name in given if name not in KEYS]
+    if unknown:
+        more = len(unknown) - UNKNOWN_SHOWN_MAX
+        raise ConfigError(". Also ".join(unknown[:UNKNOWN_SHOWN_MAX]) + (f". And {more} more" if more > 0 else ""))
     values: dict[str, Any] = {key.attribute: _value(key, given) for key in KEYS.values()}
     values["process_roles"] = frozenset(values["process_roles"])
     names = (CLIENT_LISTENER, _inter_broker_name(values["inter_broker_listener_name"]), CONTROLLER_LISTENER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,16 @@ def test_the_table_of_kafkas_keys_points_to_keys_that_are_here_and_repeats_none(
 def test_an_unknown_key_like_no_other_is_to_be_removed() -> None:
     with pytest.raises(ConfigError, match='unknown key "xyzzy"; remove it'):
         parse_config(GOOD | {"xyzzy": 1})
+
+
+def test_every_unknown_key_of_a_file_is_named_at_once_up_to_a_limit() -> None:
+    assert re.findall(r'unknown key "([a-z.]+)"', refusal(num_network_threads=3, xyzzy=1, log_dir="/d")) == [
+        "num.network.threads",
+        "xyzzy",
+        "log.dir",
+    ]
+    many = refusal(**{f"xyzzy{number}": 1 for number in range(25)})
+    assert many.count("unknown key") == 20 and many.endswith(". And 5 more")
 
 
 @pytest.mark.parametrize("name", ["node.id", "process.roles", "listeners", "controller.quorum.voters", "log.dirs"])
