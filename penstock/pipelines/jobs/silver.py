@@ -1,0 +1,155 @@
+"""Silver: the JSON of a bronze table as typed columns, each event once; bad rows go to a dead-letter topic.
+
+    bronze table ─┬─► parsed, good, first of its id ─► Parquet table          query "silver", exactly once
+                  └─► bad ─► dead-letter topic                                query "dead-letters", at least once
+
+A row is bad if its value is not JSON of the conf's columns, if a required column is missing, or if it is late: its time
+column is more than `max_lateness` before the record's own time. That rule depends on the row alone: every run, replay
+and order of files gives the same result. Tombstones (null values) are left out. Two queries read the same table,
+each with its own checkpoint, because Spark's file sink is exactly once only as the sink of its own query.
+
+A dead letter is the bad record's key and value as they were, with the headers `dead.reason`, `dead.topic`,
+`dead.partition` and `dead.offset`: a repeated one is known by its place. An id is remembered for `watermark` of event
+time, which must be at least `max_lateness` plus the time by which partitions can be apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.cluster.options import nearest
+from penstock.errors import ConfigError
+from penstock.pipelines.frame.checks import check_table, check_topic
+from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.frame.streams import run_queries, triggered
+from penstock.pipelines.table_files import row_count, table_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+GOOD, DEAD = "silver", "dead-letters"
+_CORRUPT, _EVENT, _REASON = "_corrupt", "_event", "_reason"
+SOURCE_COLUMNS = {"_topic": "topic", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
+"""Where a row came from, beside its own columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilverConf:
+    """The keys of the job."""
+
+    input: Path = conf_key("the directory of a table of the job bronze")
+    output: Path = conf_key("the directory of the Parquet table")
+    checkpoint: str = conf_key("Spark's checkpoints; OUTPUT/_checkpoint if not given", "")
+    bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
+    dead_letter_topic: str = conf_key("the topic for rows that cannot be taken")
+    columns: dict[str, str] = conf_key('the fields of the JSON and their Spark types, like `event_time = "timestamp"`')
+    id_column: str = conf_key("of the columns, the one that is different for each event")
+    time_column: str = conf_key("of the columns, the timestamp of the event")
+    required: tuple[str, ...] = conf_key("columns that may not be missing, besides the id and the time", ())
+    max_lateness: Duration = conf_key("an event may be so much older than its record", Duration(10 * 60_000))
+    watermark: Duration = conf_key("an id is remembered so long; in event time", Duration(60 * 60_000))
+
+    def __post_init__(self) -> None:
+        wanted = {"id_column": self.id_column, "time_column": self.time_column}
+        for name, column in [*wanted.items(), *(("required", column) for column in self.required)]:
+            if column not in self.columns:
+                raise ConfigError(f"{name}: {column!r} is not in [columns]{nearest(column, self.columns)}")
+        if self.columns[self.time_column] != "timestamp":
+            raise ConfigError(f'time_column: {self.time_column!r} must have the type "timestamp" in [columns]')
+        if strange := [name for name in self.columns if name.startswith("_")]:
+            raise ConfigError(f"[columns] {strange[0]}: names that begin with '_' are the job's own; rename it")
+        if self.watermark < self.max_lateness:
+            raise ConfigError(
+                f"watermark = {str(self.watermark)!r} must be at least max_lateness = {str(self.max_lateness)!r}, "
+                "or the watermark drops rows that are not late"
+            )
+
+
+def check_silver(conf: SilverConf) -> None:
+    """Fails at once if there is no table, or no topic for dead letters."""
+    check_table(conf.input, "bronze")
+    check_topic(conf.bootstrap, conf.dead_letter_topic)
+
+
+def run_silver(conf: SilverConf, context: JobContext) -> dict[str, Any]:
+    """Adds to the table and to the topic what is new in bronze."""
+    before = set(table_files(conf.output))
+    with plain_errors():
+        judged = _judged(_bronze(conf, context), conf)
+        queries = [_good(judged, conf, context)]
+        try:
+            queries.append(_dead(judged, conf, context))
+        except BaseException:
+            queries[0].stop()
+            raise
+    totals = run_queries(queries, context)
+    added = sorted(set(table_files(conf.output)) - before)
+    return {
+        "output": str(conf.output),
+        "rows_read": totals[GOOD].rows,
+        "rows": sum(map(row_count, added)),
+        "duplicates": totals[GOOD].duplicate_rows,
+        "dropped_by_watermark": totals[GOOD].late_rows,
+        "dead_letter_topic": conf.dead_letter_topic,
+        "dead_letters": totals[DEAD].written,
+    }
+
+
+def _bronze(conf: SilverConf, context: JobContext) -> DataFrame:
+    schema = context.spark.read.parquet(str(conf.input)).schema
+    return context.spark.readStream.schema(schema).parquet(str(conf.input)).where("value IS NOT NULL")
+
+
+def _judged(bronze: DataFrame, conf: SilverConf) -> DataFrame:
+    """With the parsed event, and the reason why it is bad; null if it is good."""
+    from pyspark.sql import functions as f
+
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in conf.columns.items())
+    schema = f"{columns}, `{_CORRUPT}` string"
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    event = f.from_json(f.col("value").cast("string"), schema, options)
+    reason = f.when(f.col(_EVENT).isNull() | f.col(f"{_EVENT}.{_CORRUPT}").isNotNull(), "not JSON of the columns")
+    for name in dict.fromkeys((conf.id_column, conf.time_column, *conf.required)):
+        reason = reason.when(f.col(f"{_EVENT}.`{name}`").isNull(), f"{name} is missing")
+    oldest = f.col("timestamp") - f.expr(f"INTERVAL {conf.max_lateness.spark}")
+    reason = reason.when(f.col(f"{_EVENT}.`{conf.time_column}`") < oldest, f"later than {conf.max_lateness}")
+    return bronze.withColumn(_EVENT, event).withColumn(_REASON, reason)
+
+
+def _good(judged: DataFrame, conf: SilverConf, context: JobContext) -> StreamingQuery:
+    from pyspark.sql import functions as f
+
+    columns = [f.col(f"{_EVENT}.`{name}`").alias(name) for name in conf.columns]
+    source = [f.col(column).alias(name) for name, column in SOURCE_COLUMNS.items()]
+    rows = judged.where(f.col(_REASON).isNull()).select(*columns, *source)
+    once = rows.withWatermark(conf.time_column, conf.watermark.spark).dropDuplicatesWithinWatermark([conf.id_column])
+    writer = once.writeStream.format("parquet").queryName(GOOD).option("path", str(conf.output))
+    return triggered(writer.option("checkpointLocation", _checkpoint(conf, GOOD)), context.run).start()
+
+
+def _dead(judged: DataFrame, conf: SilverConf, context: JobContext) -> StreamingQuery:
+    from pyspark.sql import functions as f
+
+    headers = [
+        f.struct(f.lit(name).alias("key"), f.col(column).cast("string").cast("binary").alias("value"))
+        for name, column in (
+            ("dead.reason", _REASON),
+            ("dead.topic", "topic"),
+            ("dead.partition", "partition"),
+            ("dead.offset", "offset"),
+        )
+    ]
+    rows = judged.where(f.col(_REASON).isNotNull()).select("key", "value", f.array(*headers).alias("headers"))
+    writer = rows.writeStream.format("penstock").queryName(DEAD).options(**context.run.client_options)
+    writer = writer.options(bootstrap=conf.bootstrap, topic=conf.dead_letter_topic)
+    return triggered(writer.option("checkpointLocation", _checkpoint(conf, DEAD)), context.run).start()
+
+
+def _checkpoint(conf: SilverConf, query: str) -> str:
+    place = Path(conf.checkpoint).absolute() if conf.checkpoint else conf.output / "_checkpoint"
+    return str(place / query)
