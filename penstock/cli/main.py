@@ -20,7 +20,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import bench, cluster, configs, consume, dev, log, node, pipeline, produce, topics
+from penstock.cli import cluster, configs, consume, dev, log, node, pipeline, produce, topics
+from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError

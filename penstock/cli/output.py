@@ -55,10 +55,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*columns, header_style="bold")
+    table = Table(header_style="bold")
+    for number, name in enumerate(columns):
+        are_numbers = all(_is_number(row[number]) for row in rows)
+        table.add_column(name, justify="right" if are_numbers else "left")
     for row in rows:
         table.add_row(*map(str, row))
     Console().print(table)
+
+
+def _is_number(cell: object) -> bool:
+    return str(cell).replace(",", "").replace(".", "").removeprefix("-").isdigit()
 
 
 def print_fields(fields: dict[str, object]) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -139,9 +140,12 @@ def test_offsets_are_looked_up_and_records_deleted(penstock: Run) -> None:
     assert earliest["offset"] == 2
 
 
-def test_bench_reports_its_figures(penstock: Run) -> None:
+def test_bench_reports_its_figures(penstock: Run, tmp_path: Path) -> None:
     ok(penstock("topics", "create", "bench", "-p", "1"))
-    wrote = as_json(penstock("bench", "produce", "bench", "-n", "20000", "--json"))
+    picture = tmp_path / "run.svg"
+    wrote = as_json(penstock("bench", "produce", "bench", "-n", "20000", "--plot", str(picture), "--json"))
+    assert wrote["ack_ms_p99"] > 0 and wrote["intervals"]
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
     read = as_json(penstock("bench", "consume", "bench", "-n", "20000", "--json"))
     assert wrote["records"] == 20_000 and read["records"] >= 20_000 and read["records_per_second"] > 0
 
