@@ -1,6 +1,7 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
-Also `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`.
+Also `install|uninstall --config FILE`, which make a systemd service of a node, and
+`log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -64,13 +65,14 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock.node", description="Runs one Penstock node.")
-    parser.add_argument("action", choices=["start", "format", *LOG_ACTIONS])
+    parser.add_argument("action", choices=["start", "format", "install", "uninstall", *LOG_ACTIONS])
     parser.add_argument("--config", default="", help="the node's configuration file")
     parser.add_argument("--cluster-id", default="", help="start: format the log dirs first where they are empty")
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
+    parser.add_argument("--dry-run", action="store_true", help="install, uninstall: print the commands instead")
     parser.add_argument("--request", default="{}", help="log-…: what to look at, as `penstock log` asks for it")
     return parser
 
@@ -83,6 +85,9 @@ def _run(options: argparse.Namespace) -> int:
         from penstock.errors import ConfigError
 
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
+    if options.action in ("install", "uninstall"):
+        command = importlib.import_module("broker.node.install.command")
+        return int(command.main(options.action, options.config, options.dry_run))
     if options.action == "start":
         importlib.import_module("broker.node.preflight").preflight(options.config)
         if options.cluster_id:

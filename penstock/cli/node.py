@@ -1,4 +1,4 @@
-"""`penstock node format|start`: this process becomes (exec) the node process, whose path has the server packages."""
+"""`penstock node …`: this process becomes (exec) the node process, whose path has the server packages."""
 
 from __future__ import annotations
 
@@ -62,6 +62,21 @@ def start(
     given = {"--lost-log-dirs": lost_log_dirs, "--log-level": log_level, "--log-format": log_format}
     options = [part for name, value in given.items() if value for part in (name, value)]
     _become(node_command("start", "--config", config, *options))
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands, as a script, and run none.")]
+
+
+@app.command()
+def install(config: ConfigFile, dry_run: DryRun = False) -> None:
+    """Make a systemd service penstock@NAME of /etc/penstock/NAME.toml: user, unit and directories; enable it."""
+    _become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else [])))
+
+
+@app.command()
+def uninstall(config: ConfigFile, dry_run: DryRun = False) -> None:
+    """Stop the service penstock@NAME and take its unit away. The configuration and the data stay."""
+    _become(node_command("uninstall", "--config", config, *(["--dry-run"] if dry_run else [])))
 
 
 def _become(command: list[str]) -> None:

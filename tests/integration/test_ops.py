@@ -25,6 +25,8 @@ from penstock.testing import Cluster
 from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
+EXPOSURE_MAX = 2.0
+"""systemd calls everything up to 2.0 safe, and up to 4.0 acceptable."""
 OPS = Path(__file__).resolve().parents[2] / "ops"
 NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
 
@@ -140,6 +142,14 @@ def test_prometheus_own_tool_has_nothing_to_say_about_a_live_scrape() -> None:
             scrape = answer.read()
     result = subprocess.run(["promtool", "check", "metrics"], input=scrape, capture_output=True, check=False)
     assert (result.returncode, (result.stdout + result.stderr).decode()) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemds_own_tool_finds_the_unit_hardened() -> None:
+    unit = OPS / "systemd" / "penstock@.service"
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}", "--no-pager"]
+    result = subprocess.run([*command, str(unit)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout[-200:] + result.stderr
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

@@ -30,6 +30,7 @@ EDGES = {
     "broker/network/thread_times.py": "reads /proc: the real thing behind `Environment.thread_times`",
     "broker/node/descriptors.py": "raises the process's limit of descriptors, before there is a node",
     "broker/node/format.py": "`penstock node format` is a process of its own",
+    "broker/node/install/command.py": "`penstock node install` is a process of its own",
     "broker/node/malloc_arenas.py": "sets up the process, before there is a node",
     "broker/node/preflight.py": "tries the ports, before there is a node",
     "broker/node/server.py": "the process around the node",

@@ -1,0 +1,97 @@
+"""`penstock node install|uninstall`: performs the steps of `plan.py` on this machine, or prints them as a script."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from broker.config.config import load_config
+from broker.config.node_config import NodeConfig
+from broker.node.install.plan import (
+    ETC,
+    USER,
+    ServiceHost,
+    Step,
+    check,
+    install_steps,
+    instance,
+    next_commands,
+    uninstall_steps,
+)
+from penstock.errors import ConfigError, PenstockError
+
+UNIT = Path(__file__).resolve().parents[3] / "ops" / "systemd" / "penstock@.service"
+"""In a checkout and in the private folder of a wheel alike."""
+
+
+def main(action: str, config_path: str, dry_run: bool) -> int:
+    """Install or uninstall; the exit code. ConfigError and PenstockError say why not."""
+    name = instance(config_path)
+    machine = this_machine(name)
+    if action == "uninstall":
+        _do(uninstall_steps(name, machine), dry_run)
+        _say(f"{ETC}/{name}.toml, the log dirs and the user {USER} stay; remove them by hand")
+        return 0
+    config = load_config(config_path)
+    for note in check(config, machine):
+        _say(note)
+    _do(install_steps(name, config, machine), dry_run)
+    sys.stderr.write(next_commands(name, config, machine))
+    return 0
+
+
+def this_machine(name: str, etc: Path = Path(ETC)) -> ServiceHost:
+    """As it is now."""
+    others = {path.stem: path for path in sorted(etc.glob("*.toml")) if path.stem != name}
+    return ServiceHost(
+        UNIT.read_text(encoding="utf-8"),
+        str(Path(sys.executable).parent / "penstock"),
+        _has_user(),
+        {other: config for other, path in others.items() if (config := _config_of(path)) is not None},
+    )
+
+
+def _config_of(path: Path) -> NodeConfig | None:
+    try:
+        return load_config(str(path))
+    except ConfigError as error:
+        _say(f"{path} was left out of the comparison: {error}")
+        return None
+
+
+def _has_user() -> bool:
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        return False
+    return True
+
+
+def _do(steps: list[Step], dry_run: bool) -> None:
+    if dry_run:
+        sys.stdout.write("set -e\n" + "".join(step.script() for step in steps))
+    elif os.geteuid() != 0:
+        raise ConfigError("to change services needs root: use sudo, or --dry-run to see what would be done")
+    else:
+        run_steps(steps)
+
+
+def run_steps(steps: list[Step], run: Callable[..., subprocess.CompletedProcess[str]] = subprocess.run) -> None:
+    """Run each; PenstockError names the first that fails."""
+    for step in steps:
+        _say(" ".join(step.command))
+        try:
+            done = run(step.command, input=step.stdin, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise PenstockError(f"{step.command[0]}: {error.strerror}; the steps before it were done") from None
+        if done.returncode != 0:
+            why = done.stderr.strip() or f"exit code {done.returncode}"
+            raise PenstockError(f"{' '.join(step.command)}: {why}; the steps before it were done")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"penstock: {text}\n")

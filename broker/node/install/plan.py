@@ -1,0 +1,141 @@
+"""Which commands make a systemd service of a node's configuration file, and which take it away again.
+
+Only decides: a step is a command with what it reads, so that `--dry-run` prints exactly what would run, as a script.
+Not here: the running (`command.py`), the unit itself (`ops/systemd/penstock@.service`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from broker.config.node_config import NodeConfig
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+
+ETC, STATE, UNITS = "/etc/penstock", "/var/lib/penstock", "/etc/systemd/system"
+USER = "penstock"
+TEMPLATE_EXECUTABLE = "/opt/penstock/bin/penstock"
+"""In the unit as it is shipped."""
+HIDDEN = ("/home", "/root", "/tmp", "/run/user")
+"""The unit's ProtectHome and PrivateTmp hide these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command; `stdin` is what it reads."""
+
+    command: tuple[str, ...]
+    stdin: str = ""
+
+    def script(self) -> str:
+        """The same for a shell."""
+        line = shlex.join(self.command)
+        return f"{line} <<'END'\n{self.stdin}END\n" if self.stdin else line + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceHost:
+    """What stands on the machine already."""
+
+    unit_template: str
+    executable: str
+    """The `penstock` command that the service runs."""
+    has_user: bool
+    others: Mapping[str, NodeConfig]
+    """The nodes of the machine beside this one, by their names."""
+
+
+def instance(config_path: str) -> str:
+    """The name after the @: 1 for /etc/penstock/1.toml."""
+    path = os.path.abspath(config_path)
+    name, ending = os.path.splitext(os.path.basename(path))
+    if os.path.dirname(path) != ETC or ending != ".toml" or not name.replace("-", "").replace("_", "").isalnum():
+        raise ConfigError(f"{config_path}: the service penstock@NAME reads {ETC}/NAME.toml; move the file there")
+    return name
+
+
+def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
+    """Yields what an operator should know; ConfigError where the service could not run."""
+    for path in (host.executable, *config.log_dirs):
+        if any(_is_in(path, hidden) for hidden in HIDDEN):
+            raise ConfigError(f"{path}: hidden from the service by its unit; use /opt, /var/lib or a disk of its own")
+    taken: dict[Endpoint, str] = {}
+    for name, other in host.others.items():
+        taken.update(dict.fromkeys(_endpoints(other), name))
+        shared = set(other.log_dirs) & set(config.log_dirs)
+        if shared:
+            raise ConfigError(f"log.dirs: penstock@{name} has {sorted(shared)[0]}, too; give each node its own")
+    for endpoint in _endpoints(config):
+        if endpoint in taken:
+            raise ConfigError(
+                f"listeners: penstock@{taken[endpoint]} has {endpoint}, too; give each node its own ports"
+            )
+    racks = {config.broker_rack, *(other.broker_rack for other in host.others.values())}
+    if host.others and (len(racks) > 1 or "" in racks):
+        names = ", ".join(f"penstock@{name}" for name in sorted(host.others))
+        yield (
+            f"this machine also has {names}: set broker.rack to the machine's name in every node's file here, or a"
+            " partition may have two replicas on this machine"
+        )
+
+
+def install_steps(name: str, config: NodeConfig, host: ServiceHost) -> list[Step]:
+    """In their order; each may run again without harm."""
+    steps = []
+    if not host.has_user:
+        home = ("--home-dir", STATE, "--shell", "/usr/sbin/nologin")
+        steps.append(Step(("useradd", "--system", "--user-group", *home, USER)))
+    unit = host.unit_template.replace(TEMPLATE_EXECUTABLE, host.executable)
+    steps.append(_write(f"{UNITS}/penstock@.service", unit))
+    elsewhere = [path for path in config.log_dirs if not _is_in(path, f"{STATE}/{name}")]
+    if elsewhere:
+        steps.append(_write(_drop_in(name), f"[Service]\nReadWritePaths={' '.join(map(_quoted, elsewhere))}\n"))
+    owner = ("-o", USER, "-g", USER, "-m", "0750")
+    own = (f"{STATE}/{name}", *elsewhere)
+    steps += [Step(("install", "-d", *owner, path)) for path in own]
+    steps.append(Step(("systemctl", "daemon-reload")))
+    steps.append(Step(("systemctl", "enable", f"penstock@{name}")))
+    return steps
+
+
+def uninstall_steps(name: str, host: ServiceHost) -> list[Step]:
+    """The configuration and the data stay."""
+    steps = [Step(("systemctl", "disable", "--now", f"penstock@{name}")), Step(("rm", "-f", _drop_in(name)))]
+    if not host.others:
+        steps.append(Step(("rm", "-f", f"{UNITS}/penstock@.service")))
+    return [*steps, Step(("systemctl", "daemon-reload"))]
+
+
+def next_commands(name: str, config: NodeConfig, host: ServiceHost) -> str:
+    """What is left to do after an installation, for people."""
+    run_format = f"runuser -u {USER} -- {host.executable} node format --config {ETC}/{name}.toml"
+    others = " --cluster-id ID, with the id that the first node's format printed" * (len(config.voters) > 1)
+    return (
+        f"next, unless the log dirs are formatted already: {run_format}\n"
+        + (f"(on every node but the first:{others})\n" if others else "")
+        + f"then: systemctl start penstock@{name}\n"
+    )
+
+
+def _write(path: str, text: str) -> Step:
+    return Step(("install", "-D", "-m", "0644", "/dev/stdin", path), text)
+
+
+def _drop_in(name: str) -> str:
+    return f"{UNITS}/penstock@{name}.service.d/log-dirs.conf"
+
+
+def _endpoints(config: NodeConfig) -> list[Endpoint]:
+    return [*config.listeners.values(), *([config.metrics_listener] if config.metrics_listener else [])]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def _quoted(path: str) -> str:
+    """As a word of a unit's list; % begins a specifier there."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
