@@ -7,7 +7,7 @@
 Each node advertises its INTERNAL and CONTROLLER listener at a port of this process, which carries the bytes on. Who
 has connected is found in /proc (Linux): a proxy sees a port, and a port belongs to a process. A cut holds the bytes of
 every connection from and to that node until it is healed, as dropped packets do: nobody is refused and nothing is
-closed. Clients reach every node directly.
+closed. A slow node gets what it fetches from other brokers at the given pace. Clients reach every node directly.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from penstock.testing import Cluster
 HOST = "127.0.0.1"
 LISTENERS = ("INTERNAL", "CONTROLLER")
 CHUNK_BYTES = 256 * 1024
+AT_ONCE = 1 << 40
+"""A pace that delays nothing."""
 TIMEOUT_S = 10.0
 T = TypeVar("T")
 
@@ -40,6 +42,7 @@ class Network:
         self._thread = threading.Thread(target=self._loop.run_forever, name="failover-network")
         self._ports: dict[tuple[int, str], int] = {}
         self._joined = [asyncio.Event() for _ in range(nodes)]
+        self._bytes_per_s = [AT_ONCE] * nodes
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
         self._cluster: Cluster | None = None
@@ -92,6 +95,14 @@ class Network:
         """What was held passes, and everything after it."""
         self._do(self._joined[node].set)
 
+    def slow(self, node: int, bytes_per_s: int) -> None:
+        """What the node fetches from other brokers comes at this pace; its heartbeats and votes pass as before."""
+        self._bytes_per_s[node] = bytes_per_s
+
+    def hasten(self, node: int) -> None:
+        """The end of `slow`."""
+        self._bytes_per_s[node] = AT_ONCE
+
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
@@ -132,7 +143,8 @@ class Network:
         await self._wait_joined(source, target)
         there, back = await asyncio.open_connection(HOST, _port(self._cluster.config_path(target), listener))
         try:
-            ways = [self._pump(source, target, reader, back), self._pump(source, target, there, writer)]
+            slowed = source if listener == "INTERNAL" else None
+            ways = [self._pump(source, target, reader, back), self._pump(source, target, there, writer, slowed)]
             tasks = [asyncio.ensure_future(way) for way in ways]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -143,9 +155,18 @@ class Network:
         finally:
             back.close()
 
-    async def _pump(self, source: int, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self,
+        source: int,
+        target: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        slowed: int | None = None,
+    ) -> None:
         while data := await reader.read(CHUNK_BYTES):
             await self._wait_joined(source, target)
+            if slowed is not None:
+                await asyncio.sleep(len(data) / self._bytes_per_s[slowed])
             writer.write(data)
             await writer.drain()
 

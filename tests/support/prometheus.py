@@ -22,14 +22,19 @@ OPS = Path(__file__).resolve().parents[2] / "ops" / "prometheus"
 
 def write_config(directory: Path, cluster: Cluster, seconds_per_minute: int = 60) -> None:
     """Every node of the cluster is scraped each second. `seconds_per_minute` scales how long an alert's condition must
-    hold; the expressions stay as they are."""
+    hold and how far back its expression looks."""
     urls = [cluster.metrics_url(index) for index in range(len(cluster))]
     targets = ", ".join(f'"{url.removeprefix("http://").removesuffix("/metrics")}"' for url in urls)
     config = (OPS / "prometheus.yml").read_text(encoding="utf-8").replace("15s", "1s")
     (directory / "prometheus.yml").write_text(re.sub(r"targets: .*", f"targets: [{targets}]", config))
     rules = (OPS / "alerts.yml").read_text(encoding="utf-8")
-    scaled = re.sub(r"for: (\d+)m", lambda found: f"for: {int(found[1]) * seconds_per_minute}s", rules)
-    (directory / "alerts.yml").write_text(scaled)
+    (directory / "alerts.yml").write_text(scaled(rules, seconds_per_minute))
+
+
+def scaled(rules: str, seconds_per_minute: int) -> str:
+    """The rules with so many seconds in place of each minute of a `for:` or of a range."""
+    units = {"m": seconds_per_minute, "h": 60 * seconds_per_minute}
+    return re.sub(r"(for: |\[)(\d+)([mh])", lambda found: f"{found[1]}{int(found[2]) * units[found[3]]}s", rules)
 
 
 @contextmanager

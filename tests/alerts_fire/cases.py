@@ -1,0 +1,85 @@
+"""The table of faults: which alerts must fire, and which may fire beside them. No other alert fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tests.alerts_fire import of_clients, of_disks, of_nodes
+from tests.alerts_fire.stage import Setting, Stage
+
+PLAIN = Setting()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One fault. Alerts are named without `Penstock`, as their names all begin."""
+
+    fault: Callable[[Stage], AbstractContextManager[object]]
+    must: str
+    may: str = ""
+    setting: Setting = PLAIN
+
+    @property
+    def name(self) -> str:
+        return self.fault.__name__.replace("_", "-")
+
+    @property
+    def must_fire(self) -> frozenset[str]:
+        return _full_names(self.must)
+
+    @property
+    def may_fire(self) -> frozenset[str]:
+        return _full_names(self.may)
+
+
+def _full_names(words: str) -> frozenset[str]:
+    return frozenset(f"Penstock{word}" for word in words.split())
+
+
+OUT_OF_SERVICE = "NodeDown FencedBroker UnderReplicated"
+"""A node that was stopped for a moment may be out of service long enough for these, at the pace of a test."""
+
+CASES = (
+    Case(of_nodes.killed, OUT_OF_SERVICE),
+    Case(of_nodes.killed_controller, OUT_OF_SERVICE),
+    Case(of_nodes.killed_with_the_only_replica, "NodeDown FencedBroker OfflinePartitions"),
+    Case(of_nodes.killed_where_all_are_needed, f"{OUT_OF_SERVICE} UnderMinIsr"),
+    Case(of_nodes.paused, OUT_OF_SERVICE),
+    Case(
+        of_nodes.without_a_majority,
+        "NodeDown NoActiveController",
+        "UnderReplicated UnderMinIsr OfflinePartitions FencedBroker",
+    ),
+    Case(
+        of_nodes.forgetful_voter,
+        "VoterForgot NodeDown NoActiveController",
+        "UnderReplicated UnderMinIsr OfflinePartitions FencedBroker",
+    ),
+    Case(of_nodes.slow_follower, "UnderReplicated", setting=Setting(proxied=True)),
+    Case(of_nodes.unclean_election, f"UncleanElection {OUT_OF_SERVICE}", "OfflinePartitions", Setting(proxied=True)),
+    Case(of_nodes.forged_epochs, "EpochsRefused"),
+    Case(of_nodes.forged_shutdowns, "BrokerRegistersAnew"),
+    Case(of_nodes.jumped_clock, "ClockJumped", setting=Setting(own_clocks=True)),
+    Case(of_disks.full_disk, "DiskFull FailingPeriodicJob", setting=Setting(disk=True)),
+    Case(of_disks.full_disk_of_a_follower, "DiskFull UnderReplicated", "FailingPeriodicJob", Setting(disk=True)),
+    Case(of_disks.lost_log_dir, "FailedLogDir UnderReplicated", "NodeDown FencedBroker"),
+    Case(of_disks.given_up_log_dir, "LogLost OfflinePartitions", "NodeDown FencedBroker"),
+    Case(of_disks.rot_in_the_only_replica, "DamagedReplica OfflinePartitions", "NodeDown FencedBroker"),
+    Case(of_disks.rot_in_the_leaders_file, "FollowerRefusesRecords UnderReplicated", "NodeDown FencedBroker"),
+    Case(of_disks.cut_file_of_a_compacted_log, "UncleanablePartitions"),
+    Case(
+        of_clients.streams_that_never_read,
+        "MemoryBudgetFull",
+        setting=Setting(
+            {"queued.max.response.bytes": of_clients.BUDGET_BYTES, "connections.max.write.stall.ms": 3_600_000}
+        ),
+    ),
+    Case(
+        of_clients.connections_without_end,
+        "ConnectionsCut",
+        setting=Setting({"max.connections": of_clients.CONNECTIONS_MAX}),
+    ),
+    Case(of_nodes.overloaded, "HandlersBusy NetworkBusy", "UnderReplicated"),
+)

@@ -1,0 +1,103 @@
+"""Faults of clients: streams that never read, and connections without end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import grpc
+
+from penstock.pb import broker_pb2 as pb
+from penstock.pb import broker_pb2_grpc
+from tests.alerts_fire.stage import Stage, again_and_again
+
+BUDGET_BYTES = 4 << 20
+CONNECTIONS_MAX = 40
+STREAMS = 30
+RECORDS = 100
+SOURCES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
+"""One address may take half of a budget, so it takes several to fill one."""
+CHUNK_BYTES = 64 * 1024
+
+
+@contextmanager
+def streams_that_never_read(stage: Stage) -> Iterator[None]:
+    topic = stage.topic("t", replicas=1)
+    stage.write(topic, RECORDS)
+    wanted = pb.FetchPartition(
+        topic=topic,
+        topic_id=stage.admin.describe_topic(topic).topic_id,
+        current_leader_epoch=-1,
+        last_fetched_epoch=-1,
+        max_bytes=50 << 20,
+    )
+    request = pb.FetchRequest(replica_id=-1, broker_epoch=-1, max_bytes=50 << 20, partitions=[wanted])
+    healed = threading.Event()
+
+    def once() -> Iterator[pb.FetchRequest]:
+        yield request
+        healed.wait()
+
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.http2.bdp_probe", 0)]
+    target = stage.cluster.endpoint(stage.leader(topic))
+    stage.begins()
+    with ExitStack() as opened:
+        streams = []
+        for source in SOURCES:
+            address = opened.enter_context(carried_from(source, target))
+            channel = opened.enter_context(grpc.insecure_channel(address, options=options))
+            streams += [broker_pb2_grpc.BrokerStub(channel).Fetch(once()) for _ in range(STREAMS)]
+        yield
+        healed.set()
+        for stream in streams:
+            stream.cancel()
+
+
+@contextmanager
+def carried_from(source: str, target: str) -> Iterator[str]:
+    """An address whose connections reach `target` as if they came from the address `source` of this machine."""
+    host, _, port = target.rpartition(":")
+    ended: list[socket.socket] = []
+
+    def carry(reader: socket.socket, writer: socket.socket) -> None:
+        try:
+            while data := reader.recv(CHUNK_BYTES):
+                writer.sendall(data)
+        except OSError:
+            return  # one end is closed
+
+    def accept(listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return  # the listener is closed
+            server = socket.create_connection((host, int(port)), source_address=(source, 0))
+            ended.extend((client, server))
+            for ways in ((client, server), (server, client)):
+                threading.Thread(target=carry, args=ways, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for end in ended:
+                end.close()
+
+
+@contextmanager
+def connections_without_end(stage: Stage) -> Iterator[None]:
+    host, _, port = stage.cluster.endpoint(0).rpartition(":")
+    stage.begins()
+    with ExitStack() as opened:
+
+        def connect() -> None:
+            for _ in range(2 * CONNECTIONS_MAX):
+                opened.enter_context(socket.create_connection((host, int(port))))
+
+        with again_and_again(connect, pause_s=1):
+            yield

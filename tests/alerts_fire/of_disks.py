@@ -1,0 +1,164 @@
+"""Faults of disks and files: full, gone, given up, rotten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock import Producer
+from storage.disk.file_system import OsFileSystem
+from storage.log_dirs.meta_properties import format_directory, read_meta_properties
+from tests.alerts_fire.stage import NODES, RECORD_BYTES, Stage, again_and_again, must_come
+from tests.support.log_dirs import flip
+from tests.support.machine import IDS
+from tests.support.small_disk import fill
+
+ON_THE_DISK = 0
+"""The node whose second log dir is a disk of its own."""
+SEVERAL_SEGMENTS = 30
+INTO_A_RECORD = 5_000
+
+
+@contextmanager
+def full_disk(stage: Stage) -> Iterator[None]:
+    """Somebody else's file takes the last byte of a disk, under writes. Node 0 leads what stands there."""
+    topic = stage.topic("small", replicas=1, partitions=NODES)
+    ballast = stage.log_dirs[ON_THE_DISK][1].parent / "ballast"
+    stage.begins()
+    fill(ballast)
+    with _written_to(stage, topic):
+        yield
+        ballast.unlink()
+
+
+@contextmanager
+def full_disk_of_a_follower(stage: Stage) -> Iterator[None]:
+    """The disk has room for checkpoints, but not for the next records."""
+    topic = _led_by_another(stage, ON_THE_DISK)
+    ballast = stage.log_dirs[ON_THE_DISK][1].parent / "ballast"
+    stage.begins()
+    fill(ballast, leave_bytes=4 * RECORD_BYTES)
+    with _written_to(stage, topic):
+        yield
+        ballast.unlink()
+
+
+def _led_by_another(stage: Stage, node: int) -> str:
+    """A topic that the node follows, with its replica in the node's second log dir."""
+    for number in range(40):
+        topic = stage.topic(f"small-{number}")
+        if stage.leader(topic) != node and (stage.log_dirs[node][1] / f"{topic}-0").is_dir():
+            return topic
+        stage.admin.delete_topic(topic)
+    raise SystemExit(f"node {node} leads everything")
+
+
+@contextmanager
+def _written_to(stage: Stage, topic: str) -> Iterator[None]:
+    with Producer(stage.cluster.bootstrap, acks=1, delivery_timeout_ms=500) as producer:
+
+        def write() -> None:
+            producer.send(topic, value=bytes(RECORD_BYTES))
+
+        with again_and_again(write, pause_s=0.2):
+            yield
+
+
+@contextmanager
+def lost_log_dir(stage: Stage) -> Iterator[None]:
+    """A log dir vanishes under a running node; other nodes have replicas of all that was in it."""
+    stage.topic("orders", partitions=4)
+    victim = stage.controllers_follower()
+    lost = stage.log_dirs[victim][1]
+    was = _directory_id(lost)
+    stage.begins()
+    shutil.rmtree(lost)
+    yield
+    stage.cluster.stop(victim)
+    _format(stage, victim)
+    stage.cluster.start(victim, "--lost-log-dirs", was)
+
+
+@contextmanager
+def given_up_log_dir(stage: Stage) -> Iterator[None]:
+    """A disk is replaced that had the only replica of a partition."""
+    topic = stage.topic("alone", replicas=1)
+    victim = stage.leader(topic)
+    lost = stage.log_dirs[victim][1]
+    was = _directory_id(lost)
+    stage.begins()
+    stage.cluster.stop(victim)
+    shutil.rmtree(lost)
+    _format(stage, victim)
+    stage.cluster.start(victim, "--lost-log-dirs", was)
+    yield
+    stage.admin.delete_topic(topic)
+
+
+def _format(stage: Stage, node: int) -> None:
+    format_directory(OsFileSystem(), str(stage.log_dirs[node][1]), stage.cluster.cluster_id, node, IDS.new_id())
+
+
+def _directory_id(log_dir: Path) -> str:
+    found = read_meta_properties(OsFileSystem(), str(log_dir))
+    if found is None:
+        raise SystemExit(f"{log_dir} is not formatted")
+    return found.directory_id
+
+
+@contextmanager
+def rot_in_the_only_replica(stage: Stage) -> Iterator[None]:
+    """A bit flips while the node is down; its next start finds it, and no other node has the records."""
+    topic = stage.topic("alone", replicas=1)
+    victim = stage.leader(topic)
+    stage.write(topic, SEVERAL_SEGMENTS)
+    checkpoint = stage.log_dirs[victim][1] / "recovery-point-offset-checkpoint"
+    must_come(lambda: f"{topic} 0 {SEVERAL_SEGMENTS} " in checkpoint.read_text(), "a checkpoint of every record")
+    stage.begins()
+    stage.cluster.kill(victim)
+    flip(_segments(stage, victim, topic)[-1], INTO_A_RECORD)
+    stage.cluster.start(victim)
+    yield
+    stage.admin.delete_topic(topic)
+
+
+@contextmanager
+def rot_in_the_leaders_file(stage: Stage) -> Iterator[None]:
+    """A bit flips in records of the leader that its only follower has yet to fetch."""
+    topic = stage.topic("orders", replicas=2, min_insync_replicas=1)
+    leader, follower = stage.leader(topic), stage.follower(topic)
+    stage.begins()
+    stage.cluster.kill(follower)
+    must_come(lambda: stage.isr(topic) == {leader}, "an ISR without the node that was killed")
+    stage.write(topic)
+    flip(_segments(stage, leader, topic)[-1], INTO_A_RECORD)
+    stage.cluster.start(follower)
+    yield
+    stage.admin.delete_topic(topic)
+
+
+@contextmanager
+def cut_file_of_a_compacted_log(stage: Stage) -> Iterator[None]:
+    """A closed segment of a compacted log loses its second half, before the cleaner comes to it."""
+    never = 1 << 40
+    topic = stage.topic("table", replicas=1, cleanup_policy="compact", min_compaction_lag_ms=never)
+    leader = stage.leader(topic)
+    with Producer(stage.cluster.bootstrap) as producer:
+        for number in range(SEVERAL_SEGMENTS):
+            producer.send(topic, key=b"%d" % (number % 3), value=bytes(RECORD_BYTES)).result(30)
+    first = _segments(stage, leader, topic)[0]
+    stage.begins()
+    os.truncate(first, first.stat().st_size // 2)
+    stage.admin.alter_topic_config(topic, {"min.compaction.lag.ms": 1, "min.cleanable.dirty.ratio": 0.0})
+    yield
+    stage.admin.delete_topic(topic)
+
+
+def _segments(stage: Stage, node: int, topic: str) -> list[Path]:
+    found = sorted(path for log_dir in stage.log_dirs[node] for path in (log_dir / f"{topic}-0").glob("*.log"))
+    if not found:
+        raise SystemExit(f"node {node} has no segment of {topic}")
+    return found

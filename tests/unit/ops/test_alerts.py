@@ -1,0 +1,87 @@
+"""Promises of the alerts' files: each alert has a fault that makes it fire, a page that says what to do, and tests."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from penstock.cli.main import app
+from tests.alerts_fire.cases import CASES
+from tests.support.prometheus import scaled
+
+OPS = Path(__file__).resolve().parents[3] / "ops"
+RULES = (OPS / "prometheus" / "alerts.yml").read_text(encoding="utf-8")
+ALERTS = re.findall(r"- alert: (\w+)", RULES)
+RUNBOOKS = sorted((OPS / "runbooks").glob("*.md"))
+PARTS = ["What it means", "What to look at", "What to do"]
+LINES_MAX = 45
+
+
+def test_each_alert_must_fire_by_a_fault_and_the_faults_name_no_other() -> None:
+    assert {name for case in CASES for name in case.must_fire} == set(ALERTS), "a fault for it in tests/alerts_fire/"
+    assert {name for case in CASES for name in case.may_fire} <= set(ALERTS)
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert not [case.name for case in CASES if case.must_fire & case.may_fire]
+
+
+def test_each_alert_has_a_case_of_promtool() -> None:
+    tested = (OPS / "prometheus" / "alerts.test.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"alertname: (\w+)\n +exp_alerts:\n +- exp_labels", tested)) == set(ALERTS)
+
+
+def test_each_alert_names_its_page_and_each_page_has_an_alert() -> None:
+    named = re.findall(r"- alert: (\w+)\n(?:(?! *- alert).*\n)*? +runbook: (\S+)\n", RULES)
+    assert named == [(alert, f"ops/runbooks/{alert}.md") for alert in ALERTS]
+    assert sorted(path.stem for path in RUNBOOKS) == sorted(ALERTS)
+
+
+@pytest.mark.parametrize("page", RUNBOOKS, ids=lambda path: path.stem)
+def test_a_page_is_short_and_its_links_and_commands_and_metrics_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"# {page.stem}\n") and re.findall(r"(?m)^## (.*)$", text) == PARTS
+    assert len(text.splitlines()) <= LINES_MAX
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert (page.parent / link).is_file(), link
+    commands = list(commands_of(text))
+    for command in commands:
+        check(command)
+    known = (OPS.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert not [name for name in re.findall(r"`(penstock_\w+)", text) if f"`{name}`" not in known]
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """The words after `penstock` of each command that a page names."""
+    for code in re.findall(r"`penstock ([^`]+)`", text):
+        yield shlex.split(code)
+
+
+def check(words: list[str]) -> None:
+    """Fails unless the command line has the command, and the command its options."""
+    command: Any = typer.main.get_command(app)
+    rest = list(words)
+    while hasattr(command, "commands"):
+        name = rest.pop(0)
+        assert name in command.commands, words
+        command = command.commands[name]
+    options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert {word for word in rest if word.startswith("--")} <= options, words
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    (words,) = commands_of("call `penstock topics mend --all`")
+    with pytest.raises(AssertionError):
+        check(words)
+    with pytest.raises(AssertionError):
+        check(["topics", "describe", "--mended"])
+
+
+def test_the_pace_of_a_test_scales_conditions_and_ranges_and_nothing_else() -> None:
+    rules = "expr: increase(a[10m]) > 2\nfor: 5m\nsummary: in 5 minutes, rate(b[1h])"
+    wanted = "expr: increase(a[40s]) > 2\nfor: 20s\nsummary: in 5 minutes, rate(b[240s])"
+    assert scaled(rules, 4) == wanted
