@@ -10,6 +10,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def modules(*folders: str) -> list[Path]:
     return [path for path in found if "pb" not in path.relative_to(ROOT).parts]
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The parsed module; no test changes it."""
+    return ast.parse(text_of(path))
+
+
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -72,11 +84,11 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 def test_files_functions_and_folders_are_of_a_size_that_can_be_read() -> None:
     wrong: list[str] = []
     for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
         limit = FILE_LINES_MAX if path.relative_to(ROOT).parts[0] in SOURCES else TEST_LINES_MAX
         if text.count("\n") > limit:
             wrong.append(f"{name(path)}: {text.count(chr(10))} lines, at most {limit}")
-        for function in functions(ast.parse(text)):
+        for function in functions(tree_of(path)):
             lines = (function.end_lineno or function.lineno) - function.lineno + 1
             if lines > FUNCTION_LINES_MAX and path.relative_to(ROOT).parts[0] in SOURCES:
                 wrong.append(f"{name(path)}: {function.name} has {lines} lines, at most {FUNCTION_LINES_MAX}")
@@ -88,7 +100,7 @@ def test_files_functions_and_folders_are_of_a_size_that_can_be_read() -> None:
 def test_a_module_that_calls_itself_pure_imports_nothing_that_is_not() -> None:
     wrong: list[str] = []
     for path in modules(*SOURCES):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         if not re.search(r"(?m)(^|[.\n] ?)Pure\b", ast.get_docstring(tree) or ""):
             continue
         for node in ast.walk(tree):
@@ -126,7 +138,7 @@ def test_what_an_object_needs_is_given_when_it_is_made(pattern: str) -> None:
     """No object sets the callback or the private state of another one: a constructor has a port for it."""
     wrong: list[str] = []
     for path in modules(*SERVERS):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         own = {"self", "cls", *made_here(tree)}
         for target in assigned(tree):
             of_self = isinstance(target.value, ast.Name) and target.value.id in own
@@ -139,7 +151,7 @@ def test_wiring_sets_nothing_on_the_parts_that_it_makes() -> None:
     wrong = [
         f"{name(path)}:{target.lineno}: {ast.unparse(target)}"
         for path in modules("broker/node")
-        for target in assigned(ast.parse(path.read_text(encoding="utf-8")))
+        for target in assigned(tree_of(path))
         if ast.unparse(target.value) != "self" and target.attr != "__cause__"
     ]
     assert not wrong
@@ -161,7 +173,7 @@ def test_every_file_that_is_named_is_there() -> None:
     here = [f"/{name(path)}" for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     gone: list[str] = []
     for path in referring():
-        named = set(re.findall(r"(?<![\w./-])((?:\w+/)+\w+\.py)\b", path.read_text(encoding="utf-8")))
+        named = set(re.findall(r"(?<![\w./-])((?:\w+/)+\w+\.py)\b", text_of(path)))
         lost = [one for one in sorted(named - PYTHONS_OWN) if not any(file.endswith(f"/{one}") for file in here)]
         gone += [f"{name(path)} names {one}" for one in lost]
     assert not gone
@@ -169,13 +181,13 @@ def test_every_file_that_is_named_is_there() -> None:
 
 @pytest.mark.parametrize("pattern", OUTSIDE)
 def test_nothing_refers_to_what_is_not_in_the_repository(pattern: str) -> None:
-    found = [name(path) for path in referring() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    found = [name(path) for path in referring() if re.search(pattern, text_of(path))]
     assert [path for path in found if path != name(Path(__file__))] == []
 
 
 def test_every_invariant_that_is_cited_is_defined_once() -> None:
     defined = re.findall(r"(?m)^\| (I\d+) \|", (ROOT / "docs" / "invariants.md").read_text(encoding="utf-8"))
-    pages = [path.read_text(encoding="utf-8") for path in referring()]
+    pages = [text_of(path) for path in referring()]
     cited = {number for page in pages for number in re.findall(r"\bI\d{1,2}\b", page)}
     assert len(defined) == len(set(defined))
     assert cited <= set(defined)
@@ -185,7 +197,7 @@ def test_headers_of_sections_have_one_form() -> None:
     """`# -- what follows ----…`, up to the last column: in a class with its indentation."""
     wrong: list[str] = []
     for path in modules(*SOURCES, "tests", "benchmarks", "ops", "protos"):
-        lines = ["", *path.read_text(encoding="utf-8").split("\n"), ""]
+        lines = ["", *text_of(path).split("\n"), ""]
         for number, (before, line, after) in enumerate(zip(lines, lines[1:], lines[2:], strict=False), start=1):
             stands_alone = not before and not after and re.match(r" *# \S", line)
             is_header = stands_alone or re.match(r" *# ?([-=~*#])\1.*\1\1$", line)
@@ -197,7 +209,7 @@ def test_headers_of_sections_have_one_form() -> None:
 def test_every_logger_is_named_for_its_module_and_called_log() -> None:
     wrong: list[str] = []
     for path in modules(*SOURCES):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if not isinstance(node, ast.Assign) or "getLogger" not in ast.unparse(node.value):
                 continue
             if ast.unparse(node) != "_log = logging.getLogger(__name__)":
@@ -209,7 +221,7 @@ def test_every_repr_is_the_name_of_the_class_with_facts_in_brackets() -> None:
     """`Segment(…)`, as a dataclass shows itself."""
     wrong: list[str] = []
     for path in modules(*SOURCES, "tests"):
-        for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for owner in ast.walk(tree_of(path)):
             methods = owner.body if isinstance(owner, ast.ClassDef) else []
             for method in methods:
                 if not isinstance(method, ast.FunctionDef) or method.name != "__repr__":
@@ -228,7 +240,7 @@ def test_a_name_means_one_thing() -> None:
     """Public classes and functions of modules; what a name means may not depend on where it was imported from."""
     holders: dict[str, list[str]] = {}
     for path in modules(*SOURCES):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             if not is_function and not isinstance(node, ast.ClassDef):
                 continue
@@ -243,5 +255,5 @@ def test_a_name_means_one_thing() -> None:
 def test_one_idiom_says_that_a_task_died() -> None:
     """`penstock.tasks.watch`."""
     idiom = re.compile(r"cancelled\(\) and \(\w+ := \w+\.exception\(\)\)")
-    found = [name(path) for path in modules(*SOURCES) if idiom.search(path.read_text(encoding="utf-8"))]
+    found = [name(path) for path in modules(*SOURCES) if idiom.search(text_of(path))]
     assert found == ["penstock/tasks.py"]

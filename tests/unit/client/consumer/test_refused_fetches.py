@@ -109,6 +109,9 @@ def test_a_write_to_a_stream_that_was_refused_says_why() -> None:
     class EndedCall:
         """A call that the broker has ended before the write."""
 
+        async def wait_for_connection(self) -> None:
+            pass
+
         async def write(self, request: object) -> None:
             raise asyncio.InvalidStateError
 
