@@ -28,10 +28,12 @@ def spans(text: str) -> list[str]:
     return [word for span in re.findall(r"`([^`\n]+)`", text) for word in span.split()]
 
 
+@cache
 def modules(*folders: str) -> list[Path]:
     return [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py"]
 
 
+@cache
 def code() -> list[Path]:
     return [*modules(*SERVER_PACKAGES, "penstock"), ROOT / "pyspark_penstock.py"]
 
@@ -67,6 +69,7 @@ def names_of(path: Path) -> set[str]:
     return found
 
 
+@cache
 def members() -> dict[str, set[str]]:
     """By class: what it has of its own. By module: what is in it."""
     found: dict[str, set[str]] = {}
