@@ -1,7 +1,7 @@
 """`penstock pipeline`: runs the Spark jobs that ship, each from a conf file; lists them and their keys.
 
-Exit codes besides those of every command: 3, records are gone that should have been read. A stop by
-SIGTERM or Ctrl-C lets the running micro-batch end and is no failure.
+Exit codes besides those of every command: 3, records are gone that should have been read; 4, an
+audit has findings. A stop by SIGTERM or Ctrl-C lets the running micro-batch end and is no failure.
 """
 
 from __future__ import annotations
@@ -71,11 +71,25 @@ def run(
     except DataLossError as error:
         note(f"penstock: data loss: {error}")
         raise typer.Exit(EXIT_DATA_LOSS) from None
+    exit_code = int(result.pop("exit_code", 0))
     if as_json:
         print_json(result)
     else:
-        print_fields(_plain(result))
+        _print(result)
+    raise typer.Exit(exit_code)
 
 
-def _plain(result: dict[str, Any]) -> dict[str, object]:
-    return {name: f"{value:,}" if type(value) is int else value for name, value in result.items() if value is not None}
+def _print(result: dict[str, Any]) -> None:
+    """Fields, and a list of an audit's findings, one a line."""
+    findings = result.pop("findings", None)
+    print_fields({name: _plain(value) for name, value in result.items() if value is not None})
+    for finding in findings or ():
+        print(finding["sentence"])
+    if findings == []:
+        print("no finding")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if type(value) is int else value

@@ -28,6 +28,7 @@ def check_topic(bootstrap: str, topic: str, *, compacted: bool = False) -> None:
 
 
 def check_table(path: Path, made_by: str) -> None:
-    """ConfigError if there is no Parquet file under the directory."""
+    """ConfigError if there is no Parquet file under the directory; `made_by` is the job that makes it, or empty."""
     if next(path.rglob("*.parquet"), None) is None:
-        raise ConfigError(f"input: {path} has no Parquet files; run the job {made_by} first")
+        remedy = f"run the job {made_by} first" if made_by else "give the directory of a Parquet table"
+        raise ConfigError(f"input: {path} has no Parquet files; {remedy}")

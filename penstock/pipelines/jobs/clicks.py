@@ -23,7 +23,7 @@ from penstock.pipelines.frame.conf import Duration, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.spark.options import sink_options
 
-CHUNK = 2_000
+CHUNK = 500
 """Records sent before the acks are awaited: so far partitions can be apart in simulated time."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,15 @@ from penstock.client.admin.admin import Admin
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
 from penstock.testing import Cluster
-from tests.integration.spark.lake import answers, read_topic, wanted_windows, windows_of, write_confs
+from tests.support.lake import answers, read_topic, wanted_windows, windows_of, write_confs
+from tests.support.replica_dirs import (
+    batch_bytes,
+    flip_bit,
+    make_log_dirs,
+    replace_batch,
+    segment_path,
+    write_checkpoint,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -58,3 +67,34 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator(
     assert windows_of(written) == wanted_windows(tmp_path)
     assert gold["windows_written"] == len(written) == len(wanted_windows(tmp_path))
     assert gold["dropped_by_watermark"] == 0
+
+
+def test_an_audit_names_a_planted_bit_a_missing_batch_and_a_diverged_replica(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log_dirs = make_log_dirs(tmp_path)
+    conf = tmp_path / "audit.toml"
+    conf.write_text(f"log_dirs = {json.dumps(log_dirs)}\n")
+    clean = run_job("audit", conf, spark=spark)
+    assert (clean["segments"], clean["batches"], clean["records"], clean["findings"]) == (6, 24, 120, [])
+    assert (clean["exit_code"], clean["not_compared"]) == (0, [])
+
+    size = len(batch_bytes(0))
+    rotten, short, other = (
+        segment_path(Path(log_dir), base) for log_dir, base in zip(log_dirs, (0, 20, 20), strict=True)
+    )
+    flip_bit(rotten, size + 70)
+    replace_batch(short, 1, b"")
+    replace_batch(other, 2, batch_bytes(30, b"w"))
+    found = run_job("audit", conf, spark=spark)
+    assert found["exit_code"] == 4
+    assert [finding["sentence"] for finding in found["findings"]] == [
+        f"rot: orders-0 on node 0: {rotten} at byte {size}: the batch at offset 5 has a wrong checksum",
+        f"missing: orders-0 on node 1: {short} at byte {size}: offsets [25, 30) are missing",
+        f"diverged: orders-0 on node 2: {other} at byte {2 * size}: "
+        "the batch at offset 30 is not what the other replicas have",
+    ]
+
+    for log_dir in log_dirs:  # not committed, or compacted: then replicas may differ
+        write_checkpoint(Path(log_dir) / "replication-offset-checkpoint", 30)
+    assert [finding["kind"] for finding in run_job("audit", conf, spark=spark)["findings"]] == ["rot", "missing"]

@@ -10,10 +10,14 @@ from typing import Any
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
 
-WINDOW_MS = 300_000
-WATERMARK_MS = 1_200_000
+SEED = 7
 CONFS = {
-    "clicks": 'topic = "{topic}"\nseed = {seed}\nevents = {events}\nanswers = "{lake}/answers.json"\n',
+    "clicks": """topic = "{topic}"
+seed = {seed}
+events = {events}
+events_per_second = {speed}
+answers = "{lake}/answers.json"
+""",
     "bronze": 'topic = "{topic}"\noutput = "{lake}/bronze"\nmax_offsets_per_trigger = {batch}\n',
     "silver": """input = "{lake}/bronze"
 output = "{lake}/silver"
@@ -47,10 +51,12 @@ revenue_cents = "coalesce(sum(amount_cents), 0)"
 }
 
 
-def write_confs(lake: Path, bootstrap: str, topic: str, *, events: int, seed: int = 7, batch: int = 0) -> None:
+def write_confs(
+    lake: Path, bootstrap: str, topic: str, *, events: int, seed: int = SEED, batch: int = 0, speed: int = 0
+) -> None:
     """`LAKE/JOB.toml` for each job."""
     for job, text in CONFS.items():
-        filled = text.format(topic=topic, lake=lake, seed=seed, events=events, batch=batch)
+        filled = text.format(topic=topic, lake=lake, seed=seed, events=events, batch=batch, speed=speed)
         (lake / f"{job}.toml").write_text(f'bootstrap = "{bootstrap}"\n{filled}[run]\nquick = true\n')
 
 
