@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.apis.cold_fetches import ColdFetches
@@ -41,6 +41,9 @@ DISK_WAIT_MS = 1_000
 """A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
 it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 
+CountOut = Callable[[Sequence[PartitionFetchResult], int, bool], None]
+"""`Traffic.count_out`."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionMemory:
@@ -62,7 +65,7 @@ class FetchSession:
         get: GetPartition,
         clock: Clock,
         response_bytes_max: int,
-        count_bytes: Callable[[int, bool], None],
+        count_out: CountOut,
         memory: SessionMemory,
         fail: FailRequest,
         io: IoPort,
@@ -72,7 +75,7 @@ class FetchSession:
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
         self._partitions = SessionPartitions(get, clock, memory.session, self._cold, self)
         self._paused: deque[tuple[Request, bool]] = deque()
-        self._count_bytes = count_bytes
+        self._count_out = count_out
         self._response_bytes_max = response_bytes_max
         self._waiting: Request | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -204,7 +207,7 @@ class FetchSession:
 
     def _send(self, request: Request, body: FetchRequest, results: list[PartitionFetchResult], size: int) -> None:
         self._partitions.sent(results)
-        self._count_bytes(size, self.is_replica)
+        self._count_out(results, size, self.is_replica)
         request.complete(FetchResponse(body.correlation_id, results), results)
 
     def close(self) -> None:

@@ -94,8 +94,7 @@ class ProduceApi:
         delayed: DelayedOperation,
     ) -> None:
         info = partition.append_as_leader(records, acks, self._clock.now_ms(), self._clock.wall_ms())
-        self._traffic.bytes_in += info.size_bytes
-        self._traffic.messages_in += info.record_count
+        self._traffic.count_in(result.partition.topic, info.size_bytes, info.record_count)
         result.base_offset = info.first_offset
         result.log_append_time_ms = info.log_append_time_ms
         result.log_start_offset = partition.log.log_start_offset

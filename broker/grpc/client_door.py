@@ -30,7 +30,7 @@ from broker.grpc.codec.error import error_to_pb
 from broker.grpc.errors import abort
 from broker.grpc.limits import RequestDecoders
 from broker.network.accepted_sockets import Peer, peer_of
-from broker.network.client_names import ClientNames
+from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.doors import Session
 from broker.network.processor import Processor
 from broker.network.request_channel import Request, RequestChannel
@@ -246,7 +246,7 @@ class BrokerDoor:
         decoder = self._limits.decoders.of(kind.rpc, kind.request_type.DESCRIPTOR)
         requests = self._limits.requests if kind.is_clients else self._limits.node_requests
         intake = requests.open(host_of(processor.client_address))
-        client: str | None = None
+        client: ClientTraffic | None = None
         try:
             while True:
                 await processor.wait_room()
@@ -260,7 +260,9 @@ class BrokerDoor:
                     body = kind.decode(decoder.decode(raw, kind.parse))
                     del raw
                     if client is None and kind.is_clients:
-                        client = self._limits.clients.joined(body.client_id)
+                        client = processor.client = self._limits.clients.joined(body.client_id)
+                    if client is not None:
+                        client.count_in(lease.size)
                     if kind is not _PRODUCE:
                         self._check_asker(kind.rpc, body.replica_id, kind.is_clients)
                     converting = self._convert(body) if kind is _PRODUCE else None
@@ -290,6 +292,8 @@ class BrokerDoor:
                 message = kind.encode(request.response)
             request.response = None  # the message has a copy of its records, and may be written for long
             self._writing[processor] = self._channel.now_ns()
+            if processor.client is not None:
+                processor.client.bytes_out += len(message)
             await context.write(message)
         finally:
             self._writing.pop(processor, None)

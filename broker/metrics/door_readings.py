@@ -5,12 +5,12 @@ Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from broker.config.request_limits import API_LIMITS
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
-from broker.network.client_names import NAMES_MAX, OTHERS
+from broker.network.client_names import NAMES_MAX, ClientTraffic
 from storage.disk.spare_descriptors import SPARE
 
 
@@ -24,9 +24,24 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     for api in API_LIMITS:
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
     received = broker.listeners.decoders.received_bytes()
-    help_text = "Bytes of the requests that came, refused ones too. Kafka: RequestBytes."
+    help_text = "Bytes of the requests that came, refused ones too."
     for api in API_LIMITS:
         yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
+
+
+def _clients(found: Sequence[ClientTraffic]) -> Iterator[Reading]:
+    help_text = (
+        f"Open produce and fetch streams by the client_id of their requests; beyond {NAMES_MAX} names, together."
+    )
+    for client in found:
+        yield Reading("penstock_client_streams", help_text, client.streams, labels=(("client_id", client.name),))
+    for name, help_text, counts in (
+        ("requests", "Produce and fetch requests by client_id.", [client.requests for client in found]),
+        ("bytes_in", "Bytes of the produce and fetch requests by client_id.", [client.bytes_in for client in found]),
+        ("bytes_out", "Bytes of the answers to them by client_id.", [client.bytes_out for client in found]),
+    ):
+        for client, count in zip(found, counts, strict=True):
+            yield Reading(f"penstock_client_{name}", help_text, count, True, (("client_id", client.name),))
 
 
 def _memory(broker: BrokerView) -> Iterator[Reading]:
@@ -71,11 +86,7 @@ def _conversions(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _connections(broker: BrokerView) -> Iterator[Reading]:
-    help_text = (
-        f"Open produce and fetch streams by the client_id of their requests; beyond {NAMES_MAX} names, together."
-    )
-    for name, streams in {OTHERS: 0, **broker.listeners.clients.statistics()}.items():
-        yield Reading("penstock_client_streams", help_text, streams, labels=(("client_id", name),))
+    yield from _clients(broker.listeners.clients.statistics())
     found = broker.listeners.connections.statistics()
     yield Reading("penstock_tcp_connections", "TCP connections at the broker listener, when last looked.", found.open)
     yield Reading(

@@ -76,6 +76,12 @@ class Metrics:
             registry=self.registry,
             buckets=BUCKETS,
         ).observe
+        self.commit_timed: Callable[[float], None] = Histogram(
+            "penstock_quorum_commit_seconds",
+            "Time from a decision of the active controller to its commit.",
+            registry=self.registry,
+            buckets=BUCKETS,
+        ).observe
         self.loop_lag: Callable[[float], None] = Histogram(
             "penstock_event_loop_lag_seconds",
             "How much later than asked for a timer of the event loop ran, measured four times a second.",

@@ -13,6 +13,7 @@ from broker.metrics.node_view import BrokerView, NodeView
 from broker.metrics.quorum_readings import quorum_readings
 from broker.metrics.storage_readings import storage_readings
 from broker.network.io_threads import IoWork
+from broker.replication.topic_traffic import TOPICS_MAX
 
 APIS_THAT_WAIT = (
     "Produce",
@@ -45,7 +46,7 @@ def _request_path(broker: BrokerView) -> Iterator[Reading]:
     for api in APIS_THAT_WAIT:
         yield Reading(
             "penstock_purgatory_size",
-            "Handled requests that wait: for acks, records or the controller. Kafka: PurgatorySize.",
+            "Handled requests that wait: for acks, records or the controller.",
             channel.waiting.get(api, 0),
             labels=(("api", api),),
         )
@@ -124,7 +125,20 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     yield Reading(
         "penstock_replication_bytes_out", "Record bytes sent to followers.", replicas.replication_bytes_out, True
     )
+    yield from _topics(broker)
     yield from _fetchers(broker)
+
+
+def _topics(broker: BrokerView) -> Iterator[Reading]:
+    found = broker.replicas.traffic.by_topic.statistics()
+    limit = f"beyond {TOPICS_MAX} topics, together."
+    for name, help_text, counts in (
+        ("messages_in", "Records appended for producers by topic", [row.messages_in for row in found.values()]),
+        ("bytes_in", "Record bytes appended for producers by topic", [row.bytes_in for row in found.values()]),
+        ("bytes_out", "Record bytes sent to consumers by topic", [row.bytes_out for row in found.values()]),
+    ):
+        for topic, count in zip(found, counts, strict=True):
+            yield Reading(f"penstock_topic_{name}", f"{help_text}; {limit}", count, True, (("topic", topic),))
 
 
 def _fetchers(broker: BrokerView) -> Iterator[Reading]:
@@ -132,10 +146,10 @@ def _fetchers(broker: BrokerView) -> Iterator[Reading]:
     followed = sum(fetcher.partitions for fetcher in found)
     yield Reading("penstock_fetcher_partitions", "Partitions that the fetchers of this broker follow.", followed)
     lag = max((fetcher.lag_max for fetcher in found), default=0)
-    help_text = "Records by which the partition that lags most is behind its leader. Kafka: MaxLag."
+    help_text = "Records by which the partition that lags most is behind its leader."
     yield Reading("penstock_fetcher_lag_max", help_text, max(0, lag))
     failed = sum(fetcher.failed_partitions for fetcher in found)
-    help_text = "Followed partitions that are not fetched before their next leader epoch. Kafka: FailedPartitionsCount."
+    help_text = "Followed partitions that are not fetched before their next leader epoch."
     yield Reading("penstock_fetcher_failed_partitions", help_text, failed)
     delayed = sum(fetcher.delayed_partitions for fetcher in found)
     help_text = "Followed partitions that are asked for again after a back-off."

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from broker.apis.produce_conversion import ProduceConverter
 from broker.jobs.cleaner_job import CleanerJob
+from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.scheduler import Scheduler
 from broker.network.doors import BrokerListeners
@@ -67,6 +68,9 @@ class BrokerView(Protocol):
 
     @property
     def log_starts(self) -> LogStartCommit: ...
+
+    @property
+    def disk_rooms(self) -> DiskRooms: ...
 
     @property
     def upkeep(self) -> LogUpkeep: ...

@@ -1,7 +1,6 @@
 """The metrics of the quorum, of the controller, and of the cluster's metadata.
 
-Read from `statistics()` in the thread of a scrape, as in node_readings.py. In help texts "Kafka: X" names the metric of
-Kafka that says the same.
+Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
     """These count only while this node is the active controller, since the node's start."""
     yield Reading(
         "penstock_leader_elections",
-        "Leaders of partitions that this node elected, unclean ones counted. Kafka: LeaderElectionRateAndTimeMs.",
+        "Leaders of partitions that this node elected, unclean ones counted.",
         found.leader_elections,
         True,
     )
@@ -63,7 +62,7 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
     )
     yield Reading(
         "penstock_broker_sessions_expired",
-        "Brokers that this node fenced because no heartbeat came. Kafka: TimedOutBrokerHeartbeatCount.",
+        "Brokers that this node fenced because no heartbeat came.",
         found.sessions_expired,
         True,
     )
@@ -74,21 +73,19 @@ def _controller(found: ControllerDriverStatistics) -> Iterator[Reading]:
         True,
     )
     now = found.controller
-    help_text = "Brokers in service, by the active controller; 0 elsewhere. Kafka: ActiveBrokerCount."
+    help_text = "Brokers in service, by the active controller; 0 elsewhere."
     yield Reading("penstock_controller_active_brokers", help_text, now.active_brokers if now is not None else 0)
-    help_text = "Topics, by the active controller; 0 elsewhere. Kafka: GlobalTopicCount."
+    help_text = "Topics, by the active controller; 0 elsewhere."
     yield Reading("penstock_controller_topics", help_text, now.topics if now is not None else 0)
-    help_text = "Partitions, by the active controller; 0 elsewhere. Kafka: GlobalPartitionCount."
+    help_text = "Partitions, by the active controller; 0 elsewhere."
     yield Reading("penstock_controller_partitions", help_text, now.partitions if now is not None else 0)
 
 
 def _elections(driver: DriverStatistics) -> Iterator[Reading]:
     """Of the quorum: what this node's part of it did since its start."""
     core = driver.core
-    yield Reading(
-        "penstock_quorum_leader_id", "The quorum's leader; -1 when unknown. Kafka: current-leader.", core.leader_id
-    )
-    help_text = "The next offset of the metadata log here. Kafka: log-end-offset."
+    yield Reading("penstock_quorum_leader_id", "The quorum's leader; -1 when unknown.", core.leader_id)
+    help_text = "The next offset of the metadata log here."
     yield Reading("penstock_quorum_log_end_offset", help_text, core.log_end_offset)
     help_text = "Bytes of the metadata log that this node proposed as leader and that are not committed yet."
     yield Reading("penstock_quorum_uncommitted_bytes", help_text, core.uncommitted_bytes)

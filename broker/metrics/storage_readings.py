@@ -36,6 +36,7 @@ def storage_readings(node: NodeView) -> Iterator[Reading]:
         yield from _retention(node.broker)
         yield from _cleaner(node.broker)
         yield from _logs(node)
+        yield from _disks(node.broker)
         yield from _jobs(node.broker)
 
 
@@ -168,6 +169,12 @@ def _logs(node: NodeView) -> Iterator[Reading]:
     logs = node.log_manager.logs()
     yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
     yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
+    in_dirs: Counter[str] = Counter()
+    for log in logs:
+        in_dirs[log.log_dir] += log.size_bytes
+    for log_dir, size_bytes in in_dirs.items():
+        in_dir = (("log_dir", log_dir),)
+        yield Reading("penstock_log_dir_log_bytes", "Bytes of all logs of a log dir.", size_bytes, labels=in_dir)
     help_text = "Bytes of one replica here; of the largest ones, where there are many."
     sizes: Counter[TopicPartition] = Counter()
     for log in logs:  # two may have one name, until the metadata says which of them is a stray
@@ -175,6 +182,16 @@ def _logs(node: NodeView) -> Iterator[Reading]:
     for tp, size_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
         labels = (("topic", tp.topic), ("partition", str(tp.partition)))
         yield Reading("penstock_partition_log_bytes", help_text, size_bytes, labels=labels)
+
+
+def _disks(broker: BrokerView) -> Iterator[Reading]:
+    rooms = broker.disk_rooms.statistics()
+    for log_dir, room in rooms.items():
+        help_text = "Bytes of the disk that has the log dir, each 10 s."
+        yield Reading("penstock_log_dir_disk_bytes", help_text, room.size_bytes, labels=(("log_dir", log_dir),))
+    for log_dir, room in rooms.items():
+        help_text = "Bytes that the node may still take of the disk that has the log dir, each 10 s."
+        yield Reading("penstock_log_dir_free_bytes", help_text, room.free_bytes, labels=(("log_dir", log_dir),))
 
 
 def _jobs(broker: BrokerView) -> Iterator[Reading]:

@@ -1,43 +1,75 @@
-"""Counts the open streams of each client, by the `client_id` of its requests, to show which applications connect.
+"""Counts the streams, requests and bytes of each client, by the `client_id` of its requests.
 
-Clients choose their names and no one checks them, so a long name is cut, and only a limited number of names have a
-count of their own. A stream is counted from its first request on, under the name in that request.
+Clients choose their names and no one checks them, so a long name is cut, and only a limited number of names have counts
+of their own. A name keeps its counts when its last stream has ended, until a new name needs the place; then they join
+the counts of all others, so the sum over all names never falls. A stream is counted from its first request on, under
+the name in that request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 NAMES_MAX = 100
-"""Names with a count of their own: each is a series in a monitoring system."""
+"""Names with counts of their own: each is some series in a monitoring system."""
 NAME_CHARS_MAX = 64
 OTHERS = "(others)"
 UNNAMED = "(none)"
+
+
+@dataclass(slots=True)
+class ClientTraffic:
+    """Open streams now; requests and bytes since the start of the node."""
+
+    name: str
+    streams: int = 0
+    requests: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def count_in(self, size_bytes: int) -> None:
+        """A request has come."""
+        self.requests += 1
+        self.bytes_in += size_bytes
 
 
 class ClientNames:
     """Of the clients' listener. Changed on the event loop."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, int] = {}
+        self._others = ClientTraffic(OTHERS)
+        self._clients: dict[str, ClientTraffic] = {}
 
-    def joined(self, client_id: str) -> str:
-        """A stream has given its name. The name under which it is counted, for `left`."""
+    def joined(self, client_id: str) -> ClientTraffic:
+        """A stream has given its name. Where it is counted, for `left`."""
         name = client_id[:NAME_CHARS_MAX] or UNNAMED
-        if name not in self._streams and len(self._streams) >= NAMES_MAX:
-            name = OTHERS
-        self._streams[name] = self._streams.get(name, 0) + 1
-        return name
+        client = self._others if name == OTHERS else self._clients.get(name)
+        if client is None:
+            client = ClientTraffic(name) if len(self._clients) < NAMES_MAX or self._one_leaves() else self._others
+            if client is not self._others:
+                self._clients[name] = client
+        client.streams += 1
+        return client
 
-    def left(self, name: str) -> None:
+    def left(self, client: ClientTraffic) -> None:
         """The stream has ended."""
-        self._streams[name] -= 1
-        if not self._streams[name]:
-            del self._streams[name]
+        client.streams -= 1
 
-    def statistics(self) -> Mapping[str, int]:
-        """Open streams by name; may be called in any thread."""
-        return dict(self._streams)
+    def _one_leaves(self) -> bool:
+        """Makes room by the oldest name without a stream, if there is one."""
+        gone = next((client for client in self._clients.values() if not client.streams), None)
+        if gone is None:
+            return False
+        del self._clients[gone.name]
+        self._others.requests += gone.requests
+        self._others.bytes_in += gone.bytes_in
+        self._others.bytes_out += gone.bytes_out
+        return True
+
+    def statistics(self) -> Sequence[ClientTraffic]:
+        """A snapshot, the others last; may be called in any thread."""
+        return [replace(client) for client in (*tuple(self._clients.values()), self._others)]
 
     def __repr__(self) -> str:
-        return f"ClientNames({len(self._streams)} names, {sum(self._streams.values())} streams)"
+        return f"ClientNames({len(self._clients)} names)"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from broker.network.client_names import ClientTraffic
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
 
@@ -20,6 +21,8 @@ class Processor:
 
     def __init__(self, channel: RequestChannel, client_address: str, pipelined_max: int) -> None:
         self.client_address = client_address
+        self.client: ClientTraffic | None = None
+        """Whose stream it is, once a request has said so."""
         self._channel = channel
         self._pipelined_max = pipelined_max
         self._open: deque[Request] = deque()

@@ -31,6 +31,7 @@ from broker.apis.router import Router
 from broker.config.node_config import NodeConfig
 from broker.jobs.checkpoint_jobs import CheckpointJobs
 from broker.jobs.cleaner_job import CleanerJob, cleaner_config
+from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
@@ -182,6 +183,7 @@ class BrokerParts:
         self.replicas = replica_parts(known, node.log_manager, clock, self._environment.threads, ports)
         self.publisher = MetadataPublisher(self.replicas.assignments, node.log_manager, topic_defaults(config))
         node.loader.subscribe(self.publisher.publish)
+        node.loader.subscribe(self.replicas.traffic.by_topic.published)
 
     def _make_upkeep(self) -> None:
         """The named periodic jobs; they run from `start` on."""
@@ -195,6 +197,7 @@ class BrokerParts:
         CheckpointJobs(checkpoints, read, failures.directory_failed, scheduler).schedule(config)
         revive_lost = replicas.revival.revive_all
         ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
+        self.disk_rooms = DiskRooms(checkpoints.log_dirs, self._environment.file_system, scheduler)
         if config.log_cleaner_enable:
             self.cleaner.schedule()
 
@@ -228,8 +231,8 @@ class BrokerParts:
 
         def new_session(host: str) -> FetchSession:
             memory = SessionMemory(self.answer_memory.open(host), self.session_memory.open(host))
-            count_bytes, fail, io = self.replicas.traffic.count_out, self.failed_requests.fail, self.io_threads
-            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_bytes, memory, fail, io)
+            count_out, fail, io = self.replicas.traffic.count_out, self.failed_requests.fail, self.io_threads
+            return FetchSession(hosted.get, clock, config.fetch_max_bytes, count_out, memory, fail, io)
 
         service = BrokerService(
             self.channel,

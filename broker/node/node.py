@@ -155,6 +155,7 @@ class Node:
             self._clock,
             self._environment.random,
             self._on_fatal,
+            self.metrics.commit_timed,
         )
 
     def _make_controller_server(self, controller: ControllerDriver) -> Listener:

@@ -68,13 +68,16 @@ class ControllerDriver:
         clock: Clock,
         rng: random.Random,
         on_fatal: Callable[[BaseException], None],
+        on_committed: Callable[[float], None],
     ) -> None:
+        """`on_committed` is given the seconds from each proposal to its commit."""
         self._node_id = node_id
         self._raft = raft
         self._loader = loader
         self._make_controller = make_controller
         self._clock = clock
         self._on_fatal = on_fatal
+        self._on_committed = on_committed
         self._random = rng
         self._controller: Controller | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -154,7 +157,7 @@ class ControllerDriver:
         if not result.records:
             # The decision may have read records that are not committed yet: its answer waits for them too.
             return await self._wait_committed(self._last_proposal) if self._last_proposal is not None else -1
-        base_offset = self._raft.next_offset
+        base_offset, proposed_ns = self._raft.next_offset, self._clock.now_ns()
         committed = self._raft.propose([encode_record(record) for record in result.records])
         try:
             for index, record in enumerate(result.records):
@@ -166,6 +169,7 @@ class ControllerDriver:
         changes = controller.take_leader_changes()
         lines = leader_change_lines(changes, controller.is_active)
         last_offset = await self._wait_committed(committed)
+        self._on_committed((self._clock.now_ns() - proposed_ns) / 1e9)
         if last_offset != base_offset + len(result.records) - 1:
             violation = InvariantViolation(f"decided at offset {base_offset}, but committed up to {last_offset}")
             self._on_fatal(violation)

@@ -7,9 +7,11 @@ have too few replicas in sync (`replica_troubles.py`), and lost replicas (`lost_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.replication.partition import Partition
+from broker.replication.topic_traffic import TrafficByTopic
+from broker.requests import PartitionFetchResult
 
 
 @dataclass(slots=True)
@@ -20,13 +22,26 @@ class Traffic:
     messages_in: int = 0
     bytes_out: int = 0
     replication_bytes_out: int = 0
+    by_topic: TrafficByTopic = field(default_factory=TrafficByTopic)
+    """Without what was sent to followers."""
 
-    def count_out(self, size_bytes: int, is_replica: bool) -> None:
+    def count_in(self, topic: str, size_bytes: int, records: int) -> None:
+        """A producer's batches were appended."""
+        self.bytes_in += size_bytes
+        self.messages_in += records
+        row = self.by_topic.of(topic)
+        row.bytes_in += size_bytes
+        row.messages_in += records
+
+    def count_out(self, results: Sequence[PartitionFetchResult], size_bytes: int, is_replica: bool) -> None:
         """A fetch was answered with so many record bytes."""
         if is_replica:
             self.replication_bytes_out += size_bytes
-        else:
-            self.bytes_out += size_bytes
+            return
+        self.bytes_out += size_bytes
+        for result in results:
+            if result.records:
+                self.by_topic.of(result.partition.topic).bytes_out += len(result.records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ One module for each dashboard. panels.py says what a dashboard is, grafana.py ma
 
 from __future__ import annotations
 
-from ops.dashboards import clients, cluster, node, quorum, topics
+from ops.dashboards import clients, cluster, node, quorum, spark, topics
 
 DASHBOARDS = (
     cluster.DASHBOARD,
@@ -13,4 +13,5 @@ DASHBOARDS = (
     topics.DASHBOARD,
     quorum.DASHBOARD,
     clients.DASHBOARD,
+    spark.DASHBOARD,
 )

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, quantiles, rate, rise, selected
+from ops.dashboards.panels import (
+    INSTANCE,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    Unit,
+    Variable,
+    quantiles,
+    rate,
+    rise,
+    selected,
+)
 
 TIMES = "penstock_request_seconds"
+CLIENT = 'client_id=~"$client_id"'
 PRODUCE = 'api="Produce"'
 
 BY_CLIENT = Row(
-    "By client",
+    "By client_id",
     (
         Panel(
             "Streams",
-            "Open produce and fetch streams by the client_id that their requests carry.",
+            "Open produce and fetch streams.",
             Unit.COUNT,
-            (Query(f"sum by (client_id) ({selected('penstock_client_streams')})", "{{client_id}}"),),
+            (Query(f"sum by (client_id) ({selected('penstock_client_streams', CLIENT)})", "{{client_id}}"),),
+        ),
+        Panel(
+            "Requests",
+            "Produce and fetch requests.",
+            Unit.REQUESTS_PER_SECOND,
+            (rate("penstock_client_requests_total", "{{client_id}}", "client_id", CLIENT),),
+        ),
+        Panel(
+            "Bytes in",
+            "Of these requests.",
+            Unit.BYTES_PER_SECOND,
+            (rate("penstock_client_bytes_in_total", "{{client_id}}", "client_id", CLIENT),),
+        ),
+        Panel(
+            "Bytes out",
+            "Of the answers to them.",
+            Unit.BYTES_PER_SECOND,
+            (rate("penstock_client_bytes_out_total", "{{client_id}}", "client_id", CLIENT),),
         ),
     ),
 )
@@ -92,4 +123,10 @@ LIMITS = Row(
     ),
 )
 
-DASHBOARD = Dashboard("clients", "clients", __doc__.strip(), (BY_CLIENT, SERVED, LIMITS))
+DASHBOARD = Dashboard(
+    "clients",
+    "clients",
+    __doc__.strip(),
+    (BY_CLIENT, SERVED, LIMITS),
+    (INSTANCE, Variable("client_id", "Client", "label_values(penstock_client_streams, client_id)")),
+)

@@ -1,8 +1,10 @@
-"""Whether the cluster can serve, what it serves, and what it has left."""
+"""Whether the cluster can serve, what it serves, and how long its disks have room."""
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Stat, Unit, gauge, quantile, rate, rise
+from ops.dashboards.panels import Dashboard, Panel, Query, Row, Stat, Unit, gauge, quantile, rate, rise, selected
+
+MONTH_SECONDS = 30 * 86_400
 
 IN_SERVICE = Row(
     "In service",
@@ -119,6 +121,35 @@ CAPACITY = Row(
             (rate("process_cpu_seconds_total"),),
         ),
         Panel("Resident memory", "Of each node.", Unit.BYTES, (gauge("process_resident_memory_bytes"),)),
+        Panel(
+            "Free bytes",
+            "Of each log dir's disk.",
+            Unit.BYTES,
+            (gauge("penstock_log_dir_free_bytes", "{{log_dir}} {{instance}}"),),
+        ),
+        Panel(
+            "Free bytes in a day",
+            "If the disk goes on filling as in the last hour. Below 0 it is full within the day.",
+            Unit.BYTES,
+            (
+                Query(
+                    f"predict_linear({selected('penstock_log_dir_free_bytes')}[1h], 86400)", "{{log_dir}} {{instance}}"
+                ),
+            ),
+            may_be_negative=True,
+        ),
+        Panel(
+            "Time to full",
+            "If the disk goes on filling as in the last hour. A month, also when it does not fill.",
+            Unit.SECONDS,
+            (
+                Query(
+                    f"clamp_max({selected('penstock_log_dir_free_bytes')} / clamp_min(-deriv("
+                    f"{selected('penstock_log_dir_free_bytes')}[1h]), 1), {MONTH_SECONDS})",
+                    "{{log_dir}} {{instance}}",
+                ),
+            ),
+        ),
         Panel("Bytes of all logs", "On each node's disks.", Unit.BYTES, (gauge("penstock_log_bytes"),)),
         Panel(
             "Brokers, topics, partitions",

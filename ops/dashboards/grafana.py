@@ -55,7 +55,7 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "datasource": DATASOURCE,
         "query": {"query": variable.values, "refId": "A"},
         "includeAll": True,
-        "allValue": ".*",
+        "allValue": variable.all_values,
         "multi": True,
         "current": {"text": "All", "value": "$__all"},
         "refresh": 2,
@@ -112,10 +112,11 @@ def _panel(panel: Panel | Stat) -> dict[str, Any]:
 
 
 def _graph(panel: Panel) -> dict[str, Any]:
+    floor = {} if panel.may_be_negative else {"min": 0}
     style = {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "never", "spanNulls": False}
     return {
         "type": "timeseries",
-        "fieldConfig": {"defaults": {"unit": panel.unit.value, "min": 0, "custom": style}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit.value, **floor, "custom": style}, "overrides": []},
         "options": {
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
             "tooltip": {"mode": "multi", "sort": "desc"},

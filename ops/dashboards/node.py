@@ -149,6 +149,16 @@ LOG = Row(
             (rate("penstock_log_flushes_total"),),
         ),
         Panel(
+            "Disk",
+            "Bytes of the disk, what is free of it, and the logs of each log dir.",
+            Unit.BYTES,
+            (
+                gauge("penstock_log_dir_disk_bytes", "disk {{log_dir}} {{instance}}"),
+                gauge("penstock_log_dir_free_bytes", "free {{log_dir}} {{instance}}"),
+                gauge("penstock_log_dir_log_bytes", "logs {{log_dir}} {{instance}}"),
+            ),
+        ),
+        Panel(
             "No room",
             "Logs whose flush waits because a disk is full, partitions that refuse appends, and what was refused.",
             Unit.COUNT,

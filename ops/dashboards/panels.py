@@ -45,6 +45,7 @@ class Panel:
     help: str
     unit: Unit
     queries: tuple[Query, ...]
+    may_be_negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Variable:
     name: str
     label: str
     values: str
+    all_values: str = ".*"
+    """What All stands for."""
 
 
 INSTANCE = Variable("instance", "Node", "label_values(penstock_quorum_epoch, instance)")

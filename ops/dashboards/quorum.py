@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Stat, Unit, gauge, rate, rise, selected
+from ops.dashboards.panels import Dashboard, Panel, Query, Row, Stat, Unit, gauge, quantiles, rate, rise, selected
 
 STANDING = Row(
     "Standing",
@@ -74,6 +74,12 @@ ELECTIONS = Row(
 LOG = Row(
     "The metadata log",
     (
+        Panel(
+            "Time of a commit",
+            "From a decision of the active controller until a majority has it on disk.",
+            Unit.SECONDS,
+            quantiles("penstock_quorum_commit_seconds"),
+        ),
         Panel(
             "Decisions that wait",
             "Proposed and not committed yet.",

@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, gauge, rate, rise, selected
+from ops.dashboards.panels import (
+    INSTANCE,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    Unit,
+    Variable,
+    gauge,
+    rate,
+    rise,
+    selected,
+)
 
+TOPIC = 'topic=~"$topic"'
+
+
+def _by_topic(metric: str) -> tuple[Query, ...]:
+    return (rate(metric, "{{topic}}", "topic", TOPIC),)
+
+
+TRAFFIC = Row(
+    "Traffic by topic",
+    (
+        Panel("Records in", "From producers.", Unit.RECORDS_PER_SECOND, _by_topic("penstock_topic_messages_in_total")),
+        Panel("Bytes in", "From producers.", Unit.BYTES_PER_SECOND, _by_topic("penstock_topic_bytes_in_total")),
+        Panel("Bytes out", "To consumers.", Unit.BYTES_PER_SECOND, _by_topic("penstock_topic_bytes_out_total")),
+    ),
+)
 SIZES = Row(
     "Sizes",
     (
@@ -11,13 +38,18 @@ SIZES = Row(
             "Bytes by topic",
             "Of all replicas on the chosen nodes; of the largest partitions, where there are many.",
             Unit.BYTES,
-            (Query(f"sum by (topic) ({selected('penstock_partition_log_bytes')})", "{{topic}}"),),
+            (Query(f"sum by (topic) ({selected('penstock_partition_log_bytes', TOPIC)})", "{{topic}}"),),
         ),
         Panel(
             "Largest replicas",
             "The ten largest.",
             Unit.BYTES,
-            (Query(f"topk(10, {selected('penstock_partition_log_bytes')})", "{{topic}}-{{partition}} {{instance}}"),),
+            (
+                Query(
+                    f"topk(10, {selected('penstock_partition_log_bytes', TOPIC)})",
+                    "{{topic}}-{{partition}} {{instance}}",
+                ),
+            ),
         ),
         Panel("Segments", "Of all logs.", Unit.COUNT, (gauge("penstock_log_segments"),)),
         Panel(
@@ -138,4 +170,10 @@ FETCHERS = Row(
     ),
 )
 
-DASHBOARD = Dashboard("topics", "topics and replication", __doc__.strip(), (SIZES, REPLICAS, FETCHERS))
+DASHBOARD = Dashboard(
+    "topics",
+    "topics and replication",
+    __doc__.strip(),
+    (TRAFFIC, SIZES, REPLICAS, FETCHERS),
+    (INSTANCE, Variable("topic", "Topic", "label_values(penstock_topic_bytes_in_total, topic)")),
+)

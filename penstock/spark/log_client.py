@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FETCH_BYTES = 2 * 1024 * 1024
 """About 16,000 records of 100 bytes: one Arrow batch of the size that Spark takes best."""
+CLIENT_ID = "penstock-spark"
+"""The name under which a cluster's metrics show what Spark does, if the option `kafka.client.id` gives no other."""
 
 SAMPLE_BYTES = 64 * 1024
 """Some hundred records of 100 bytes; a fetch gives one whole batch, however large."""
@@ -77,7 +79,7 @@ class PenstockLogClient:
 
     def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
         self._bootstrap = bootstrap
-        self._options = dict(options)
+        self._options = {"client_id": CLIENT_ID, **options}
         self._admin: Admin | None = None
         self._consumer: Consumer | None = None
         self._sampler: Consumer | None = None
@@ -160,7 +162,7 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> Producer:
     def make() -> Producer:
         from penstock.client.producer.producer import Producer
 
-        return Producer(bootstrap, acks="all", **options)
+        return Producer(bootstrap, acks="all", **{"client_id": CLIENT_ID, **options})
 
     return _cached("write", bootstrap, options, make)
 

@@ -18,7 +18,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from storage.disk.spare_descriptors import SPARE
 
@@ -34,6 +34,13 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 """Only Linux has it."""
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 """The errors of a file system or an old kernel that does not know RWF_NOWAIT."""
+
+
+class DiskRoom(NamedTuple):
+    """Bytes of a file system in all, and those that this process may still take."""
+
+    size_bytes: int
+    free_bytes: int
 
 
 class FileSystem(Protocol):
@@ -74,6 +81,10 @@ class FileSystem(Protocol):
         ...
 
     def size(self, path: str) -> int: ...
+
+    def room(self, path: str) -> DiskRoom:
+        """Of the file system that has the directory."""
+        ...
 
     def modified_ms(self, path: str) -> int:
         """Wall time of the last write to the file."""
@@ -158,6 +169,10 @@ class OsFileSystem:
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size
+
+    def room(self, path: str) -> DiskRoom:
+        found = os.statvfs(path)
+        return DiskRoom(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000

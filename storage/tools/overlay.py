@@ -17,7 +17,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from storage.disk.file_system import Bytes, OsFileSystem
+from storage.disk.file_system import Bytes, DiskRoom, OsFileSystem
 
 _FIRST_OWN_FD = 1 << 30
 """Descriptors of files that exist only here; the kernel's are far below."""
@@ -107,6 +107,9 @@ class OverlayFileSystem:
     def size(self, path: str) -> int:
         file = self._file(path)
         return len(file.data) if isinstance(file, _InMemory) else file.size
+
+    def room(self, path: str) -> DiskRoom:
+        return self._disk.room(path)
 
     def modified_ms(self, path: str) -> int:
         file = self._file(path)

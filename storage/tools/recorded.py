@@ -35,7 +35,7 @@ class RecordedFileSystem:
         self._paths: dict[int, str] = {}
         self.close, self.dup = inner.close, inner.dup
         self.pwritev, self.fdatasync, self.fsync_dir = inner.pwritev, inner.fdatasync, inner.fsync_dir
-        self.size, self.modified_ms = inner.size, inner.modified_ms
+        self.size, self.room, self.modified_ms = inner.size, inner.room, inner.modified_ms
         self.exists, self.is_directory = inner.exists, inner.is_directory
         self.read_file, self.listdir = inner.read_file, inner.listdir
         self.mkdir, self.lock = inner.mkdir, inner.lock

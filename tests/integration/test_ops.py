@@ -13,15 +13,18 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from broker.config.config import load_config
 from ops.dashboards import DASHBOARDS
-from ops.dashboards.panels import queries_of
+from ops.dashboards.panels import Dashboard, queries_of
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
+from tests.support.kafka_metric_names import KAFKA_NAMES
 from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
@@ -48,6 +51,10 @@ def metrics(scrape: str) -> set[str]:
 def test_the_page_of_metrics_is_what_a_node_shows(scrape: str) -> None:
     written = (OPS.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert written == page(scrape), "python -m tests.support.metrics_page > docs/metrics.md"
+
+
+def test_every_metric_with_a_name_in_kafka_is_shown(metrics: set[str]) -> None:
+    assert not {name for name in KAFKA_NAMES if not metrics & {name, f"{name}_count"}}
 
 
 def test_every_panel_asks_for_metrics_that_a_node_shows_and_every_metric_has_a_panel(metrics: set[str]) -> None:
@@ -97,29 +104,40 @@ def test_every_panel_has_data_in_a_prometheus_that_scrapes_a_live_cluster(tmp_pa
 
 @contextmanager
 def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
-    """A replicated topic, and a function that writes, reads and asks for it once more."""
+    """A replicated topic, and a function that writes and reads it, and creates another, once more."""
     with (
         Admin(cluster.bootstrap) as admin,
         Producer(cluster.bootstrap) as producer,
-        Consumer(cluster.bootstrap) as consumer,
+        Consumer(cluster.bootstrap, client_id=CLIENT_ID) as consumer,
     ):
         admin.create_topic("orders", partitions=2, replication_factor=2)
         consumer.assign([TopicPartition("orders", partition) for partition in range(2)])
         consumer.seek_to_beginning()
 
+        numbers = count()
+
         def use() -> None:
             for partition in range(2):
                 producer.send("orders", value=b"v", partition=partition).result(30)
             consumer.poll(timeout_ms=100)
-            admin.describe_topic("orders")
+            admin.create_topic(f"other-{next(numbers)}", partitions=1)
 
         yield use
 
 
 def panel_queries() -> list[str]:
-    """Every query of the dashboards with Grafana's variables filled in."""
-    asked = [query.expr for dashboard in DASHBOARDS for panel in dashboard.panels for query in queries_of(panel)]
-    return [re.sub(r"\$[a-z]+\b", ".*", expression.replace("$__rate_interval", "1m")) for expression in asked]
+    """Every query of the dashboards with Grafana's variables filled in, as if all was chosen."""
+    return [
+        _filled_in(asked.expr, dashboard)
+        for dashboard in DASHBOARDS
+        for panel in dashboard.panels
+        for asked in queries_of(panel)
+    ]
+
+
+def _filled_in(expression: str, dashboard: Dashboard) -> str:
+    values = {"__rate_interval": "1m", **{variable.name: variable.all_values for variable in dashboard.variables}}
+    return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
 
 
 def has_data(api: str, asked: str) -> bool:

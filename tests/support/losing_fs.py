@@ -22,7 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from storage.disk.file_system import Bytes
+from storage.disk.file_system import Bytes, DiskRoom
+
+ROOM_BYTES = 1 << 40
+"""The disk is never full by its size; faults make it so."""
 
 
 class Crashed(Exception):
@@ -187,6 +190,11 @@ class LosingFileSystem:
             self._must_run("size")
             node = self._node(path)
             return len(node.data) if isinstance(node, File) else 0
+
+    def room(self, path: str) -> DiskRoom:
+        with self._mutex:
+            self._must_run("room")
+            return DiskRoom(ROOM_BYTES, ROOM_BYTES)
 
     def modified_ms(self, path: str) -> int:
         with self._mutex:

@@ -15,11 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from tests.support.kafka_metric_names import KAFKA_NAMES
 
 INTRODUCTION = """# Metrics
 
 Made by `python -m tests.support.metrics_page` from what a node shows at `metrics.listener`; do not edit by hand.
-Beside these stand Prometheus' own `process_*`. A histogram has `_bucket`, `_sum` and `_count`. The dashboard and the
+Beside these stand Prometheus' own `process_*`. A histogram has `_bucket`, `_sum` and `_count`. The dashboards and the
 alerts in [`ops/`](../ops/README.md) use them.
 
 **Idle** is capacity that is left. All of a node's work shares one event loop; so idle time is the time in which the
@@ -27,16 +28,16 @@ loop had nothing to do and one of the node's processors was free. The idle share
 and encoding, is that idle time in the last minute, divided by itself plus what this kind of work took; waiting for a
 processor counts as busy. It is near 1 when there is nothing to do, and 0 when the loop or the processors have no time
 left, whoever took it: the node, its neighbours, a batch job. Read it as Kafka's `RequestHandlerAvgIdlePercent` and
-`NetworkProcessorAvgIdlePercent`. `python -m benchmarks.idle_gauges` holds both against known loads. "Kafka: X" in a
-meaning names the metric of Kafka that says the same.
+`NetworkProcessorAvgIdlePercent`. `python -m benchmarks.idle_gauges` holds both against known loads. A name of Kafka
+beside a metric: that metric of Kafka says the same.
 
 **I/O threads** (`num.io.threads`) read what is not in the page cache. Their processor time counts with the request
 handlers'; the time in which they wait for a disk does not, because requests that need no disk are handled meanwhile.
 `penstock_io_threads_busy` and `penstock_io_queue_size` show how much waits for disks, `penstock_cold_reads_total` how
 much of what is read is not in the page cache.
 
-| metric | type | labels | meaning |
-| --- | --- | --- | --- |
+| metric | type | labels | meaning | Kafka |
+| --- | --- | --- | --- | --- |
 """
 OF_HISTOGRAMS = {"le"}
 
@@ -75,8 +76,9 @@ def page(text: str) -> str:
     for family in text_string_to_metric_families(text):
         if family.name.startswith("penstock_"):
             name = family.name + "_total" * (family.type == "counter")
+            kafka = KAFKA_NAMES.get(name, "")
             labels = sorted({label for sample in family.samples for label in sample.labels} - OF_HISTOGRAMS)
-            cells = (f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation)
+            cells = (f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation, kafka)
             rows.append(f"| {' | '.join(cells)} |\n")
     return INTRODUCTION + "".join(sorted(rows))
 

@@ -10,7 +10,7 @@ Wiring only, for the node and for tests alike. Not here: jobs that run on schedu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from broker.replication.checkpointed_high_watermarks import CheckpointedHighWatermarks
 from broker.replication.disk_failures import DiskFailures
@@ -101,7 +101,10 @@ class ReplicaParts:
             under_min_isr=troubles.under_min_isr,
             to_create=len(self.creation.to_create) + len(self.creation.deletions),
             offline=len(self.lost),
-            **asdict(self.traffic),
+            bytes_in=self.traffic.bytes_in,
+            bytes_out=self.traffic.bytes_out,
+            messages_in=self.traffic.messages_in,
+            replication_bytes_out=self.traffic.replication_bytes_out,
         )
 
     def troubles(self) -> ReplicaTroubles:

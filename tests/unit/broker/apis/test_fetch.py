@@ -46,7 +46,7 @@ def fetch(partition: Partition, replica_id: int, broker_epoch: int, cluster_id: 
         lambda key, topic_id: partition,
         ManualClock(),
         1 << 20,
-        lambda size, is_replica: None,
+        lambda results, size, is_replica: None,
         unlimited(),
         FailedRequests(pytest.fail).fail,
         SteppedIo(),

@@ -54,7 +54,7 @@ class Stream:
             self.get,
             ManualClock(),
             1 << 20,
-            lambda size, is_replica: self.bytes_out.append((size, is_replica)),
+            lambda results, size, is_replica: self.bytes_out.append((size, is_replica)),
             memory or unlimited(),
             FailedRequests(pytest.fail).fail,
             SteppedIo(),

@@ -88,8 +88,16 @@ class Stage:
             return cast("Controller", self.controller)
 
         raft = cast("RaftDriver", self.quorum)
+        self.commit_seconds: list[float] = []
         self.driver = ControllerDriver(
-            1, raft, MetadataLoader(), make, virtual_clock(), random.Random(1), self.fatal.append
+            1,
+            raft,
+            MetadataLoader(),
+            make,
+            virtual_clock(),
+            random.Random(1),
+            self.fatal.append,
+            self.commit_seconds.append,
         )
         self.driver.on_leader_change(1, 1)
 

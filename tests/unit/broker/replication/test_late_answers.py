@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,9 +36,8 @@ class Stage:
         self.answered: list[Request] = []
         self.partition = make_partition(path)
         self.partition.become_leader(state(isr=(1,)), 0)
-        count: Callable[[int, bool], None] = lambda size, is_replica: None  # noqa: E731
         fail = FailedRequests(self.fatal.append).fail
-        self.session = FetchSession(self._get, ManualClock(), 1 << 20, count, memory, fail, SteppedIo())
+        self.session = FetchSession(self._get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, SteppedIo())
 
     def _get(self, key: TopicPartition, topic_id: str) -> Partition:
         if self.bug is not None:

@@ -1,0 +1,41 @@
+"""How large the disk of each log dir is, and how much of it is free: for the metrics.
+
+    disk-room    every 10 s
+
+The disk is asked in a thread of its log dir, because one that hangs does not answer; its figures stay as they were.
+Not here: what happens when a disk is full (`broker/replication/refused_appends.py`, `storage/log/group_commit.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from broker.jobs.scheduler import Scheduler
+from storage.disk.file_system import DiskRoom, FileSystem
+
+INTERVAL_MS = 10_000
+
+
+class DiskRooms:
+    """One per broker; lives on the event loop."""
+
+    def __init__(self, log_dirs: Sequence[str], fs: FileSystem, scheduler: Scheduler) -> None:
+        """Made after the log dirs were opened: their disks have just answered."""
+        self._fs = fs
+        self._scheduler = scheduler
+        self._rooms: dict[str, DiskRoom] = {}
+        for log_dir in log_dirs:
+            with suppress(OSError):  # which the next write to it will report
+                self._rooms[log_dir] = fs.room(log_dir)
+        scheduler.add_for_each(log_dirs, "disk-room", INTERVAL_MS, self.look)
+
+    async def look(self, log_dir: str) -> None:
+        self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
+
+    def statistics(self) -> Mapping[str, DiskRoom]:
+        """By log dir, as last seen; may be called in any thread."""
+        return dict(self._rooms)
+
+    def __repr__(self) -> str:
+        return f"DiskRooms({len(self._rooms)} log dirs)"
