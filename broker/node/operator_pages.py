@@ -105,7 +105,7 @@ class OperatorPages:
         for log_dir, progress in self._opening.items():
             yield Reading(
                 "penstock_logs_to_open",
-                "Logs of a log dir that a start has still to open (Kafka: remainingLogsToRecover).",
+                "Logs of a log dir that a start has still to open.",
                 progress.remaining,
                 labels=(("log_dir", log_dir),),
             )

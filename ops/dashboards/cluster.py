@@ -10,6 +10,7 @@ IN_SERVICE = Row(
     "In service",
     (
         Stat("Nodes that answer", "Nodes whose last scrape worked.", 'sum(up{job="penstock"})', None, 1),
+        Stat("Nodes that are not ready", "/readyz says what is missing.", "sum(penstock_node_ready == bool 0)"),
         Stat("Active controllers", "Exactly one in a healthy cluster.", "sum(penstock_active_controllers)", 2, 1),
         Stat("Offline partitions", "No leader: neither readable nor writable.", "max(penstock_offline_partitions)"),
         Stat("Under min ISR", "Refuse writes with acks=all.", "sum(penstock_under_min_isr_partitions)"),
@@ -151,6 +152,12 @@ CAPACITY = Row(
             ),
         ),
         Panel("Bytes of all logs", "On each node's disks.", Unit.BYTES, (gauge("penstock_log_bytes"),)),
+        Panel(
+            "Nodes by version and settings",
+            "More than one line outside of an upgrade: nodes differ where they should be alike.",
+            Unit.COUNT,
+            (Query("count by (version, settings) (penstock_node_info)", "{{version}} {{settings}}"),),
+        ),
         Panel(
             "Brokers, topics, partitions",
             "As the active controller has them.",

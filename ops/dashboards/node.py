@@ -284,6 +284,12 @@ JOBS = Row(
             (Query(f"max by (task) ({selected('penstock_scheduled_last_run_seconds')})", "{{task}}"),),
         ),
         Panel(
+            "Logs to open",
+            "That a start has still to open, by log dir. Until then the node is not ready.",
+            Unit.COUNT,
+            (gauge("penstock_logs_to_open", "{{log_dir}} {{instance}}"),),
+        ),
+        Panel(
             "Runs",
             "Of each job.",
             Unit.COUNT,
