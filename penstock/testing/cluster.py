@@ -2,7 +2,9 @@
 
     with Cluster(nodes=3, config={"log.segment.bytes": 1048576}) as cluster:
         producer = Producer(cluster.bootstrap)
-        cluster.kill(0)
+        topic = cluster.topic(partitions=6)
+        with cluster.down(0):
+            producer.send(topic, b"two nodes are enough").result()
 
 No Docker, no JVM, no mocks: the same processes that a server runs, with time-outs that suit a test. Every node is
 controller and broker (beyond 1, 3 or 5 nodes some are brokers only); node i has node.id i, so that
@@ -16,11 +18,13 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.testing import inquiries
 from penstock.testing.layout import HOST, NODES_MAX, Layout, new_layout, stored_layout
 from penstock.testing.process import STOP_TIMEOUT_S, NodeFailedError, NodeProcess, wait_all_ready
 
@@ -137,6 +141,28 @@ class Cluster:
         """What one node wrote to stdout and stderr."""
         return self._open_layout().log_path(index)
 
+    def topic(
+        self,
+        name: str | None = None,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        config: Mapping[str, object] | None = None,
+    ) -> str:
+        """Creates a topic and returns its name: without one, a name that no other test has. -1: min(3, nodes)."""
+        return inquiries.create_topic(self.bootstrap, name, partitions, replication_factor, config)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The running node that leads the partition; waits for an election that is under way."""
+        return inquiries.wait_leader(self.bootstrap, topic, partition, self.is_running, self._start_timeout_s)
+
+    def controller(self) -> int:
+        """The running node that is the active controller; waits for an election that is under way."""
+        return inquiries.wait_controller(self.bootstrap, self.is_running, self._start_timeout_s)
+
+    def wait_in_sync(self, topic: str | None = None, timeout_s: float | None = None) -> None:
+        """Returns when every replica of the topic, or of all topics, is in sync."""
+        inquiries.wait_in_sync(self.bootstrap, topic, self._start_timeout_s if timeout_s is None else timeout_s)
+
     def pid(self, index: int) -> int:
         """Of one running node."""
         return self._node(index).pid
@@ -176,6 +202,46 @@ class Cluster:
     def resume(self, index: int) -> None:
         """SIGCONT."""
         self._node(index).resume()
+
+    def restart(self, index: int) -> None:
+        """A clean stop and a start."""
+        self.stop(index)
+        self.start(index)
+
+    def kill_leader(self, topic: str, partition: int = 0) -> int:
+        """Kills the node that leads the partition, and returns which one that was."""
+        leader = self.leader(topic, partition)
+        self.kill(leader)
+        return leader
+
+    @contextmanager
+    def down(self, index: int) -> Iterator[None]:
+        """Within the block the node is dead, by SIGKILL; afterwards it is started, and all replicas are in sync."""
+        self.kill(index)
+        try:
+            yield
+        finally:
+            self.heal()
+
+    @contextmanager
+    def paused(self, index: int) -> Iterator[None]:
+        """Within the block the node stands still, with its connections open; afterwards it goes on, and all replicas
+        are in sync."""
+        self.pause(index)
+        try:
+            yield
+        finally:
+            self.heal()
+
+    def heal(self) -> None:
+        """Resumes every node that stands still, starts every one that is down, and waits until all are in sync."""
+        for node in self._nodes:
+            if node.is_paused:
+                node.resume()
+            elif not node.is_running:
+                node.spawn()
+        self.wait_ready()
+        self.wait_in_sync()
 
     def wait_ready(self, timeout_s: float | None = None) -> None:
         """Returns when every node that was started is ready; the error of one that is not has the tail of its log."""

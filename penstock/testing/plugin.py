@@ -1,16 +1,17 @@
-"""The pytest plugin: the fixture `penstock_cluster` and the marker `penstock` that shapes it.
+"""The pytest plugin: `penstock_cluster`, a cluster for one test, and `penstock_session_cluster`, one for all tests.
 
     @pytest.mark.penstock(nodes=3, config={"log.segment.bytes": 1048576})
     def test_orders_survive(penstock_cluster): ...
 
-Without the marker the fixture is one node. Every test gets a cluster of its own. Nothing is imported before a test asks
-for the fixture, because pytest loads this module in every run wherever Penstock is installed.
+Without the marker `penstock_cluster` is one node. The session's cluster is started once, at its first use, and has the
+shape that the fixture `penstock_session_shape` returns: one node, unless a conftest.py has its own. Nothing is imported
+before a test asks for a fixture, because pytest loads this module in every run wherever Penstock is installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,4 +30,22 @@ def penstock_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
     marker = request.node.get_closest_marker("penstock")
     with Cluster(**(marker.kwargs if marker is not None else {"nodes": 1})) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def penstock_session_shape() -> dict[str, Any]:
+    """The arguments of the session's `Cluster`; write a fixture of this name to have another one."""
+    return {"nodes": 1}
+
+
+@pytest.fixture(scope="session")
+def penstock_session_cluster(penstock_session_shape: dict[str, Any]) -> Iterator[Cluster]:
+    """A running cluster that all tests of the session share, stopped after the last; with pytest-xdist, of a worker.
+
+    Let each test have topics of its own (`cluster.topic()`), and break nodes in `with` blocks (`cluster.down(0)`).
+    """
+    from penstock.testing.cluster import Cluster
+
+    with Cluster(**penstock_session_shape) as cluster:
         yield cluster

@@ -79,6 +79,11 @@ class NodeProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def is_paused(self) -> bool:
+        """Stands still, by `pause`."""
+        return self._paused and self.is_running
+
+    @property
     def is_starting(self) -> bool:
         """Started, and not yet ready."""
         return self._notifications is not None

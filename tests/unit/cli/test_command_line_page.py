@@ -1,0 +1,33 @@
+"""Every command of docs/command-line.md is parsed: its options are there, with values that they accept."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from penstock.cli.main import app
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "command-line.md"
+LINES = re.findall(r"(?m)^penstock .*$", PAGE.read_text(encoding="utf-8"))
+ROOT = typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_of_the_page_is_parsed(line: str) -> None:
+    words = re.split(r" [<|] ", re.sub(r"\s{2,}#.*", "", line))[0]
+    command, arguments = ROOT, shlex.split(words)[1:]
+    while (found := getattr(command, "commands", {}).get(arguments[0] if arguments else "")) is not None:
+        command, arguments = found, arguments[1:]
+    if arguments and arguments[0].startswith("--install-completion"):
+        assert any("--install-completion" in option.opts for option in ROOT.params)
+        return
+    context = command.make_context("penstock", arguments)
+    assert context.command is command and not context.args
+
+
+def test_the_page_has_commands() -> None:
+    assert len(LINES) > 15
