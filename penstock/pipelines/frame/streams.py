@@ -59,6 +59,7 @@ def run_queries(queries: Sequence[StreamingQuery], context: JobContext) -> dict[
                 time.sleep(LOOK_EVERY_S)
                 for one in watched:
                     one.look()
+                    one.raise_failure()
             for one in watched:
                 one.query.awaitTermination()
                 one.look()
@@ -91,6 +92,11 @@ class _Watched:
 
     def is_running(self) -> bool:
         return bool(self.query.isActive)
+
+    def raise_failure(self) -> None:
+        """Raises the error of a query that ended with one; the others may run for ever."""
+        if not self.query.isActive and self.query.exception() is not None:
+            self.query.awaitTermination()
 
     def in_batch(self) -> bool:
         return bool(self.query.isActive and self.query.status["isTriggerActive"])
