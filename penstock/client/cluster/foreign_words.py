@@ -145,8 +145,12 @@ def _not_here(client: str, name: str, hint: str) -> property:
 def checked_timeout_ms(timeout_ms: Any) -> int:
     """The time limit of a poll; elsewhere it is in seconds, which is refused and not taken for milliseconds."""
     if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int):
-        right = f"timeout_ms={round(timeout_ms * 1000)}" if isinstance(timeout_ms, float) else "timeout_ms=1000"
-        raise TypeError(f"poll({timeout_ms!r}): the time limit is a whole number of milliseconds; write poll({right})")
+        given = f"{timeout_ms!r} seconds" if isinstance(timeout_ms, float) else "a second"
+        right = round(timeout_ms * 1000) if isinstance(timeout_ms, float) else 1000
+        raise TypeError(
+            f"poll({timeout_ms!r}): the time limit is a whole number of milliseconds; for {given} write"
+            f" poll(timeout_ms={right})"
+        )
     if timeout_ms < 0:
         raise ValueError(f"poll({timeout_ms}): the time limit must not be negative; poll again to wait for longer")
     return timeout_ms

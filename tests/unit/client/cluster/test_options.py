@@ -56,6 +56,8 @@ def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
         ({"linger": 5}, "did you mean 'linger_ms'?"),
         ({"acks": 2}, "acks=2 must be 0, 1 or 'all' (-1)"),
         ({"acks": "some"}, "acks='some'"),
+        ({"acks": True}, "acks=True must be 0, 1 or 'all' (-1)"),
+        ({"acks": 1.0}, "acks=1.0 must be 0, 1 or 'all' (-1)"),
         ({"batch_size": "1"}, "must be a whole number, not str"),
         ({"batch_size": True}, "must be a whole number, not bool"),
         ({"linger_ms": -1}, "must be from 0"),
