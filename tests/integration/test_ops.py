@@ -20,7 +20,8 @@ import pytest
 
 from broker.config.config import load_config
 from ops.dashboards import DASHBOARDS
-from ops.dashboards.panels import Dashboard, queries_of
+from ops.dashboards.draw import asker, filled_in, picture
+from ops.dashboards.panels import queries_of
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
@@ -94,7 +95,9 @@ def test_every_panel_has_data_in_a_prometheus_that_scrapes_a_live_cluster(tmp_pa
                 return sorted(wanted)
 
             wait_until_empty(without_data)
+            pictures = [picture(dashboard, asker(api.removesuffix("/api/v1"), 1)) for dashboard in DASHBOARDS]
             groups = query(api, "rules")["groups"]
+    assert not [drawn for drawn in pictures if "no data" in drawn]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) >= 8
     assert {rule["health"] for rule in rules} == {"ok"}
@@ -128,16 +131,11 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
 def panel_queries() -> list[str]:
     """Every query of the dashboards with Grafana's variables filled in, as if all was chosen."""
     return [
-        _filled_in(asked.expr, dashboard)
+        filled_in(asked.expr, dashboard)
         for dashboard in DASHBOARDS
         for panel in dashboard.panels
         for asked in queries_of(panel)
     ]
-
-
-def _filled_in(expression: str, dashboard: Dashboard) -> str:
-    values = {"__rate_interval": "1m", **{variable.name: variable.all_values for variable in dashboard.variables}}
-    return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
 
 
 def has_data(api: str, asked: str) -> bool:

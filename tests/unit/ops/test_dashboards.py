@@ -10,6 +10,7 @@ import pytest
 
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.__main__ import FOLDER
+from ops.dashboards.draw import picture
 from ops.dashboards.grafana import COLUMNS, as_json, text_of
 from ops.dashboards.panels import Dashboard, queries_of
 
@@ -64,6 +65,21 @@ def test_grafanas_own_types_do_not_know_a_misspelt_field() -> None:
     made["timzone"] = "browser"
     lost = {path.rsplit(".", 1)[-1] for path in _lost(made, _through_grafanas_types(made))}
     assert lost == {"placment", "lineWidht", "timzone"}
+
+
+def test_a_picture_has_a_line_for_each_series_and_says_where_there_is_no_data() -> None:
+    series = {"metric": {"instance": "a<b"}, "values": [[0, "1"], [1, "NaN"], [2, "5"]]}
+    asked: list[str] = []
+
+    def ask(expression: str) -> list[dict[str, Any]]:
+        asked.append(expression)
+        return [series] if "penstock_leaders" in expression else []
+
+    cluster = next(dashboard for dashboard in DASHBOARDS if dashboard.name == "cluster")
+    drawn = picture(cluster, ask)
+    assert drawn.count("<polyline") == 1 and "a&lt;b" in drawn and "NaN" not in drawn
+    assert drawn.count("no data") == len(cluster.panels) - 1
+    assert not [expression for expression in asked if "$" in expression]
 
 
 def _through_grafanas_types(made: dict[str, Any]) -> Any:

@@ -1,0 +1,159 @@
+"""Draws the dashboards from a Prometheus, where there is no Grafana: `python -m ops.dashboards.draw URL FOLDER`.
+
+One SVG file for each dashboard, with Grafana's places, the last minutes, and everything chosen. A line is a series; the
+legend has the first ones. A panel without data says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ops.dashboards import DASHBOARDS
+from ops.dashboards.grafana import COLUMNS, as_json
+from ops.dashboards.panels import Dashboard
+
+WIDTH = 1_500
+UNIT_HEIGHT = 30
+LEFT, TOP, BOTTOM = 60, 26, 40
+POINTS = 120
+LEGEND_MAX = 4
+COLOURS = ("#1f6feb", "#d1242f", "#2da44e", "#bf8700", "#8250df", "#0a7d8c", "#bc4c00", "#57606a")
+
+Ask = Callable[[str], Sequence[Mapping[str, Any]]]
+"""The series that a query finds, as Prometheus' API has them: metric, values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A panel's place, in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def picture(dashboard: Dashboard, ask: Ask) -> str:
+    """The SVG text of a dashboard."""
+    made = as_json(dashboard)
+    height = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in made["panels"]) * UNIT_HEIGHT
+    style = "font-family:sans-serif;font-size:11px"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" style="{style}">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+    ]
+    for panel in made["panels"]:
+        place = panel["gridPos"]
+        scale = WIDTH / COLUMNS
+        box = Box(place["x"] * scale, place["y"] * UNIT_HEIGHT, place["w"] * scale, place["h"] * UNIT_HEIGHT)
+        parts += _heading(panel["title"], box) if panel["type"] == "row" else _panel(panel, dashboard, box, ask)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def filled_in(expression: str, dashboard: Dashboard) -> str:
+    """With Grafana's variables as if everything was chosen."""
+    values = {"__rate_interval": "1m", **{variable.name: variable.all_values for variable in dashboard.variables}}
+    return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
+
+
+def _heading(title: str, box: Box) -> list[str]:
+    return [f'<text x="8" y="{box.y + 20:.0f}" font-size="15" font-weight="bold">{escape(title)}</text>']
+
+
+def _panel(panel: Mapping[str, Any], dashboard: Dashboard, box: Box, ask: Ask) -> Iterator[str]:
+    frame = f'x="{box.x + 2:.0f}" y="{box.y + 2:.0f}" width="{box.width - 4:.0f}" height="{box.height - 4:.0f}"'
+    yield f'<rect {frame} fill="none" stroke="#cccccc"/>'
+    yield f'<text x="{box.x + 8:.0f}" y="{box.y + 18:.0f}" font-weight="bold">{escape(panel["title"])}</text>'
+    lines = [
+        (_legend(target["legendFormat"], series["metric"]), _points(series["values"]))
+        for target in panel["targets"]
+        for series in ask(filled_in(target["expr"], dashboard))
+    ]
+    lines = [(legend, points) for legend, points in lines if points]
+    if not lines:
+        yield f'<text x="{box.x + 8:.0f}" y="{box.y + 50:.0f}" fill="#d1242f">no data</text>'
+    elif panel["type"] == "stat":
+        value = lines[0][1][-1][1]
+        yield f'<text x="{box.x + 20:.0f}" y="{box.y + 80:.0f}" font-size="40">{value:g}</text>'
+    else:
+        yield from _graph(lines, box)
+
+
+def _points(values: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
+    points = [(float(at), float(value)) for at, value in values]
+    return [point for point in points if math.isfinite(point[1])]
+
+
+def _legend(form: str, labels: Mapping[str, str]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: labels.get(found[1], ""), form)
+
+
+def _graph(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], box: Box) -> Iterator[str]:
+    every = [point for _, points in lines for point in points]
+    first, last = min(at for at, _ in every), max(at for at, _ in every)
+    low, high = min(0.0, *(value for _, value in every)), max(value for _, value in every)
+    wide, tall = box.width - LEFT - 12, box.height - TOP - BOTTOM
+
+    def place(at: float, value: float) -> str:
+        x = box.x + LEFT + (at - first) / ((last - first) or 1) * wide
+        y = box.y + TOP + tall - (value - low) / ((high - low) or 1) * tall
+        return f"{x:.1f},{y:.1f}"
+
+    for value in (low, high):
+        y = float(place(first, value).split(",")[1])
+        yield f'<text x="{box.x + 6:.0f}" y="{y + 4:.0f}" fill="#57606a">{_short(value)}</text>'
+        yield f'<path d="M{box.x + LEFT:.0f},{y:.1f} h{wide:.0f}" stroke="#eeeeee"/>'
+    for number, (legend, points) in enumerate(lines):
+        colour = COLOURS[number % len(COLOURS)]
+        yield f'<polyline points="{" ".join(place(*point) for point in points)}" fill="none" stroke="{colour}"/>'
+        if number < LEGEND_MAX:
+            x, y = box.x + 8 + number % 2 * box.width / 2, box.y + box.height - 22 + number // 2 * 13
+            yield f'<text x="{x:.0f}" y="{y:.0f}" fill="{colour}">{escape(legend)}</text>'
+
+
+def _short(value: float) -> str:
+    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{value / factor:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def asker(url: str, minutes: float) -> Ask:
+    """Asks this Prometheus for the last minutes."""
+    end = time.time()
+    window = {"start": end - minutes * 60, "end": end, "step": max(1, minutes * 60 / POINTS)}
+
+    def ask(expression: str) -> Sequence[Mapping[str, Any]]:
+        asked = urllib.parse.urlencode({"query": expression, **window})
+        with urllib.request.urlopen(f"{url}/api/v1/query_range?{asked}", timeout=30) as answer:
+            found: Sequence[Mapping[str, Any]] = json.load(answer)["data"]["result"]
+        return found
+
+    return ask
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url", help="of Prometheus: http://localhost:9090")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=15)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    ask = asker(args.url.rstrip("/"), args.minutes)
+    for dashboard in DASHBOARDS:
+        (args.folder / f"{dashboard.name}.svg").write_text(picture(dashboard, ask), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
