@@ -88,7 +88,8 @@ def _panels(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
             width = COLUMNS // len(line)
             for index, panel in enumerate(line):
                 number += 1
-                place = {"x": index * width, "y": y, "w": width, "h": height}
+                x = index * width
+                place = {"x": x, "y": y, "w": width if panel is not line[-1] else COLUMNS - x, "h": height}
                 yield {"id": number, **_panel(panel), "gridPos": place}
             y += height
 
