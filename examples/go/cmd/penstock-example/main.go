@@ -25,6 +25,9 @@ const usage = `usage: penstock-example [options] produce|consume TOPIC
 // batchLines is how many lines a batch takes at most; it is closed earlier when no line waits.
 const batchLines = 500
 
+// lookUpTimeout is how long the topic may be unknown, or no node may answer, at the start.
+const lookUpTimeout = 20 * time.Second
+
 func main() {
 	bootstrap := flag.String("bootstrap", "127.0.0.1:9192", "addresses of some nodes: HOST:PORT[,...]")
 	acks := flag.Int("acks", penstock.AcksAll, "produce: -1 for all in-sync replicas, 1 for the leader")
@@ -58,7 +61,9 @@ func main() {
 
 // produce deals the lines to the partitions in turn. Each partition has a goroutine with a Writer.
 func produce(ctx context.Context, cluster *penstock.Cluster, topic string, acks int32, timeout time.Duration) error {
-	partitions, err := cluster.Partitions(ctx, topic)
+	lookUp, done := context.WithTimeout(ctx, lookUpTimeout)
+	defer done()
+	partitions, err := cluster.Partitions(lookUp, topic)
 	if err != nil {
 		return err
 	}
@@ -153,7 +158,9 @@ var errEnough = errors.New("enough")
 
 func consume(ctx context.Context, cluster *penstock.Cluster, topic string, count int) error {
 	left := count
-	consumer, err := penstock.NewConsumer(ctx, cluster, topic, func(record penstock.Record) error {
+	lookUp, done := context.WithTimeout(ctx, lookUpTimeout)
+	defer done()
+	consumer, err := penstock.NewConsumer(lookUp, cluster, topic, func(record penstock.Record) error {
 		fmt.Println(record.Partition, record.Offset, string(record.Value))
 		if left--; left == 0 {
 			return errEnough
