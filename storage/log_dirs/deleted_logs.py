@@ -42,13 +42,15 @@ class DeletedLogs:
         return len(due)
 
     def remove(self, path: str) -> None:
-        """Remove the directory now; blocks. If the disk failed, the next start finds the rest of it."""
+        """Remove the directory now; blocks. If that fails, it stays in the list, behind the others."""
         with self._lock:
-            self._due_ms.pop(path, None)
+            due_ms = self._due_ms.pop(path, None)
         try:
             with contextlib.suppress(FileNotFoundError):
                 remove_tree(self._fs, path)
         except OSError as error:
+            if due_ms is not None:
+                self.add(path, due_ms)
             raise storage_error("delete", path, error) from error
 
     def paths(self) -> tuple[str, ...]:

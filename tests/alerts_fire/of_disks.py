@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from penstock import Producer
+from penstock.record.batch import MAGIC_AT
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
-from tests.alerts_fire.stage import NODES, RECORD_BYTES, Stage, again_and_again, must_come
-from tests.support.log_dirs import flip
+from tests.alerts_fire.stage import NODES, RECORD_BYTES, FaultError, Stage, again_and_again, must_come
 from tests.support.machine import IDS
 from tests.support.small_disk import fill
 
@@ -20,6 +20,7 @@ ON_THE_DISK = 0
 """The node whose second log dir is a disk of its own."""
 SEVERAL_SEGMENTS = 30
 INTO_A_RECORD = 5_000
+DAY_MS = 24 * 60 * 60 * 1000
 
 
 @contextmanager
@@ -53,7 +54,7 @@ def _led_by_another(stage: Stage, node: int) -> str:
         if stage.leader(topic) != node and (stage.log_dirs[node][1] / f"{topic}-0").is_dir():
             return topic
         stage.admin.delete_topic(topic)
-    raise SystemExit(f"node {node} leads everything")
+    raise FaultError(f"node {node} leads everything")
 
 
 @contextmanager
@@ -65,6 +66,28 @@ def _written_to(stage: Stage, topic: str) -> Iterator[None]:
 
         with again_and_again(write, pause_s=0.2):
             yield
+
+
+@contextmanager
+def undeletable_file(stage: Stage) -> Iterator[None]:
+    """A file of a deleted topic cannot be removed, because somebody has made it immutable."""
+    topic = stage.topic("old", replicas=1)
+    directory = _segments(stage, stage.leader(topic), topic)[0].parent
+    stage.begins()
+    _set_immutable(directory, "+i")
+    try:
+        stage.admin.delete_topic(topic)
+        yield
+    finally:
+        for deleted in directory.parent.glob(f"{topic}-0*"):
+            _set_immutable(deleted, "-i")
+
+
+def _set_immutable(directory: Path, how: str) -> None:
+    files = [str(path) for path in directory.glob("*.log")]
+    done = subprocess.run(["chattr", how, *files], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise FaultError(f"chattr is not possible here: {done.stderr.strip()}")
 
 
 @contextmanager
@@ -105,7 +128,7 @@ def _format(stage: Stage, node: int) -> None:
 def _directory_id(log_dir: Path) -> str:
     found = read_meta_properties(OsFileSystem(), str(log_dir))
     if found is None:
-        raise SystemExit(f"{log_dir} is not formatted")
+        raise FaultError(f"{log_dir} is not formatted")
     return found.directory_id
 
 
@@ -119,7 +142,7 @@ def rot_in_the_only_replica(stage: Stage) -> Iterator[None]:
     must_come(lambda: f"{topic} 0 {SEVERAL_SEGMENTS} " in checkpoint.read_text(), "a checkpoint of every record")
     stage.begins()
     stage.cluster.kill(victim)
-    flip(_segments(stage, victim, topic)[-1], INTO_A_RECORD)
+    _flip(_segments(stage, victim, topic)[-1], INTO_A_RECORD)
     stage.cluster.start(victim)
     yield
     stage.admin.delete_topic(topic)
@@ -134,31 +157,45 @@ def rot_in_the_leaders_file(stage: Stage) -> Iterator[None]:
     stage.cluster.kill(follower)
     must_come(lambda: stage.isr(topic) == {leader}, "an ISR without the node that was killed")
     stage.write(topic)
-    flip(_segments(stage, leader, topic)[-1], INTO_A_RECORD)
+    _flip(_segments(stage, leader, topic)[-1], INTO_A_RECORD)
     stage.cluster.start(follower)
     yield
     stage.admin.delete_topic(topic)
 
 
 @contextmanager
-def cut_file_of_a_compacted_log(stage: Stage) -> Iterator[None]:
-    """A closed segment of a compacted log loses its second half, before the cleaner comes to it."""
-    never = 1 << 40
-    topic = stage.topic("table", replicas=1, cleanup_policy="compact", min_compaction_lag_ms=never)
+def damaged_head_of_a_compacted_log(stage: Stage) -> Iterator[None]:
+    """The first bytes of a closed segment rot while the node is down: the cleaner cannot tell how old it is."""
+    topic = stage.topic(
+        "table",
+        replicas=1,
+        cleanup_policy="compact",
+        min_cleanable_dirty_ratio=1.0,
+        max_compaction_lag_ms=DAY_MS,
+    )
     leader = stage.leader(topic)
     with Producer(stage.cluster.bootstrap) as producer:
         for number in range(SEVERAL_SEGMENTS):
             producer.send(topic, key=b"%d" % (number % 3), value=bytes(RECORD_BYTES)).result(30)
-    first = _segments(stage, leader, topic)[0]
     stage.begins()
-    os.truncate(first, first.stat().st_size // 2)
-    stage.admin.alter_topic_config(topic, {"min.compaction.lag.ms": 1, "min.cleanable.dirty.ratio": 0.0})
+    stage.cluster.stop(leader)
+    _flip(_segments(stage, leader, topic)[0], MAGIC_AT)
+    stage.cluster.start(leader)
     yield
     stage.admin.delete_topic(topic)
+
+
+def _flip(path: Path, position: int) -> None:
+    """Changes one bit in place: a node may have the file open."""
+    with path.open("r+b") as file:
+        file.seek(position)
+        (byte,) = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte ^ 1]))
 
 
 def _segments(stage: Stage, node: int, topic: str) -> list[Path]:
     found = sorted(path for log_dir in stage.log_dirs[node] for path in (log_dir / f"{topic}-0").glob("*.log"))
     if not found:
-        raise SystemExit(f"node {node} has no segment of {topic}")
+        raise FaultError(f"node {node} has no segment of {topic}")
     return found

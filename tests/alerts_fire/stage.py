@@ -41,6 +41,10 @@ CONFIG: dict[str, object] = {
 }
 
 
+class FaultError(Exception):
+    """A fault could not be made as its function says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a fault needs of the cluster that it strikes."""
@@ -99,7 +103,7 @@ class Stage:
         """Returns when every node is scraped and nothing fires: now the fault may strike."""
         calm = until(lambda: self.all_are_scraped() and not self.firing())
         if calm is None:
-            raise SystemExit(f"not calm within {WAIT_S_MAX} s before the fault; firing: {sorted(self.firing())}")
+            raise FaultError(f"not calm within {WAIT_S_MAX} s before the fault; firing: {sorted(self.firing())}")
         self.began_s.append(time.time())
 
     # -- for the judge -------------------------------------------------------------------------------------------------
@@ -178,9 +182,9 @@ def until(holds: Callable[[], bool], timeout_s: float = WAIT_S_MAX) -> float | N
 
 
 def must_come(holds: Callable[[], bool], what: str) -> None:
-    """Ends the run when a step of a fault does not happen."""
+    """Gives the fault up when a step of it does not happen."""
     if until(holds, 60) is None:
-        raise SystemExit(f"did not come within 60 s: {what}")
+        raise FaultError(f"did not come within 60 s: {what}")
 
 
 @contextmanager

@@ -94,17 +94,18 @@ def test_one_call_removes_a_bounded_number(fs: LosingFileSystem) -> None:
     assert [manager.removal.delete_due(clock.now_ms()) for _ in range(3)] == [DIRECTORIES_PER_CALL, 3, 0]
 
 
-def test_a_directory_that_cannot_be_removed_is_said_and_does_not_stop_the_others(fs: LosingFileSystem) -> None:
+def test_a_directory_that_cannot_be_removed_is_said_and_tried_again_behind_the_others(fs: LosingFileSystem) -> None:
     manager = filled(fs)
-    paths = [manager.removal.set_aside_for_deletion(tp, TOPIC_ID) for tp in (TP, OTHER)]
+    paths = [str(manager.removal.set_aside_for_deletion(tp, TOPIC_ID)) for tp in (TP, OTHER)]
     fs.fail_at[fs.operations + 1] = errno.EIO
     with pytest.raises(KafkaStorageError, match=r"cannot delete: .*the disk failed"):
         manager.removal.delete_due(NOW_MS)
+    assert [fs.exists(path) for path in paths] == [True, True]
+    assert manager.removal.deleted.paths() == (paths[1], paths[0])
 
-    assert manager.removal.delete_due(NOW_MS) == 1
-    assert [fs.exists(str(path)) for path in paths] == [True, False]
-    manager = open_manager(fs.clone())
-    assert manager.removal.delete_due(NOW_MS) == 1, "the next start finds it"
+    assert open_manager(fs.clone()).removal.delete_due(NOW_MS) == 2, "the next start finds it"
+    assert manager.removal.delete_due(NOW_MS) == 2
+    assert [fs.exists(path) for path in paths] == [False, False]
 
 
 def test_a_name_that_only_looks_deleted_is_never_removed(fs: LosingFileSystem) -> None:
