@@ -25,14 +25,15 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 @contextmanager
 def full_disk(stage: Stage) -> Iterator[None]:
-    """Somebody else's file takes the last byte of a disk, under writes. Node 0 leads what stands there."""
+    """Somebody else's file takes the last byte of a disk, under writes that go on. Node 0 leads what stands there."""
     topic = stage.topic("small", replicas=1, partitions=NODES)
     ballast = stage.log_dirs[ON_THE_DISK][1].parent / "ballast"
     stage.begins()
     fill(ballast)
-    with _written_to(stage, topic):
+    with _written_to(stage, topic, NODES):
         yield
         ballast.unlink()
+        must_come(lambda: not stage.refused_appends(), "writes after there is room")
 
 
 @contextmanager
@@ -45,6 +46,7 @@ def full_disk_of_a_follower(stage: Stage) -> Iterator[None]:
     with _written_to(stage, topic):
         yield
         ballast.unlink()
+        must_come(lambda: not stage.refused_appends(), "writes after there is room")
 
 
 def _led_by_another(stage: Stage, node: int) -> str:
@@ -58,11 +60,13 @@ def _led_by_another(stage: Stage, node: int) -> str:
 
 
 @contextmanager
-def _written_to(stage: Stage, topic: str) -> Iterator[None]:
+def _written_to(stage: Stage, topic: str, partitions: int = 1) -> Iterator[None]:
+    """Every partition of the topic gets records meanwhile."""
     with Producer(stage.cluster.bootstrap, acks=1, delivery_timeout_ms=500) as producer:
 
         def write() -> None:
-            producer.send(topic, value=bytes(RECORD_BYTES))
+            for partition in range(partitions):
+                producer.send(topic, value=bytes(RECORD_BYTES), partition=partition)
 
         with again_and_again(write, pause_s=0.2):
             yield
@@ -92,15 +96,17 @@ def _set_immutable(directory: Path, how: str) -> None:
 
 @contextmanager
 def lost_log_dir(stage: Stage) -> Iterator[None]:
-    """A log dir vanishes under a running node; other nodes have replicas of all that was in it."""
-    stage.topic("orders", partitions=4)
+    """A log dir vanishes under a running node, under writes; other nodes have replicas of all that was in it."""
+    topic = stage.topic("orders", partitions=4)
     victim = stage.controllers_follower()
     lost = stage.log_dirs[victim][1]
     was = _directory_id(lost)
     stage.begins()
-    shutil.rmtree(lost)
-    yield
+    with _written_to(stage, topic, partitions=4):
+        shutil.rmtree(lost, ignore_errors=True)  # the node may make a file meanwhile
+        yield
     stage.cluster.stop(victim)
+    shutil.rmtree(lost, ignore_errors=True)
     _format(stage, victim)
     stage.cluster.start(victim, "--lost-log-dirs", was)
 

@@ -106,6 +106,10 @@ class Stage:
             raise FaultError(f"not calm within {WAIT_S_MAX} s before the fault; firing: {sorted(self.firing())}")
         self.began_s.append(time.time())
 
+    def refused_appends(self) -> bool:
+        """Whether a partition refused its last append, by the nodes' gauges."""
+        return bool(query(self.api, "query", query="penstock_partitions_refusing_appends > 0")["result"])
+
     # -- for the judge -------------------------------------------------------------------------------------------------
 
     def all_are_scraped(self) -> bool:
