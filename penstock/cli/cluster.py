@@ -15,6 +15,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.cli.patience.watch import patient_admin
 
 EXIT_DEGRADED = 3
 EXIT_CRITICAL = 4
@@ -40,10 +41,9 @@ def describe_cluster(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson =
 
     Exits with 3 if a broker is fenced, and with 4 if there is no controller: the brokers' states are old then.
     """
-    from penstock import Admin
     from penstock.client.admin.health import seconds
 
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         info = admin.describe_cluster()
     has_controller, age_ms = info.controller_id >= 0, info.standing.metadata_age_ms
     if as_json:
@@ -70,9 +70,7 @@ def health(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
     Exit codes: 0 healthy; 3 degraded, everything works but a broker or a replica is missing; 4 critical, something does
     not work; 1 no broker answered.
     """
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         found = admin.cluster_health()
     if as_json:
         print_json(dataclasses.asdict(found))
@@ -91,9 +89,7 @@ def describe_quorum(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = 
 
     Exits with 4 if no leader answers: what is shown is then what one node knows by itself.
     """
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         info = admin.describe_quorum()
     if as_json:
         print_json(dataclasses.asdict(info))

@@ -9,6 +9,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
 from penstock.cli.output import print_json, print_table
+from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show the keys that a topic sets, or with --all every key, its value and the source of the value."""
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         entries = admin.describe_topic_config(topic)
     _print(entries, as_json, lambda entry: everything or entry.source == "DYNAMIC_TOPIC_CONFIG")
 
@@ -47,9 +46,7 @@ def describe_broker(
     as_json: AsJson = False,
 ) -> None:
     """Show the keys in a broker's configuration file, or with --all every key."""
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         entries = admin.describe_broker_config(node_id)
     _print(entries, as_json, lambda entry: everything or not entry.is_default)
 
@@ -73,9 +70,7 @@ def alter(
     named = [*pairs, *defaults, *append, *subtract]
     _check_named(named, defaults)
     values: dict[str, str | None] = {**pairs, **dict.fromkeys(defaults)}
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         admin.alter_topic_config(topic, values, append=append, subtract=subtract, validate_only=validate_only)
     if as_json:
         print_json({"topic": topic, "keys": sorted(named), "altered": not validate_only})

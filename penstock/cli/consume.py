@@ -20,6 +20,8 @@ from penstock.cli.consume_ends import Ends, Leaders
 from penstock.cli.consume_range import TIME_FORMS, parse_range
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import bytes_fields
+from penstock.cli.patience.waits import ConsumeWait
+from penstock.cli.patience.watch import patience
 from penstock.cli.record_format import compile_format, header_text
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, UndecodableBatchError
@@ -104,15 +106,20 @@ def consume(
 
     with Admin(bootstrap) as admin, Consumer(bootstrap, auto_offset_reset=span.offset_reset) as consumer:
         leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in dict.fromkeys(topics)], clock, partition)
-        partitions = leaders.look()
-        consumer.assign(partitions)
-        span.seek(consumer, partitions)
-        limits = span.limits(consumer, partitions)
-        stops = exit_at_end or bool(until_time)
-        ends = Ends(consumer, partitions, leaders, clock, limits) if stops else None
-        for records in _polls(_poller(consumer, leaders, skip_undecodable), ends, count):
-            sys.stdout.buffer.write(lines_of(records))
-            sys.stdout.buffer.flush()
+        wait = ConsumeWait(consumer, bootstrap)
+        with patience(wait.standing, wait.reason):
+            partitions = leaders.look()
+            consumer.assign(partitions)
+            span.seek(consumer, partitions)
+            limits = span.limits(consumer, partitions)
+            stops = exit_at_end or bool(until_time)
+            ends = Ends(consumer, partitions, leaders, clock, limits) if stops else None
+            for records in _polls(_poller(consumer, leaders, skip_undecodable), ends, count):
+                wait.is_printing = True
+                sys.stdout.buffer.write(lines_of(records))
+                sys.stdout.buffer.flush()
+                wait.printed += len(records)
+                wait.is_printing = False
 
 
 def _poller(consumer: Consumer, leaders: Leaders, skip_undecodable: bool) -> Callable[[], Sequence[Any]]:

@@ -19,6 +19,8 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Compression, complete_topic
 from penstock.cli.output import note, print_json
+from penstock.cli.patience.waits import ProduceWait
+from penstock.cli.patience.watch import patience
 from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
 
 if TYPE_CHECKING:
@@ -83,16 +85,19 @@ def produce(
     acked, failures = 0, FailureReport()
     pending: deque[BulkFuture | RecordFuture] = deque()
     with Producer(bootstrap, acks=acks, compression_type=compression) as producer:
+        wait = ProduceWait(producer, topic, bootstrap)
         try:
-            producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
-            for lines in read_lines(sys.stdin.buffer):
-                for future, line_count in shape.send(producer, topic, lines):
-                    pending.append(future)
-                    failures.watch(future, line_count)
-                    while len(pending) > shape.in_flight_max or (pending and pending[0].done()):
-                        acked += _acked(pending.popleft())
-            while pending:
-                acked += _acked(pending.popleft())
+            with patience(wait.standing, wait.reason):
+                producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
+                wait.is_topic_known = True
+                for lines in read_lines(sys.stdin.buffer):
+                    for future, line_count in shape.send(producer, topic, lines):
+                        pending.append(future)
+                        failures.watch(future, line_count)
+                        while len(pending) > shape.in_flight_max or (pending and pending[0].done()):
+                            acked += _acked(pending.popleft())
+                while pending:
+                    acked += _acked(pending.popleft())
         except PenstockError as error:
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")

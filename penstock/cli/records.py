@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
 from penstock.cli.output import Human, count, print_json, print_table, when
+from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ def offsets(
 ) -> None:
     """Show one offset of each partition; '-' means that there is no such record."""
     spec = time if time in SPECS else parse_time_ms(time)
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         wanted: dict[TopicPartition, int | str] = dict.fromkeys(_partitions(admin, name, partition), spec)
         found = sorted(admin.list_offsets(wanted).items())
     if as_json:
@@ -83,9 +82,7 @@ def delete_records(
         raise ConfigError("give either --before-offset N or --all")
     if before_offset is not None and before_offset < 0:
         raise ConfigError(f"--before-offset {before_offset}: must not be negative; --all deletes everything")
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         partitions = _partitions(admin, name, partition)
         if before_offset is not None and not partition and len(partitions) > 1:
             raise ConfigError(

@@ -9,6 +9,7 @@ import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
 from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def create(
 ) -> None:
     """Create a topic."""
     pairs = parse_pairs(config or [])
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         topic = admin.create_topic(name, partitions=partitions, replication_factor=replicas, config=pairs)
     if as_json:
         print_json(_topic_json(topic))
@@ -59,9 +58,7 @@ def create(
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """List the names of all topics, one a line."""
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         names = admin.list_topics()
     if as_json:
         print_json(names)
@@ -85,10 +82,8 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show each partition's leader, replicas and in-sync replicas."""
-    from penstock import Admin
-
     wanted = PartitionChoice(under_replicated, unavailable)
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         topics = [admin.describe_topic(name)] if name else admin.describe_topics()
     topics = [wanted.part_of(topic) for topic in topics]
     if as_json:
@@ -135,9 +130,7 @@ class PartitionChoice:
 @app.command()
 def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
     """Delete a topic and its data."""
-    from penstock import Admin
-
-    with Admin(bootstrap) as admin:
+    with patient_admin(bootstrap) as admin:
         admin.delete_topic(name)
     if as_json:
         print_json({"deleted": name})

@@ -22,8 +22,8 @@ from tests.support.waiting import wait_until
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
 DEGRADED, CRITICAL = 3, 4
-ANSWER_S = 15
-"""Far below the minute that a client waits by default: a description does not wait for what is lost."""
+ANSWER_S = 45
+"""Below the minute that a client waits by default, on a busy machine, too: nothing here waits for what is lost."""
 
 Result = subprocess.CompletedProcess[bytes]
 Run = Callable[..., list[Result]]

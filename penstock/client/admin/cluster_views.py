@@ -1,6 +1,6 @@
 """Asks every broker of a cluster for its picture of the cluster, because one that is cut off shows an old one.
 
-Each has VIEW_MS to answer. Not here: what the answers mean (health.py).
+Each has VIEW_MS to answer, or request_timeout_ms if that is less. Not here: what the answers mean (health.py).
 """
 
 from __future__ import annotations
@@ -39,10 +39,14 @@ async def every_view(cluster: ClusterClient) -> ClusterViews:
     return ClusterViews(by_node, silent)
 
 
+def _view_ms(cluster: ClusterClient) -> int:
+    return min(VIEW_MS, cluster.config.request_timeout_ms)
+
+
 async def _ask(cluster: ClusterClient, endpoints: Iterable[Endpoint]) -> dict[Endpoint, ClusterInfo | ApiError]:
     async def ask(endpoint: Endpoint) -> tuple[Endpoint, ClusterInfo | ApiError]:
         try:
-            return endpoint, await cluster.connection_to(endpoint).describe_cluster(VIEW_MS)
+            return endpoint, await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster))
         except ApiError as error:
             return endpoint, error
 
@@ -57,7 +61,7 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
 
     async def ask(endpoint: Endpoint) -> QuorumInfo | None:
         try:
-            return await cluster.connection_to(endpoint).describe_quorum(VIEW_MS)
+            return await cluster.connection_to(endpoint).describe_quorum(_view_ms(cluster))
         except ApiError:
             return None
 

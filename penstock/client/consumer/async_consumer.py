@@ -11,6 +11,7 @@ from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.foreign_words import CONSUMER_METHODS, checked_timeout_ms, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCore, ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
@@ -168,6 +169,10 @@ class AsyncConsumer:
         return self._core.raw_fetch(span).buffers()
 
     # -- end -----------------------------------------------------------------------------------------------------------
+
+    async def waiting_for(self) -> tuple[Waiting, ...]:
+        """What keeps assigned partitions from being read, for a person; empty while every broker answers."""
+        return await self._core.waiting_for()
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

@@ -16,6 +16,7 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
 from penstock.client.consumer.fetch_buffer import FetchBuffer
 from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
@@ -230,6 +231,10 @@ class ConsumerCore:
             else TimestampAndOffset(info.timestamp_ms, info.offset, info.leader_epoch)
             for tp, info in found.items()
         }
+
+    async def waiting_for(self) -> tuple[Waiting, ...]:
+        """Async to be run on the loop, where the states change."""
+        return self.fetcher.waiting_for()
 
     # -- end -----------------------------------------------------------------------------------------------------------
 

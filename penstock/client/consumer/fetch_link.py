@@ -76,6 +76,8 @@ class FetchLink:
         self._restart = False
         self._touched = asyncio.Event()
         self._failures = 0
+        self.trouble = ""
+        """What is wrong with this broker's fetches now: its last error, or that its answer is late."""
         self._refusal = FetchRefusal()
         self._fetching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.ensure_future(self._run())
@@ -107,6 +109,7 @@ class FetchLink:
                 if not isinstance(error, ApiError):  # a bug of ours: told, and not the end of fetching
                     _log.exception("fetching from node %d", self.node_id)
                     error = UnknownServerError(repr(error))
+                self.trouble = f"{error.kafka_name}: {error}"
                 self._owner.on_broken(self.node_id, error)
                 self._maybe_refuse(error)
                 await asyncio.sleep(max(self._owner.backoff.wait_ms(self._failures), 1) / 1000)
@@ -139,6 +142,7 @@ class FetchLink:
             if answer.error is not None:
                 raise answer.error
             self._failures = 0
+            self.trouble = ""
             self._refusal.error = None
             self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
             self._owner.on_answer(answer)
@@ -170,6 +174,7 @@ class FetchLink:
 
     def _on_late(self) -> None:
         self._watch(SILENCE_MS / 1000)
+        self.trouble = self.trouble or "it does not answer"
         self._owner.on_silent(self.node_id)
 
     async def close(self) -> None:

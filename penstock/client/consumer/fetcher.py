@@ -16,11 +16,13 @@ from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.offsets import list_offsets_once
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetch_session_view import SessionDelta
 from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.positions import Deliver, Effect, FindLeader, Positions, ReportError
+from penstock.client.consumer.stalled import consumer_waits
 from penstock.client.wire.messages import FetchAnswer, FetchCall
 from penstock.errors import (
     ApiError,
@@ -267,6 +269,11 @@ class Fetcher:
         if effects and state is not None and state.failures == 1:  # told once, and not at every further attempt
             _log.warning("looking up the position of %s: %s", tp, error)
         self._do(effects)
+
+    def waiting_for(self) -> tuple[Waiting, ...]:
+        """What keeps assigned partitions from being read."""
+        troubles = {node_id: link.trouble for node_id, link in self._links.items() if link.trouble}
+        return consumer_waits(self._positions.states.values(), self._cluster.cache, troubles)
 
     async def close(self) -> None:
         """Ends every link. Idempotent."""

@@ -37,6 +37,7 @@ class PartitionState:
         "fetch_offset",
         "halted",
         "high_watermark",
+        "last_error",
         "last_fetched_epoch",
         "log_start_offset",
         "not_before_ms",
@@ -63,6 +64,7 @@ class PartitionState:
         self.log_start_offset = NO_OFFSET
         self.not_before_ms = 0
         self.failures = 0
+        self.last_error: PenstockError | None = None  # of the last failure; counts while there are any
         self.unknown_since_ms: int | None = None
 
     @property

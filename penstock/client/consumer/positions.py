@@ -27,6 +27,7 @@ from penstock.errors import (
     TopicRecreatedError,
     UndecodableBatchError,
     UnknownTopicOrPartitionError,
+    without_frames,
 )
 from penstock.record.batch import iter_headers
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, TopicPartition
@@ -302,6 +303,7 @@ class Positions:
     def back_off(self, state: PartitionState, error: ApiError, now_ms: int) -> list[Effect]:
         """Asks again later; at once where a leader was named. A partition unknown for long is reported."""
         state.failures += 1
+        state.last_error = without_frames(error)
         state.not_before_ms = (
             0 if error.leader is not None and state.failures == 1 else (now_ms + self._backoff.wait_ms(state.failures))
         )

@@ -16,6 +16,7 @@ from penstock.client.cluster.config import ProducerConfig
 from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
@@ -135,6 +136,10 @@ class AsyncProducer:
             raise TimedOutError(
                 f"flush: not everything was acked within {timeout} s; it may still be written"
             ) from None
+
+    async def waiting_for(self) -> tuple[Waiting, ...]:
+        """What the records that are sent and not acked wait for, for a person."""
+        return await self._core.waiting_for()
 
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""

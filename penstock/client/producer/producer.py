@@ -16,6 +16,7 @@ from penstock.client.cluster.config import ProducerConfig
 from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import NotAppended, PartitionQueue
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, HeadersLike, ProducerBatch
@@ -187,6 +188,10 @@ class Producer:
             return self._background.run(self._core.unfinished(), timeout)
         except concurrent.futures.TimeoutError:
             raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
+
+    def waiting_for(self) -> tuple[Waiting, ...]:
+        """What the records that are sent and not acked wait for, for a person."""
+        return self._background.run(self._core.waiting_for())
 
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
+from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.accumulator import (
     Accumulator,
@@ -28,6 +29,7 @@ from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.sender import ProducerStatistics, Sender
+from penstock.client.producer.stalled import producer_waits
 from penstock.client.wire.large_buffers import reuse_large_buffers
 from penstock.client.wire.messages import TopicInfo
 from penstock.errors import (
@@ -162,6 +164,10 @@ class ProducerCore:
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]
+
+    async def waiting_for(self) -> tuple[Waiting, ...]:
+        """Async to be run on the loop, where batches move."""
+        return producer_waits(self.accumulator.queues(), self.cluster.cache, self.config.required_acks)
 
     async def unfinished(self) -> list[ProducerBatch]:
         """Every batch that is not acked and has not failed; async to be run on the loop."""

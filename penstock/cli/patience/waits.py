@@ -1,0 +1,55 @@
+"""How `produce` and `consume` stand, and what they wait for. Asked by the thread of watch.py, set by the command's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.cli.output import note
+from penstock.cli.patience.stall import Standing
+from penstock.cli.patience.watch import Reasons
+
+if TYPE_CHECKING:
+    from penstock import Consumer, Producer
+
+
+class ProduceWait:
+    """Waits for the topic at first, then while records are not acked; not while a user types nothing."""
+
+    def __init__(self, producer: Producer, topic: str, bootstrap: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._reasons = Reasons(bootstrap)
+        self.is_topic_known = False
+
+    def standing(self) -> Standing:
+        counts = self._producer.statistics()
+        is_waiting = counts.buffered_bytes > 0 or not self.is_topic_known
+        return Standing(is_waiting, counts.records_acked + counts.records_failed)
+
+    def reason(self) -> str:
+        otherwise = f"no broker has described topic {self._topic} yet"
+        return self._reasons.of(self._producer.waiting_for(), otherwise)
+
+
+class ConsumeWait:
+    """Waits but while records are printed: the reader of a pipe may be slow. A consumer that has read everything says
+    so once, and not again between any two records."""
+
+    def __init__(self, consumer: Consumer, bootstrap: str) -> None:
+        self._consumer = consumer
+        self._reasons = Reasons(bootstrap)
+        self._has_told_end = False
+        self.is_printing = False
+        self.printed = 0
+
+    def standing(self) -> Standing:
+        return Standing(not self.is_printing, self.printed)
+
+    def reason(self) -> str:
+        waits, count = self._consumer.waiting_for(), len(self._consumer.assignment())
+        if waits or not count:
+            return self._reasons.of(waits, "no broker has described the topics yet")
+        if not self._has_told_end:
+            self._has_told_end = True
+            note(f"penstock: {count} partitions are read to their ends; waiting for new records")
+        return ""

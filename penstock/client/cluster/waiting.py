@@ -1,0 +1,55 @@
+"""What a client waits for, as a value for people: partitions that wait for the same, and what that is.
+
+A client that makes no progress retries in silence until a time-out ends that. `waiting_for` of producers and consumers
+says meanwhile what is missing. Not here: what a producer or a consumer looks at (producer/stalled.py,
+consumer/stalled.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.client.cluster.metadata_cache import Leader, MetadataCache
+from penstock.errors import ApiError, PenstockError
+from penstock.types import TopicPartition
+
+NAMED_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Partitions that wait for the same thing."""
+
+    partitions: tuple[TopicPartition, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        named = ", ".join(map(str, self.partitions[:NAMED_MAX]))
+        more = len(self.partitions) - NAMED_MAX
+        return f"{named}{f' and {more} more' if more > 0 else ''}: {self.reason}"
+
+
+def grouped(found: Iterable[tuple[TopicPartition, tuple[object, ...], str]]) -> tuple[Waiting, ...]:
+    """One `Waiting` for each key, in order; the reason is that of its first partition."""
+    reasons: dict[tuple[object, ...], str] = {}
+    partitions: dict[tuple[object, ...], list[TopicPartition]] = {}
+    for tp, key, reason in found:
+        reasons.setdefault(key, reason)
+        partitions.setdefault(key, []).append(tp)
+    return tuple(Waiting(tuple(sorted(partitions[key])), reason) for key, reason in reasons.items())
+
+
+def broker_name(leader: Leader, cache: MetadataCache) -> str:
+    """A broker and its address."""
+    endpoint = cache.endpoint(leader.node_id)
+    return f"broker {leader.node_id}" + (f" at {endpoint}" if endpoint is not None else "")
+
+
+def no_leader(tp: TopicPartition, cache: MetadataCache) -> str:
+    """Says that no leader is known, and why, as far as the metadata tells."""
+    return cache.why_offline(tp) or "no leader is known; the metadata is asked for again"
+
+
+def error_text(error: PenstockError) -> str:
+    return f"{error.kafka_name}: {error}" if isinstance(error, ApiError) else str(error)
