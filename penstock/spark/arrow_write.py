@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidRecordError, PenstockError
 from penstock.record.arrow_encode import as_binary
+from penstock.spark.schema import GIVEN_BY_LOG
 from penstock.types import TopicPartition
 
 PENDING_MAX = 64
@@ -33,6 +34,7 @@ class TaskWriter:
 
     def write(self, batch: Any) -> None:
         """Queues every row of an Arrow batch; blocks while the producer's buffer is full."""
+        self._check_given_by_log(batch)
         for topic, partition, part in self._routes(batch):
             self._check_partition(topic, partition)
             self._send(topic, partition, part)
@@ -81,6 +83,16 @@ class TaskWriter:
         distinct = pc.unique(topics).to_pylist()
         for topic in distinct:
             yield topic, batch if len(distinct) == 1 else batch.filter(pc.equal(topics, topic))
+
+    def _check_given_by_log(self, batch: Any) -> None:
+        for name in GIVEN_BY_LOG:
+            column = _column(batch, name)
+            if column is not None and column.null_count < len(column):
+                row = self._taken + column.is_valid().index(True).as_py()
+                raise InvalidRecordError(
+                    f"row {row} of this Spark task has a value in the column {name!r}, which the log itself gives; "
+                    "select only key, value, headers, topic and partition"
+                )
 
     def _check_partition(self, topic: str, partition: int | None) -> None:
         if partition is None:

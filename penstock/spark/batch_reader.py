@@ -7,16 +7,19 @@ reads the same rows. Spark pickles the reader, so it holds plain values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient, log_client
 from penstock.spark.options import SourceOptions
+from penstock.spark.plain_errors import sentence_first
 from penstock.spark.planning import PlannedRange, clamp_to_log, split
 from penstock.spark.pushdown import Pushed, PushFilters
-from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
+from penstock.spark.topics import at_or_after, boundary_offsets, earliest, latest, subscribed
 
 
 class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
@@ -35,23 +38,29 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         self._clients = clients
         self.pushed = Pushed()
 
+    @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """One task for each range; an empty list for nothing to read."""
         options = self._options
+        warn_once(options.without_effect)
         client = self._client()
         found = subscribed(client, options.subscription, must_exist=True)
         wanted = [tp for tp in found.partitions if self.pushed.wants(tp)]
         los = boundary_offsets(client, options.starting, found)
         his = boundary_offsets(client, options.ending, found)
         log_starts, log_ends = earliest(client, wanted), latest(client, wanted)
+        # AFTER the ends: a record that comes later is not below them, so that none below is left out
+        since = at_or_after(client, wanted, self.pushed.from_ms)
         spans = []
         for tp in wanted:
             span = PlannedRange(tp.topic, found.topics[tp.topic].topic_id, tp.partition, los[tp].offset, his[tp].offset)
             span = clamp_to_log(span, log_starts[tp].offset, log_ends[tp].offset, options.fail_on_data_loss)
-            spans.append(self.pushed.narrow(span))
+            span = self.pushed.narrow(span)
+            spans.append(replace(span, lo=min(max(span.lo, since.get(tp, 0)), span.hi)))
         pieces = split(spans, options.min_partitions, options.max_records_per_partition)
         return [InputPartition(span) for span in pieces]
 
+    @sentence_first()
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one range, as Arrow batches."""
         if partition.value is None:  # Spark replaces an empty list of partitions with this
@@ -73,4 +82,5 @@ def read_partition(client: LogClient, span: PlannedRange, options: SourceOptions
 
     skipped = options.skip_undecodable.get(span.topic_partition, frozenset())
     settings = ReadSettings(schema, options.fail_on_data_loss, bool(options.client.get("check_crcs", True)), skipped)
-    return read_range(client, span, settings)
+    with sentence_first():
+        yield from read_range(client, span, settings)

@@ -2,8 +2,9 @@
 
 The names are those of Spark's Kafka source, so that a job moves here by changing its format name. `kafka.` before a
 client option is accepted and means the same client option in snake case. Spark passes names in lower case, so they are
-compared in lower case; messages have them as documented. Every refusal names the option and the nearest right one. The
-result is frozen and made of plain values: Spark pickles it to its workers. docs/spark.md has the table for users.
+compared in lower case; messages have them as documented. Every refusal names the option and the nearest right one. A
+table has one set of options for both directions, so each direction accepts the other's. The result is frozen and made
+of plain values: Spark pickles it to its workers. docs/spark.md has the table for users.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from penstock.client.cluster.config import ConsumerConfig, ProducerConfig
 from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
+from penstock.spark import kafka_options
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
 from penstock.types import TopicPartition
 
@@ -46,6 +48,8 @@ SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serial
 PREFIX = "kafka."
 STREAM_ONLY = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+
+ALL_NAMES = frozenset(name.lower() for name in (*SOURCE_NAMES, *SINK_NAMES))
 
 Options = Mapping[str, str]
 
@@ -92,6 +96,7 @@ class SourceOptions:
     max_offsets_per_trigger: int = 0
     max_bytes_per_trigger: int = 0
     client: dict[str, Any] = field(default_factory=dict)
+    without_effect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,7 @@ class SinkOptions:
     bootstrap: str
     topic: str = ""
     client: dict[str, Any] = field(default_factory=dict)
+    without_effect: tuple[str, ...] = ()
 
 
 def source_options(options: Options, *, streaming: bool) -> SourceOptions:
@@ -123,6 +129,7 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
         client=_client_options(given, ConsumerConfig),
+        without_effect=kafka_options.reasons(given),
     )
 
 
@@ -134,14 +141,14 @@ def sink_options(options: Options) -> SinkOptions:
         raise ConfigError(
             "option kafka.acks: the sink always writes with acks=all, because Spark counts rows as written"
         )
-    return SinkOptions(_bootstrap(given), given.get("topic", ""), client)
+    return SinkOptions(_bootstrap(given), given.get("topic", ""), client, kafka_options.reasons(given))
 
 
 def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower(): name for name in names}
-    for key in given:
-        if key in known or key in SPARKS_OWN or key.startswith(PREFIX):
+    for key, value in given.items():
+        if key in ALL_NAMES or key in SPARKS_OWN or key.startswith(PREFIX) or kafka_options.is_harmless(key, value):
             continue
         if key == "path":
             raise ConfigError(
@@ -176,6 +183,8 @@ def _bootstrap(given: Mapping[str, str]) -> str:
 
 
 def _subscription(given: Mapping[str, str]) -> Subscription:
+    if "topic" in given and not any(name.lower() in given for name in TOPIC_NAMES):
+        return Subscription(topics=(given["topic"].strip(),))
     name = _only_one(given, TOPIC_NAMES)
     text = given[name.lower()]
     if name == "subscribePattern":
@@ -271,11 +280,14 @@ def _bytes(given: Mapping[str, str], name: str) -> int:
 def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:
     """`kafka.linger.ms` as the client's `linger_ms`."""
     known = {f.name: f for f in fields(config)}
+    others = {f.name for f in (*fields(ConsumerConfig), *fields(ProducerConfig))} - {*known, "partitioner"}
     found: dict[str, Any] = {}
     for key, text in given.items():
-        if not key.startswith(PREFIX) or key in BOOTSTRAP_NAMES:
+        if not key.startswith(PREFIX) or key in BOOTSTRAP_NAMES or kafka_options.is_harmless(key, text):
             continue
         name = key.removeprefix(PREFIX).replace(".", "_")
+        if name in others:
+            continue
         if name not in known or name == "partitioner":
             hint = nearest(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
             raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")

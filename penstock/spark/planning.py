@@ -17,6 +17,8 @@ from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
 
+OFFSET_MAX = 2**63 - 1
+
 
 class DataLossError(PenstockError):
     """Records that should be read are not there any more; says which, and how to go on without them."""

@@ -1,8 +1,11 @@
 """Filter pushdown for batch reads: finds the partitions and offsets that pass a filter; only these are fetched.
 
 Spark gives a list of filters that all must hold, and does not check again a filter that the source claims. So only
-`topic`, `partition` and `offset` compared with a literal are claimed, because these are exact. A filter on the
-timestamp stays with Spark, because record times are not in order within a partition. Pure except for the descriptor.
+`topic`, `partition` and `offset` compared with a literal are claimed, because these are exact.
+
+Record times are not in order within a partition. So a lower bound of the timestamp only tells where to begin: at the
+first record that is not before it, because all records below that one are before it. The filter stays with Spark, too.
+An upper bound tells nothing: a record before it may stand anywhere. Pure except for the descriptor.
 
 Spark has pushdown off by default, and then refuses every read of a source that merely defines `pushFilters`
 (DATA_SOURCE_PUSHDOWN_DISABLED). It compares `__func__` of the method with the base class's function. `PushFilters`
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -29,11 +33,11 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from penstock.spark.planning import PlannedRange
+from penstock.spark.planning import OFFSET_MAX, PlannedRange
 from penstock.types import TopicPartition
 
 NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
-OFFSET_MAX = 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Pushed:
     partitions: frozenset[int] | None = None
     lo: int = 0
     hi: int = OFFSET_MAX
+    from_ms: int | None = None
 
     def wants(self, tp: TopicPartition) -> bool:
         """Whether any record of a partition can pass."""
@@ -67,6 +72,23 @@ class Pushed:
         if name == "offset" and isinstance(getattr(one, "value", None), int):
             return self._take_offset(one)
         return None
+
+    def begun_by(self, one: Filter) -> Pushed:
+        """This with the lower bound of a filter on the timestamp, which must be checked all the same."""
+        if getattr(one, "attribute", ()) != ("timestamp",):
+            return self
+        match one:
+            case GreaterThan() | GreaterThanOrEqual() | EqualTo() | EqualNullSafe():
+                bounds = [one.value]
+            case In():
+                bounds = list(one.value)
+            case _:
+                return self
+        times = [_floor_ms(bound) for bound in bounds]
+        known = [time for time in times if time is not None and time > 0]
+        if not known or len(known) < len(times):
+            return self
+        return replace(self, from_ms=max(min(known), self.from_ms or 0))
 
     def _take_names(self, name: str, one: Filter) -> Pushed | None:
         if isinstance(one, In):
@@ -96,6 +118,13 @@ class Pushed:
         return None
 
 
+def _floor_ms(bound: object) -> int | None:
+    """The time in ms that is not above the bound; None if it is not a point in time."""
+    if not isinstance(bound, datetime) or bound.tzinfo is None:
+        return None
+    return (bound - _EPOCH) // timedelta(milliseconds=1)
+
+
 class PushFilters:
     """The descriptor behind `pushFilters`."""
 
@@ -119,6 +148,7 @@ def claim(reader: Any, filters: Iterable[Filter]) -> Iterator[Filter]:
     for one in filters:
         pushed = reader.pushed.take(one)
         if pushed is None:
+            reader.pushed = reader.pushed.begun_by(one)
             yield one
         else:
             reader.pushed = pushed

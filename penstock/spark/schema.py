@@ -3,10 +3,16 @@
 Reading gives the columns of Spark's Kafka source, with its names and types. A user may ask for fewer of them with
 `.schema("value binary, offset long")`. This saves work, because Spark does not push its column pruning down to Python
 sources (SPARK-51713). Writing takes the columns of Spark's Kafka sink.
+
+The columns also carry the options of a table in SQL. Spark's catalog stores these, but does not pass them to a Python
+data source when the table is read or written (PythonDataSourceV2.getTable drops its properties; Spark 4.3.0). It does
+pass the columns, with the metadata that they had at the CREATE TABLE. So the schema of a table, which is what has the
+option `topic`, keeps its options in the metadata of the column `value`. Any other schema carries nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.types import (
@@ -22,6 +28,7 @@ from pyspark.sql.types import (
 
 from penstock.client.cluster.options import nearest
 from penstock.errors import ConfigError
+from penstock.spark.options import BOOTSTRAP_NAMES, SPARKS_OWN
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 SOURCE_TYPES: dict[str, Any] = {
@@ -34,6 +41,7 @@ SOURCE_TYPES: dict[str, Any] = {
     "timestampType": IntegerType(),
     "headers": HEADERS,
 }
+GIVEN_BY_LOG = ("offset", "timestamp", "timestampType")
 SINK_TYPES: dict[str, tuple[Any, ...]] = {
     "key": (BinaryType(), StringType()),
     "value": (BinaryType(), StringType()),
@@ -41,12 +49,51 @@ SINK_TYPES: dict[str, tuple[Any, ...]] = {
     "topic": (StringType(),),
     "partition": (IntegerType(),),
 }
+CARRIER = "value"
+METADATA_KEY = "penstock.options"
+CATALOGS_OWN = frozenset({"provider", "owner", "location", "is_managed_location", "external", "comment", "collation"})
+"""Properties that Spark's catalog adds to the options of a table; it also repeats each option after `option.`."""
 
 
 def source_schema(include_headers: bool) -> StructType:
     """All columns; `headers` only when they were asked for."""
     names = [name for name in SOURCE_TYPES if include_headers or name != "headers"]
     return StructType([StructField(name, SOURCE_TYPES[name]) for name in names])
+
+
+def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """The schema of a table with these options; without the option `topic`, the schema as it is."""
+    given = {key.lower(): value for key, value in options.items()}
+    if "topic" not in given:
+        return schema
+    kept = {key: value for key, value in given.items() if key not in CATALOGS_OWN and not key.startswith("option.")}
+    return StructType(
+        [
+            StructField(field.name, field.dataType, field.nullable, {METADATA_KEY: kept})
+            if field.name == CARRIER
+            else field
+            for field in schema.fields
+        ]
+    )
+
+
+def table_options(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """The options of a read or a write: those given for it, over those of its table.
+
+    Given options that name brokers stand alone: they are not a table's.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    if any(name in given for name in BOOTSTRAP_NAMES):
+        return given
+    for field in schema.fields:
+        if field.name == CARRIER and METADATA_KEY in field.metadata:
+            return {**field.metadata[METADATA_KEY], **given}
+    if given.keys() <= SPARKS_OWN:
+        raise ConfigError(
+            "no options are given; a table made with CREATE TABLE keeps its OPTIONS if 'topic' is one of them and its"
+            " columns are not listed"
+        )
+    return given
 
 
 def check_source_schema(schema: StructType, include_headers: bool) -> None:
@@ -62,8 +109,15 @@ def check_source_schema(schema: StructType, include_headers: bool) -> None:
 
 
 def check_sink_schema(schema: StructType, has_topic_option: bool) -> None:
-    """ConfigError when rows of this schema cannot be written to a topic."""
+    """ConfigError when rows of this schema cannot be written to a topic.
+
+    INSERT INTO gives all columns of the table, those that the log itself gives as nulls; arrow_write.py checks that.
+    """
+    names = schema.fieldNames()
+    is_table = names in (source_schema(False).names, source_schema(True).names)
     for column in schema.fields:
+        if is_table and column.name in GIVEN_BY_LOG:
+            continue
         wanted = SINK_TYPES.get(column.name)
         if wanted is None:
             raise ConfigError(
@@ -73,7 +127,6 @@ def check_sink_schema(schema: StructType, has_topic_option: bool) -> None:
         if _kind(column.dataType) not in [_kind(kind) for kind in wanted]:
             kinds = " or ".join(_kind(kind) for kind in wanted)
             raise ConfigError(f"column {column.name!r} must be {kinds}, not {_kind(column.dataType)}")
-    names = schema.fieldNames()
     if "value" not in names:
         raise ConfigError("a write needs a column 'value' (string or binary)")
     if "topic" not in names and not has_topic_option:

@@ -15,8 +15,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
+from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import producer
 from penstock.spark.options import SinkOptions
+from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
 
 Producers = Callable[[SinkOptions], Any]
@@ -40,8 +42,10 @@ class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 "mode 'overwrite' is refused: records of a topic are not replaced, and deleting a topic "
                 "is not a write; use .mode('append')"
             )
+        warn_once(options.without_effect)
         self._writing = Writing(options, schema, producers)
 
+    @sentence_first()
     def write(self, iterator: Iterable[Any]) -> WriterCommitMessage:
         return self._writing.run(iterator)
 
@@ -56,13 +60,17 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Appends the rows of every micro-batch to topics; in complete mode, all rows of the result each time."""
 
     def __init__(self, options: SinkOptions, schema: StructType, producers: Producers | None = None) -> None:
+        self._without_effect = options.without_effect
         self._writing = Writing(options, schema, producers)
 
+    @sentence_first()
     def write(self, iterator: Iterable[Any]) -> WriterCommitMessage:
         return self._writing.run(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Does nothing: every row was acked before its task ended."""
+        """Nothing to commit: every row was acked before its task ended."""
+        if batchId == 0:  # each micro-batch has a writer of its own, in a process of its own
+            warn_once(self._without_effect)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Does nothing: acked records stay in the log, and the repeated micro-batch adds them again."""

@@ -16,11 +16,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.errors import PenstockError
 from penstock.spark.batch_reader import PenstockBatchReader
 from penstock.spark.options import includes_headers, sink_options, source_options
-from penstock.spark.schema import check_source_schema, source_schema
+from penstock.spark.plain_errors import sentence_first
+from penstock.spark.schema import check_source_schema, source_schema, table_options, with_options
 from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter
-from penstock.spark.stream_reader import PenstockStreamReader
+from penstock.spark.stream_reader import PenstockStreamReader, RefusedStreamReader
 
 
 class PenstockDataSource(DataSource):  # type: ignore[misc]
@@ -30,21 +32,28 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]
     def name(cls) -> str:
         return "penstock"
 
+    @sentence_first()
     def schema(self) -> StructType:
-        return source_schema(includes_headers(self.options))
+        return with_options(source_schema(includes_headers(self.options)), self.options)
 
+    @sentence_first()
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = source_options(self.options, streaming=False)
+        options = source_options(table_options(self.options, schema), streaming=False)
         check_source_schema(schema, options.include_headers)
         return PenstockBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options = source_options(self.options, streaming=True)
-        check_source_schema(schema, options.include_headers)
+        try:
+            options = source_options(table_options(self.options, schema), streaming=True)
+            check_source_schema(schema, options.include_headers)
+        except PenstockError as error:
+            return RefusedStreamReader(error)
         return PenstockStreamReader(options, schema)
 
+    @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        return PenstockBatchWriter(sink_options(self.options), schema, overwrite)
+        return PenstockBatchWriter(sink_options(table_options(self.options, schema)), schema, overwrite)
 
+    @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return PenstockStreamWriter(sink_options(self.options), schema)
+        return PenstockStreamWriter(sink_options(table_options(self.options, schema)), schema)

@@ -24,11 +24,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.errors import PenstockError
 from penstock.spark.batch_reader import client_for, read_partition
 from penstock.spark.boundary import BoundaryKind
+from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import LogClient
 from penstock.spark.micro_batch import Limits, advance, planned_ranges
 from penstock.spark.options import SourceOptions
+from penstock.spark.plain_errors import sentence_first
 from penstock.spark.planning import split
 from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.spark.topics import boundary_offsets, latest_positions, subscribed
@@ -52,6 +55,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- on the driver -------------------------------------------------------------------------------------------------
 
+    @sentence_first()
     def initialOffset(self) -> dict[str, Any]:
         """Where a query without a checkpoint begins; the same answer however often Spark asks."""
         if self._initial is None:
@@ -65,12 +69,15 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         size_bytes = self._options.max_bytes_per_trigger
         return ReadMaxBytes(size_bytes) if size_bytes else ReadAllAvailable()
 
+    @sentence_first()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fixes where the query ends: at the present end."""
         self._target = self._latest()
 
+    @sentence_first()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far this micro-batch goes; `start` itself when there is nothing new."""
+        warn_once(self._options.without_effect)
         begin = SourcePositions.from_json(start)
         latest = self._target or self._latest()
         self._seen = latest
@@ -94,6 +101,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For the query's progress: the end that was last seen."""
         return self._seen.to_json() if self._seen is not None else None
 
+    @sentence_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of one micro-batch, from the two offsets alone: after a restart Spark asks this first."""
         options = self._options
@@ -110,6 +118,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- on an executor ------------------------------------------------------------------------------------------------
 
+    @sentence_first()
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one range, as Arrow batches."""
         if partition.value is None:
@@ -136,3 +145,34 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __repr__(self) -> str:
         return f"PenstockStreamReader({self._options.subscription}, target={self._target})"
+
+
+class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Stands for a reader whose options are wrong, and tells so when it is first used.
+
+    An error while the reader is made would be lost: Spark's runner then stops the reader that it does not have, and
+    tells of that instead (python_streaming_source_runner.py, `finally: reader.stop()`).
+    """
+
+    def __init__(self, error: PenstockError) -> None:
+        self._error = error
+
+    @sentence_first()
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    @sentence_first()
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._error
+
+    @sentence_first()
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._error
+
+    @sentence_first()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._error
+
+    @sentence_first()
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        raise self._error

@@ -12,6 +12,7 @@ from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.boundary import Boundary, resolve
 from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
 from penstock.spark.options import Subscription
+from penstock.spark.planning import OFFSET_MAX
 from penstock.spark.positions import Position, SourcePositions, positions_of
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 
@@ -66,6 +67,17 @@ def earliest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[To
 def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
     """The offset up to which each partition may be read."""
     return _ask(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
+
+
+def at_or_after(
+    client: LogClient, partitions: Iterable[TopicPartition], timestamp_ms: int | None
+) -> dict[TopicPartition, int]:
+    """The first offset of each partition whose record is not before this time: every record below it is before.
+
+    Beyond every offset where there is no such record; nothing without a time.
+    """
+    found = _ask(client, {} if timestamp_ms is None else dict.fromkeys(partitions, timestamp_ms))
+    return {tp: at.offset if at.offset >= 0 else OFFSET_MAX for tp, at in found.items()}
 
 
 def latest_positions(client: LogClient, found: Subscribed) -> SourcePositions:

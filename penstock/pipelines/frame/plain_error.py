@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.errors import ConfigError, PenstockError
+from penstock.spark.plain_errors import sentence_in
 from penstock.spark.planning import DataLossError
 
 
@@ -31,11 +32,8 @@ def plain_errors() -> Iterator[None]:
 
 def plain_error(text: str) -> PenstockError:
     """The one line that matters."""
-    for line in text.splitlines():
-        name, colon, message = line.strip().partition(": ")
-        if not colon or not name.startswith("penstock."):
-            continue
-        kind = name.rpartition(".")[2]
-        return {"DataLossError": DataLossError, "ConfigError": ConfigError}.get(kind, PenstockError)(message)
+    kind, sentence = sentence_in(text)
+    if sentence:
+        return {"DataLossError": DataLossError, "ConfigError": ConfigError}.get(kind, PenstockError)(sentence)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
     return PenstockError(f"Spark failed: {first}")

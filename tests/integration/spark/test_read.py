@@ -61,6 +61,18 @@ def test_spark_reads_what_a_consumer_reads_with_no_registration(
     assert rows == consumed(cluster.bootstrap, topic, 200)
 
 
+def test_a_filter_on_the_timestamp_finds_records_that_are_out_of_order(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic
+) -> None:
+    topic = fill_topic(partitions=1)
+    with Producer(cluster.bootstrap) as producer:
+        for seconds in (10, 20, 30, 15, 40, 5):
+            producer.send(topic, value=b"%d" % seconds, timestamp_ms=seconds * 1000)
+        producer.flush()
+    frame = read(spark, cluster.bootstrap, topic).where("timestamp >= timestamp_seconds(15)")
+    assert [int(row.value) for row in frame.orderBy("offset").collect()] == [20, 30, 15, 40]
+
+
 @pytest.mark.parametrize("pushdown", ["true", "false"])
 def test_filters_are_right_with_pushdown_on_and_off(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, pushdown: str
@@ -87,9 +99,36 @@ def test_a_topic_is_a_table_in_sql(spark: SparkSession, cluster: Cluster, fill_t
     assert [row.v for row in found] == ["c", "b"]
 
 
+def test_a_table_is_read_and_inserted_into(spark: SparkSession, cluster: Cluster, fill_topic: FillTopic) -> None:
+    topic = fill_topic([b"a"])
+    table = topic.replace("-", "_")
+    options = f"bootstrap '{cluster.bootstrap}', topic '{topic}'"
+    spark.sql(f"CREATE TABLE {table} USING penstock OPTIONS ({options})")
+    try:
+        spark.sql(f"INSERT INTO {table} (value) SELECT binary('b')")
+        spark.sql(f"INSERT INTO {table} (key, value) VALUES (binary('k'), binary('c'))")
+        found = spark.sql(f"SELECT string(key) AS k, string(value) AS v FROM {table} ORDER BY v").collect()
+        assert [tuple(row) for row in found] == [(None, "a"), (None, "b"), ("k", "c")]
+        with pytest.raises(PySparkException, match="has a value in the column 'offset', which the log itself gives"):
+            spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
+        assert spark.table(table).count() == 3
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+
+
 def test_a_wrong_option_tells_the_right_one(spark: SparkSession, cluster: Cluster) -> None:
-    with pytest.raises(PySparkException, match="no option 'startingoffset'; did you mean 'startingOffsets'"):
+    with pytest.raises(PySparkException, match="no option 'startingoffset'; did you mean 'startingOffsets'") as caught:
         read(spark, cluster.bootstrap, "t", startingOffset="earliest").collect()
+    assert str(caught.value).splitlines()[0].endswith("did you mean 'startingOffsets'?"), "the sentence comes first"
+    assert "Traceback" not in str(caught.value)
+
+
+def test_a_stream_tells_its_wrong_option_in_the_first_line(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        run_stream(spark, cluster, fill_topic(), tmp_path, endingOffsets="latest")
+    assert "option endingOffsets is for batch reads" in str(caught.value).splitlines()[0]
 
 
 def test_deleted_records_stop_a_read_with_a_sentence(spark: SparkSession) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from penstock.errors import ConfigError, InvalidRecordError, MessageTooLargeError, PenstockError
 from penstock.spark.options import sink_options
-from penstock.spark.schema import HEADERS
+from penstock.spark.schema import GIVEN_BY_LOG, HEADERS, SOURCE_TYPES, source_schema
 from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter, Written
 from penstock.types import TopicPartition
 
@@ -60,6 +61,7 @@ KINDS = {
     "topic": StringType(),
     "partition": IntegerType(),
     "headers": HEADERS,
+    **{name: SOURCE_TYPES[name] for name in GIVEN_BY_LOG},
 }
 
 
@@ -121,6 +123,17 @@ def test_a_task_without_rows_is_fine() -> None:
 def test_a_null_topic_names_the_row_and_the_remedy() -> None:
     with pytest.raises(InvalidRecordError, match="row 2 of this Spark task has a null topic"):
         write(pa.record_batch({"topic": ["x", "x", None], "value": ["1", "2", "3"]}))
+
+
+def test_columns_that_the_log_gives_must_be_null_as_insert_into_leaves_them() -> None:
+    schema = to_arrow_schema(source_schema(False), timezone="UTC")
+    columns = {field.name: pa.nulls(2, field.type) for field in schema}
+    inserted = pa.record_batch({**columns, "value": pa.array([b"1", b"2"])})
+    made, _ = write(inserted, "t")
+    assert [row[3] for row in made.sent] == [b"1", b"2"]
+    copied = pa.record_batch({**columns, "value": pa.array([b"1", b"2"]), "offset": pa.array([None, 7], pa.int64())})
+    with pytest.raises(InvalidRecordError, match="row 1 of this Spark task has a value in the column 'offset'"):
+        write(copied, "t")
 
 
 def test_a_partition_that_is_not_there_fails_the_task() -> None:

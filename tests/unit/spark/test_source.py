@@ -54,8 +54,8 @@ def test_readers_and_writers_are_checked_when_they_are_made() -> None:
     assert isinstance(one.streamReader(one.schema()), SupportsTriggerAvailableNow)
     with pytest.raises(ConfigError, match="did you mean 'failOnDataLoss'"):
         source(failOnDatalos="true").reader(one.schema())
-    with pytest.raises(ConfigError, match="the penstock sink has no option 'subscribe'"):
-        one.writer(schema=one.schema(), overwrite=False)
+    with pytest.raises(ConfigError, match="the penstock sink has no option 'subscrib'"):
+        source(subscrib="x").writer(schema=one.schema(), overwrite=False)
 
 
 def test_spark_calls_the_stream_writer_by_keyword() -> None:
