@@ -68,7 +68,7 @@ CASES = (
     Case(of_disks.lost_log_dir, "FailedLogDir UnderReplicated", "NodeDown FencedBroker"),
     Case(of_disks.given_up_log_dir, "LogLost OfflinePartitions", "NodeDown FencedBroker"),
     Case(of_disks.rot_in_the_only_replica, "DamagedReplica", "NodeDown FencedBroker OfflinePartitions"),
-    Case(of_disks.rot_in_the_leaders_file, "FollowerRefusesRecords UnderReplicated", "NodeDown FencedBroker"),
+    Case(of_nodes.spoilt_link, "FollowerRefusesRecords UnderReplicated", setting=Setting(proxied=True)),
     Case(of_disks.damaged_head_of_a_compacted_log, "UncleanablePartitions", "NodeDown FencedBroker OfflinePartitions"),
     Case(
         of_clients.streams_that_never_read,

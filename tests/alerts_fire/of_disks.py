@@ -155,21 +155,6 @@ def rot_in_the_only_replica(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def rot_in_the_leaders_file(stage: Stage) -> Iterator[None]:
-    """A bit flips in records of the leader that its only follower has yet to fetch."""
-    topic = stage.topic("orders", replicas=2, min_insync_replicas=1)
-    leader, follower = stage.leader(topic), stage.follower(topic)
-    stage.begins()
-    stage.cluster.kill(follower)
-    must_come(lambda: stage.isr(topic) == {leader}, "an ISR without the node that was killed")
-    stage.write(topic)
-    _flip(_segments(stage, leader, topic)[-1], INTO_A_RECORD)
-    stage.cluster.start(follower)
-    yield
-    stage.admin.delete_topic(topic)
-
-
-@contextmanager
 def damaged_head_of_a_compacted_log(stage: Stage) -> Iterator[None]:
     """The first bytes of a closed segment rot while the node is down: the cleaner cannot tell how old it is."""
     topic = stage.topic(

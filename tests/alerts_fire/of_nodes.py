@@ -181,6 +181,23 @@ def _slowed(stage: Stage, topic: str) -> Iterator[int]:
     network.hasten(slow)
 
 
+@contextmanager
+def spoilt_link(stage: Stage) -> Iterator[None]:
+    """Bits flip on the way from a leader to a follower, in the network or in the memory of a machine."""
+    network, topic = stage.network, stage.topic("orders")
+    if network is None:
+        raise ValueError("a spoilt link needs Setting(proxied=True)")
+    follower = stage.follower(topic)
+    stage.begins()
+    network.spoil(follower)
+    with (
+        Producer(stage.cluster.bootstrap, acks=1) as producer,
+        again_and_again(lambda: void(producer.send(topic, value=bytes(RECORD_BYTES))), pause_s=0.1),
+    ):
+        yield
+    network.clean(follower)
+
+
 def void(_: object) -> None:
     """Nobody waits for it."""
 

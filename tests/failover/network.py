@@ -7,7 +7,8 @@
 Each node advertises its INTERNAL and CONTROLLER listener at a port of this process, which carries the bytes on. Who
 has connected is found in /proc (Linux): a proxy sees a port, and a port belongs to a process. A cut holds the bytes of
 every connection from and to that node until it is healed, as dropped packets do: nobody is refused and nothing is
-closed. A slow node gets what it fetches from other brokers at the given pace. Clients reach every node directly.
+closed. A slow node gets what it fetches from other brokers at the given pace, and a node with a spoilt link gets it
+with bits flipped. Clients reach every node directly.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penstock.testing import Cluster
 HOST = "127.0.0.1"
 LISTENERS = ("INTERNAL", "CONTROLLER")
 CHUNK_BYTES = 256 * 1024
+SPOILT_BYTES_MIN = 4 * 1024
 AT_ONCE = 1 << 40
 """A pace that delays nothing."""
 TIMEOUT_S = 10.0
@@ -43,6 +45,7 @@ class Network:
         self._ports: dict[tuple[int, str], int] = {}
         self._joined = [asyncio.Event() for _ in range(nodes)]
         self._bytes_per_s = [AT_ONCE] * nodes
+        self._spoilt: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
         self._cluster: Cluster | None = None
@@ -103,6 +106,14 @@ class Network:
         """The end of `slow`."""
         self._bytes_per_s[node] = AT_ONCE
 
+    def spoil(self, node: int) -> None:
+        """A bit flips in every large piece of what the node fetches from other brokers: in records, mostly."""
+        self._spoilt.add(node)
+
+    def clean(self, node: int) -> None:
+        """The end of `spoil`."""
+        self._spoilt.discard(node)
+
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
@@ -143,8 +154,8 @@ class Network:
         await self._wait_joined(source, target)
         there, back = await asyncio.open_connection(HOST, _port(self._cluster.config_path(target), listener))
         try:
-            slowed = source if listener == "INTERNAL" else None
-            ways = [self._pump(source, target, reader, back), self._pump(source, target, there, writer, slowed)]
+            fetcher = source if listener == "INTERNAL" else None
+            ways = [self._pump(source, target, reader, back), self._pump(source, target, there, writer, fetcher)]
             tasks = [asyncio.ensure_future(way) for way in ways]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -161,19 +172,25 @@ class Network:
         target: int,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        slowed: int | None = None,
+        fetcher: int | None = None,
     ) -> None:
         while data := await reader.read(CHUNK_BYTES):
             await self._wait_joined(source, target)
-            if slowed is not None:
-                await asyncio.sleep(len(data) / self._bytes_per_s[slowed])
-            writer.write(data)
+            if fetcher is not None:
+                await asyncio.sleep(len(data) / self._bytes_per_s[fetcher])
+            writer.write(_spoilt(data) if fetcher in self._spoilt else data)
             await writer.drain()
 
     async def _wait_joined(self, source: int, target: int) -> None:
         while not (self._joined[source].is_set() and self._joined[target].is_set()):
             await self._joined[source].wait()
             await self._joined[target].wait()
+
+
+def _spoilt(data: bytes) -> bytes:
+    """With one bit flipped, if it is large enough to be records and not the transport's own frames."""
+    middle = len(data) // 2
+    return data if middle < SPOILT_BYTES_MIN else data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
 def _port(config_path: Path, listener: str) -> int:
