@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +68,33 @@ def wait_whole(cluster: Cluster) -> None:
         wait_until(lambda: admin.cluster_health().status == "healthy")
 
 
-def test_a_node_whose_two_peers_are_dead_says_so_everywhere_and_at_once(cluster: Cluster, penstock: Run) -> None:
+class Background:
+    """A command that runs on while the cluster is ill; what it says goes to a file."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *arguments: str, stdin: bytes = b"") -> None:
+        self.said = folder / f"{arguments[0]}.stderr"
+        command = [*PENSTOCK, *arguments, "--bootstrap", cluster.bootstrap]
+        given = folder / f"{arguments[0]}.stdin"
+        given.write_bytes(stdin)
+        with given.open("rb") as lines, self.said.open("wb") as errors:
+            self.process = subprocess.Popen(command, stdin=lines, stdout=subprocess.PIPE, stderr=errors)
+
+    def says(self, text: str) -> bool:
+        return text in self.said.read_text(encoding="utf-8")
+
+    def exit_code(self) -> int:
+        """Once it ends by itself."""
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_a_node_whose_two_peers_are_dead_says_so_everywhere_and_at_once(
+    cluster: Cluster, penstock: Run, tmp_path: Path
+) -> None:
     wait_whole(cluster)
     well = penstock("cluster health", "cluster describe", "quorum describe")
     assert [result.returncode for result in well] == [0, 0, 0]
@@ -100,8 +127,22 @@ def test_a_node_whose_two_peers_are_dead_says_so_everywhere_and_at_once(cluster:
     assert len(found["brokers"]["details"]) == 3
     assert "orders-" in " ".join(found["min.insync.replicas"]["details"])
     assert b"s old: no controller answers the broker" in topic.stderr and topic.returncode == 0
-    cluster.start(1, wait=False)
-    cluster.start(2)
+
+    producing = Background(cluster, tmp_path, "produce", "orders", stdin=b"\n".join(b"%d" % n for n in range(1000)))
+    reading = Background(cluster, tmp_path, "consume", "orders", "--from-beginning", "-n", "1")
+    try:
+        for command in (producing, reading):
+            wait_until(lambda command=command: command.says("penstock: waiting for"))
+            wait_until(lambda command=command: command.says("the cluster: the quorum has no leader"))
+            assert command.says("orders-")
+        assert producing.says("an answer of broker") or producing.says("the next attempt at broker")
+        cluster.start(1, wait=False)
+        cluster.start(2)
+        assert producing.exit_code() == 0 and producing.says("penstock: going on after")
+        assert reading.exit_code() == 0
+    finally:
+        producing.kill()
+        reading.kill()
     wait_whole(cluster)
     assert shown(cluster, 0)["penstock_under_min_isr_partitions"] == 0
 
