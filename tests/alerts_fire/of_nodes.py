@@ -134,7 +134,11 @@ def forged_shutdowns(stage: Stage) -> Iterator[None]:
                 current_metadata_offset=epoch,
                 want_shut_down=True,
             )
-            return str(controller_pb2_grpc.ControllerStub(channel).BrokerHeartbeat(request, timeout=10).error.message)
+            try:
+                controller_pb2_grpc.ControllerStub(channel).BrokerHeartbeat(request, timeout=10)
+            except grpc.RpcError as refusal:
+                return str(refusal)
+            return ""
 
         def is_told() -> bool:
             """Asks with a stale epoch, whose refusal names the true one, and then with that."""
