@@ -83,6 +83,8 @@ def test_lose_a_disk(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_replace_a_node(cluster: Cluster, tmp_path: Path) -> None:
     lose_disks(cluster, 2)
+    with Admin(cluster.bootstrap) as admin:  # it is critical until its leaderships have moved
+        wait_until(lambda: admin.cluster_health().status == "degraded")
     page = Procedure(cluster, "replace-a-node.md", tmp_path)
     page.follow(page.commands())
     assert page.said[0][1] == DEGRADED and cluster.cluster_id in page.said[1][2]

@@ -19,6 +19,10 @@ Tree = dict[str, tuple[int, bytes]]
 Lines = tuple[str, ...]
 
 
+BANNER = " INFO broker.node.server: "
+"""In each line of the banner, which comes between the configuration's checks and those of the directories."""
+
+
 @pytest.fixture
 def ports() -> NodePorts:
     return free_ports(1)[0]
@@ -34,9 +38,9 @@ def node(tmp_path: Path, ports: NodePorts) -> Layout:
 
 
 def run(*arguments: str) -> tuple[int, list[str]]:
-    """Exit code and lines on stderr of the node process; it must end by itself."""
+    """Exit code and lines on stderr of the node process, without its banner; it must end by itself."""
     result = subprocess.run(node_command(*arguments), capture_output=True, timeout=60, check=False, text=True)
-    return result.returncode, result.stderr.splitlines()
+    return result.returncode, [line for line in result.stderr.splitlines() if BANNER not in line]
 
 
 def rewrite(node: Layout, **changes: object) -> None:
