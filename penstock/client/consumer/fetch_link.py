@@ -19,7 +19,7 @@ from penstock.backoff import Backoff
 from penstock.client.consumer.fetch_buffer import FetchRefusal
 from penstock.client.consumer.fetch_session_view import FetchSessionView, SessionDelta
 from penstock.client.wire.connection import Connection, ConsumerFetchStream
-from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart
+from penstock.client.wire.messages import FetchAnswer, FetchCall, FetchPart, FetchResult
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import TopicPartition
 
@@ -145,6 +145,7 @@ class FetchLink:
             self.trouble = ""
             self._refusal.error = None
             self._session.forget(TopicPartition(r.topic, r.partition) for r in answer.results if r.error is not None)
+            self._session.sent(TopicPartition(r.topic, r.partition) for r in answer.results if says_something(r))
             self._owner.on_answer(answer)
             del answer  # its megabytes are freed before the next ones come
 
@@ -188,3 +189,8 @@ class FetchLink:
 
     def __repr__(self) -> str:
         return f"FetchLink(node {self.node_id}, {self._session!r}, asking={self._asking})"
+
+
+def says_something(result: FetchResult) -> bool:
+    """Whether the broker takes the fetcher for told: records, or where the log diverges."""
+    return bool(result.records) or result.diverging_epoch is not None

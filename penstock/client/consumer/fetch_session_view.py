@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from penstock.client.wire.messages import FetchPart
-from penstock.types import TopicPartition
+from penstock.types import NO_OFFSET, TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others are named in the next."""
@@ -60,6 +60,13 @@ class FetchSessionView:
         """The broker answered these with an error, and so dropped them: a request that wants one must name it again."""
         for tp in partitions:
             self._told.pop(tp, None)
+
+    def sent(self, partitions: Iterable[TopicPartition]) -> None:
+        """The broker sent these all that it had, and waits for more. A request that wants one must name it again, also
+        at the same offset: a seek may have dropped what was sent, and come back to where it was."""
+        for tp in partitions:
+            if tp in self._told:
+                self._told[tp] = self._told[tp]._replace(fetch_offset=NO_OFFSET)  # equal to nothing that is wanted
 
     def knows(self, wanted: Mapping[TopicPartition, FetchPart]) -> bool:
         """Whether the broker's view is `wanted` already, or becomes so with the requests that follow anyway."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import pytest
 
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from tests.support.client_environment import fake_environment
@@ -43,3 +46,35 @@ def test_clients_create_produce_and_read_through_three_nodes_and_a_seed_is_the_s
     first = run_in_memory(1, produced_and_read)
     assert first == run_in_memory(1, produced_and_read)
     assert first != run_in_memory(2, produced_and_read)
+
+
+async def read_again_and_again(cluster: MemoryCluster) -> list[int]:
+    """A user who goes back to the beginning while an answer is under way: how long each reading took."""
+    cluster.format()
+    await cluster.start()
+    network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
+    open_to_clients(cluster, network)
+    environment = fake_environment(network)
+    bootstrap = ",".join(str(cluster.endpoint(index)) for index in range(3))
+    took: list[int] = []
+    async with (
+        AsyncAdmin(bootstrap, environment=environment) as admin,
+        AsyncProducer(bootstrap, environment=environment, acks="all", linger_ms=1) as producer,
+    ):
+        await admin.create_topic("orders", partitions=1)
+        await (await producer.send("orders", b"0"))
+        for pause_ms in range(12):
+            async with AsyncConsumer(bootstrap, environment=environment, auto_offset_reset="earliest") as consumer:
+                await consumer.assign([TopicPartition("orders", 0)])
+                await asyncio.sleep(pause_ms / 1000)
+                await consumer.seek_to_beginning()
+                began_ms = environment.clock.now_ms()
+                assert await consumer.poll(10_000), f"nothing after a seek {pause_ms} ms after the assignment"
+                took.append(environment.clock.now_ms() - began_ms)
+    await cluster.stop()
+    return took
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_seek_that_comes_back_to_where_it_was_is_read_though_the_answer_was_dropped(seed: int) -> None:
+    assert max(run_in_memory(seed, read_again_and_again)) < 200

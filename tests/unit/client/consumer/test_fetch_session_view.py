@@ -90,3 +90,14 @@ def test_partitions_that_move_with_every_answer_keep_no_other_out() -> None:
             named[tp] += 1
             wanted[tp] = part(tp, told.fetch_offset + 1)  # the answer brings records of each that was named
     assert set(named.values()) == {4}
+
+
+def test_what_was_sent_is_named_again_also_at_the_same_offset_and_in_its_turn() -> None:
+    view = FetchSessionView()
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    wanted = {first: part(first, 0), second: part(second, 0)}
+    view.advance(wanted)
+    view.sent([first, TopicPartition("of another session", 0)])
+    assert not view.knows(wanted)
+    assert view.advance(wanted).changed == (part(first, 0),)
+    assert view.advance(wanted).changed == () and view.knows(wanted)
