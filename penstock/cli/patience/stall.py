@@ -1,11 +1,13 @@
 """Decides when a command tells what it waits for: after PATIENCE_MS without progress, and again when it goes on.
 
-Pure but for what it is given: `reason` finds out, `say` prints. watch.py looks every half second, in a thread of its
-own, because the thread of the command waits.
+No clock of its own: `reason` finds out, `say` prints, the time is given. watch.py looks every half second, in a thread
+of its own, because the thread of the command waits; the command's thread tells the end, since a command that ends
+before the next look has gone on, too.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,21 +33,33 @@ class Stall:
         self._since_ms: int | None = None
         self._asked_ms = 0
         self._told = ""
+        self._is_over = False
+        self._lock = threading.Lock()
+        """Around what is said: one thread looks, another ends."""
 
     def look(self, standing: Standing, now_ms: int) -> None:
         """Tells what the command waits for, once for each reason, and when it goes on after that."""
         if not standing.is_waiting or standing.progress != self._progress or self._since_ms is None:
-            self._moves(standing, now_ms)
+            self._go_on(now_ms)
+            self._progress = standing.progress
+            self._since_ms = now_ms if standing.is_waiting else None
         elif now_ms - max(self._since_ms, self._asked_ms) >= PATIENCE_MS:
             self._asked_ms = now_ms
-            reason = self._reason()
-            if reason and reason != self._told:
-                self._told = reason
-                self._say(f"waiting for {(now_ms - self._since_ms) / 1000:.0f} s: {reason}")
+            self._tell(self._reason(), now_ms - self._since_ms)
 
-    def _moves(self, standing: Standing, now_ms: int) -> None:
-        if self._told and self._since_ms is not None:
-            self._say(f"going on after {(now_ms - self._since_ms) / 1000:.0f} s")
-        self._told = ""
-        self._progress = standing.progress
-        self._since_ms = now_ms if standing.is_waiting else None
+    def end(self, now_ms: int) -> None:
+        """The work is done. Tells that a wait of which a person was told is over; nothing is said after it."""
+        self._go_on(now_ms, is_over=True)
+
+    def _tell(self, reason: str, waited_ms: int) -> None:
+        with self._lock:
+            if reason and reason != self._told and not self._is_over:
+                self._told = reason
+                self._say(f"waiting for {waited_ms / 1000:.0f} s: {reason}")
+
+    def _go_on(self, now_ms: int, is_over: bool = False) -> None:
+        with self._lock:
+            if self._told and self._since_ms is not None and not self._is_over:
+                self._say(f"going on after {(now_ms - self._since_ms) / 1000:.0f} s")
+            self._told = ""
+            self._is_over = self._is_over or is_over

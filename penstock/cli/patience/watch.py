@@ -45,6 +45,7 @@ def patience(standing: Callable[[], Standing], reason: Callable[[], str]) -> Ite
     thread.start()
     try:
         yield
+        stall.end(clock.now_ms())
     finally:
         ended.set()
 

@@ -53,6 +53,19 @@ def test_it_tells_when_the_command_goes_on_only_if_it_told_of_a_wait() -> None:
     assert story.look(6_600, standing=Standing(False, 8)) == []
 
 
+def test_the_end_of_the_work_ends_a_wait_that_was_told() -> None:
+    story = Story()
+    story.look(0, PATIENCE_MS)
+    story.said.clear()
+    story.stall.end(3_400)
+    assert story.said == ["going on after 3 s"]
+    story.reason = "another"
+    assert story.look(9 * PATIENCE_MS, 20 * PATIENCE_MS) == [], "a look that comes late says nothing"
+    quick = Story()
+    quick.stall.end(100)
+    assert quick.said == []
+
+
 def test_who_does_not_wait_is_told_nothing() -> None:
     story = Story()
     assert story.look(0, 100_000, 200_000, standing=Standing(is_waiting=False)) == [] and story.asked == 0
