@@ -1,8 +1,7 @@
 """Appends that a full disk or a lack of descriptors refused: how many, which partitions wait, a log line now and then.
 
 An append that succeeds costs nothing here: a partition counts as refusing for as long as its log ends where it ended
-when it was last refused, and at most for `REFUSING_MS` after that. When no client writes to it any more, nothing else
-would tell that there is room again. Not here: what a disk error means (disk_failures.py).
+when it was last refused. Not here: what a disk error means (disk_failures.py).
 """
 
 from __future__ import annotations
@@ -15,15 +14,12 @@ from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
 
-REFUSING_MS = 5 * 60_000
-"""Longer than a producer's delivery.timeout.ms, which is 2 minutes by default: a client that still tries is seen."""
-
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedAppendsStatistics:
-    """Refused appends since the start, and partitions whose last append was refused lately."""
+    """Refused appends since the start, and partitions whose last append was refused."""
 
     appends: int
     partitions: int
@@ -33,16 +29,15 @@ class RefusedAppends:
     """Changed on the event loop; `statistics` may be called in another thread."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
         self._lines = ThrottledLines(now_ms)
         self._appends = 0
-        self._refusing: dict[TopicPartition, tuple[Partition, int, int]] = {}
-        """And where the log ended, and when."""
+        self._refusing: dict[TopicPartition, tuple[Partition, int]] = {}
+        """And where the log ended."""
 
     def refused(self, partition: Partition) -> None:
         """An append; `say` tells of it."""
         self._appends += 1
-        self._refusing[partition.topic_partition] = partition, partition.log.log_end_offset, self._now_ms()
+        self._refusing[partition.topic_partition] = partition, partition.log.log_end_offset
 
     def say(self, partition: Partition, error: Exception) -> None:
         """An append or a read was refused; the log gets a line unless it had one lately."""
@@ -56,8 +51,8 @@ class RefusedAppends:
         self._lines.forget([key])
 
     def statistics(self) -> RefusedAppendsStatistics:
-        refusing, since_ms = tuple(self._refusing.values()), self._now_ms() - REFUSING_MS
-        waiting = sum(p.offline is None and p.log.log_end_offset == end and ms > since_ms for p, end, ms in refusing)
+        refusing = tuple(self._refusing.values())
+        waiting = sum(p.offline is None and p.log.log_end_offset == end for p, end in refusing)
         return RefusedAppendsStatistics(self._appends, waiting)
 
     def __repr__(self) -> str:

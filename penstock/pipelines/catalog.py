@@ -59,6 +59,8 @@ _ALL = (
     Job("bronze", "bronze", "BronzeConf", "a topic to a Parquet table, every record exactly once"),
     Job("silver", "silver", "SilverConf", "bronze's JSON parsed and deduplicated; bad rows to a dead-letter topic"),
     Job("gold", "gold", "GoldConf", "silver's rows summed by window and group; final windows to a compacted topic"),
+    Job("backfill", "backfill", "BackfillConf", "a topic's records between two times to Parquet, chunk by chunk"),
+    Job("table-to-topic", "table_to_topic", "TableToTopicConf", "the rows of a Parquet table as records of a topic"),
     Job("audit", "audit", "AuditConf", "all replicas of topics, verified and compared from closed segment files"),
     Job("clicks", "clicks", "ClicksConf", "a seeded click-stream to a topic, with the answers that jobs must find"),
 )

@@ -2,7 +2,7 @@
 
 A change goes to any broker and, where that one says NotController, to the one that it names. Creating, deleting and
 configuring wait until every broker in service has heard of it, within the time limit, so that the next command does not
-race the first (heard.py). Not here: the requests about configurations, offsets and deletions (configs.py, offsets.py,
+race the first. Not here: the requests about configurations, offsets and deletions (configs.py, offsets.py,
 delete_records.py).
 """
 
@@ -17,11 +17,10 @@ from typing import Any, Unpack
 from penstock.client.admin import configs
 from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
 from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
-from penstock.client.admin.configs import config_text
+from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.health import ClusterHealth, judge
-from penstock.client.admin.heard import ask_brokers, wait_heard
-from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.offsets import list_offsets
@@ -29,24 +28,17 @@ from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.options import parse_bootstrap
 from penstock.client.cluster.typed_options import AdminOptions
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.wire.messages import (
-    ClusterInfo,
-    ClusterSnapshot,
-    NewTopic,
-    PartitionInfo,
-    QuorumInfo,
-    TopicInfo,
-    TopicOutcome,
-)
+from penstock.client.wire.messages import ClusterInfo, NewTopic, PartitionInfo, QuorumInfo, TopicInfo, TopicOutcome
 from penstock.errors import (
     ApiError,
     ClientClosedError,
     LeaderNotAvailableError,
+    TimedOutError,
     UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, TopicPartition
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, NO_LEADER, Endpoint, TopicPartition
 
 DESCRIBED_AT_ONCE = 16
 """Topics whose leaders are asked at the same time, when all are described."""
@@ -100,12 +92,31 @@ class AsyncAdmin:
         return await self._wait_visible(name, outcome.topic_id, deadline_ms)
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
-        def has_leaders(answers: Sequence[ClusterSnapshot]) -> bool:
-            return all(_has_leaders(_topic_in(answer, name), topic_id) for answer in answers)
+        while True:
+            seen = [topic for topic in await self._ask_every_broker(name) if topic is not None]
+            if seen and all(_has_leaders(topic, topic_id) for topic in seen):
+                return _description(seen[0])
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(
+                    f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
+                )
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
-        late = f"topic {name!r} was created, but some partitions have no leader yet; wait and use it"
-        answers = await wait_heard(self._cluster, (name,), deadline_ms, has_leaders, late)
-        return _description(_topic_in(answers[0], name))
+    async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
+        """The topic as each broker in service has it; None for one that does not answer."""
+        await self._cluster.refresh()
+        return await self._ask_brokers(name, [b.endpoint for b in self._cluster.cache.brokers if not b.fenced])
+
+    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint]) -> list[TopicInfo | None]:
+        async def ask(endpoint: Endpoint) -> TopicInfo | None:
+            try:
+                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), METADATA_ATTEMPT_MS)
+            except ApiError:
+                return None
+            missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
+            return next((topic for topic in snapshot.topics if topic.name == name), missing)
+
+        return list(await asyncio.gather(*map(ask, endpoints)))
 
     async def delete_topic(self, name: str) -> None:
         """Deletes the topic that has the name now, and waits until no broker in service knows it any more.
@@ -117,18 +128,18 @@ class AsyncAdmin:
         topic_id = (await self._find_topic(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
-
-        def is_gone(answers: Sequence[ClusterSnapshot]) -> bool:
-            return all(_topic_in(answer, name).topic_id != topic_id for answer in answers)
-
-        late = f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
-        await wait_heard(self._cluster, (name,), deadline_ms, is_gone, late)
+        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
+            if self._clock.now_ms() >= deadline_ms:
+                raise TimedOutError(
+                    f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
+                )
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
         """The topic as a broker has it that knows no less of the metadata than was seen here before."""
         snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
-        topic = _topic_in(snapshot, name)
-        if isinstance(topic.error, UnknownTopicOrPartitionError):
+        topic = next((topic for topic in snapshot.topics if topic.name == name), None)
+        if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
             raise UnknownTopicOrPartitionError(
                 f"topic {name!r} does not exist; `penstock topics list` shows the topics"
             )
@@ -166,25 +177,23 @@ class AsyncAdmin:
         is wrong, so it is asked too.
         """
         await self.start()
-        deadline_ms = self._deadline_ms()
-        topic = await self._find_topic(name, deadline_ms)
-        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
+        topic = await self._find_topic(name, self._deadline_ms())
+        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
 
     async def describe_topics(self) -> list[TopicDescription]:
         """Every topic, sorted by name; each as `describe_topic` has it."""
         await self.start()
-        deadline_ms = self._deadline_ms()
-        topics = await self._cluster.list_topics(deadline_ms)
+        topics = await self._cluster.list_topics(self._deadline_ms())
         at_once = asyncio.Semaphore(DESCRIBED_AT_ONCE)
 
         async def described(topic: TopicInfo) -> TopicDescription:
             async with at_once:
-                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
+                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
 
         known = [topic for topic in topics if topic.error is None]
         return sorted(await asyncio.gather(*map(described, known)), key=lambda topic: topic.name)
 
-    async def _with_errors_of_leaders(self, topic: TopicInfo, deadline_ms: int) -> tuple[PartitionInfo, ...]:
+    async def _with_errors_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
         """The partitions, each with the error that its leader has for it, where that is the only in-sync replica."""
         alone = {
             p.leader_id for p in topic.partitions if p.error is None and p.leader_id != NO_LEADER and len(p.isr) < 2
@@ -192,9 +201,9 @@ class AsyncAdmin:
         endpoints = [at for node_id in sorted(alone) if (at := self._cluster.cache.endpoint(node_id)) is not None]
         told = {
             (p.partition, p.leader_id, p.leader_epoch): p.error
-            for answer in await ask_brokers(self._cluster, endpoints, (topic.name,), deadline_ms)
-            if (found := _topic_in(answer, topic.name)).topic_id == topic.topic_id
-            for p in found.partitions
+            for answer in await self._ask_brokers(topic.name, endpoints)
+            if answer is not None and answer.topic_id == topic.topic_id
+            for p in answer.partitions
             if p.error is not None
         }
         return tuple(
@@ -296,12 +305,6 @@ async def _first(answers: Any) -> TopicOutcome:
     if error is not None:
         raise error
     return outcomes[0]
-
-
-def _topic_in(snapshot: ClusterSnapshot, name: str) -> TopicInfo:
-    """The topic as a broker has it; one with UnknownTopicOrPartitionError if it has none of that name."""
-    missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
-    return next((topic for topic in snapshot.topics if topic.name == name), missing)
 
 
 def _has_leaders(topic: TopicInfo, topic_id: str) -> bool:

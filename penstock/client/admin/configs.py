@@ -1,19 +1,23 @@
 """Describes and changes the configurations of topics and brokers (KIP-226, KIP-339).
 
 A topic's configuration is asked of any broker, a broker's own of that broker. A change goes to any broker, which
-forwards it to the controller, and is over when every broker in service has it (heard.py): a record that is produced
-after that meets the changed log. Not here: which keys there are and what they mean; brokers know that.
+forwards it to the controller, and is over when every broker in service has it: a record that is produced after that
+meets the changed log. Not here: which keys there are and what they mean; brokers know that.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.client.admin.heard import wait_heard
-from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.wire.messages import ConfigChange, ConfigEntry, ConfigOperation, ConfigResource, ConfigResult
-from penstock.errors import BrokerIdNotRegisteredError, UnknownServerError
+from penstock.errors import ApiError, BrokerIdNotRegisteredError, TimedOutError, UnknownServerError
+from penstock.types import Endpoint
+
+VISIBLE_POLL_MS = 20
+"""How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
 
 
 def config_text(value: Any) -> str:
@@ -69,13 +73,7 @@ async def alter_topic(
     answer = await cluster.ask_any(lambda c, ms: c.alter_configs(asked, ms, validate_only), deadline_ms)
     _only(answer.results)
     if not validate_only:
-        await wait_heard(
-            cluster,
-            (),
-            deadline_ms,
-            lambda answers: all(heard.metadata_offset >= answer.metadata_offset for heard in answers),
-            "the change was made, but some brokers do not have it yet; look again later",
-        )
+        await _wait_heard(cluster, answer.metadata_offset, deadline_ms)
 
 
 def _only(results: Sequence[ConfigResult]) -> ConfigResult:
@@ -86,3 +84,23 @@ def _only(results: Sequence[ConfigResult]) -> ConfigResult:
     if error is not None:
         raise error
     return results[0]
+
+
+async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
+    """Until every broker in service that answers has the metadata up to there."""
+
+    async def has_heard(endpoint: Endpoint) -> bool:
+        try:
+            snapshot = await cluster.connection_to(endpoint).metadata((), METADATA_ATTEMPT_MS)
+        except ApiError:
+            return True  # not in service, as far as we can tell; it reads the whole metadata when it comes back
+        return snapshot.metadata_offset >= metadata_offset
+
+    await cluster.refresh()
+    while True:
+        endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
+        if all(await asyncio.gather(*map(has_heard, endpoints))):
+            return
+        if cluster.clock.now_ms() >= deadline_ms:
+            raise TimedOutError("the change was made, but some brokers do not have it yet; look again later")
+        await asyncio.sleep(VISIBLE_POLL_MS / 1000)

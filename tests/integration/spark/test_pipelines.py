@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
 from penstock.client.admin.admin import Admin
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
+from penstock.pipelines.clickstream.events import START_MS, ClickStream
+from penstock.pipelines.table_files import row_count
 from penstock.testing import Cluster
 from tests.support.lake import answers, read_topic, wanted_windows, windows_of, write_confs
 from tests.support.replica_dirs import (
@@ -98,3 +103,51 @@ def test_an_audit_names_a_planted_bit_a_missing_batch_and_a_diverged_replica(
     for log_dir in log_dirs:  # not committed, or compacted: then replicas may differ
         write_checkpoint(Path(log_dir) / "replication-offset-checkpoint", 30)
     assert [finding["kind"] for finding in run_job("audit", conf, spark=spark)["findings"]] == ["rot", "missing"]
+
+
+def test_a_backfill_has_every_record_of_its_time_once_and_a_table_comes_back_as_a_topic(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "clicks.toml").write_text(
+        f'bootstrap = "{cluster.bootstrap}"\ntopic = "filled"\nseed = 3\nevents = 2000\npartitions = 2\n'
+    )
+    run_job("clicks", tmp_path / "clicks.toml")
+    backfill = tmp_path / "backfill.toml"
+    backfill.write_text(
+        f'bootstrap = "{cluster.bootstrap}"\ntopic = "filled"\noutput = "{tmp_path}/filled"\n'
+        "begin = 2026-01-01T00:05:00Z\nend = 2026-01-01T00:25:00Z\n"
+        'chunk = "10 m"\n'
+    )
+    done = run_job("backfill", backfill, spark=spark)
+    begin_ms, end_ms = START_MS + 300_000, START_MS + 1_500_000
+    wanted = sorted(
+        record.value or b"" for record in ClickStream(3, 2000).records() if begin_ms <= record.timestamp_ms < end_ms
+    )
+    assert (done["rows"], done["chunks_written"], done["chunks_left"]) == (len(wanted), 2, 0)
+
+    (tmp_path / "filled" / "chunk=20260101T001500Z" / "_SUCCESS").unlink()  # as if it had been cut off
+    again = run_job("backfill", backfill, spark=spark)
+    assert (again["chunks_written"], again["chunks_before"]) == (1, 1)
+
+    backfill.write_text(backfill.read_text().replace("00:25", "01:25"))  # the stream ends before
+    longer = run_job("backfill", backfill, spark=spark)
+    assert (longer["chunks_written"], longer["chunks_before"], longer["chunks_left"]) == (6, 2, 0)
+    wanted = sorted(record.value or b"" for record in ClickStream(3, 2000).records() if begin_ms <= record.timestamp_ms)
+    assert done["rows"] + longer["rows"] == len(wanted)
+
+    table_to_topic = tmp_path / "table-to-topic.toml"
+    table_to_topic.write_text(
+        f'bootstrap = "{cluster.bootstrap}"\ninput = "{tmp_path}/filled"\ntopic = "refilled"\n'
+        f'checkpoint = "{tmp_path}/refilled"\nkey = "key"\nvalue = "coalesce(value, binary(\'\'))"\n'
+    )
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("refilled", 2)
+    assert run_job("table-to-topic", table_to_topic, spark=spark)["records_written"] == len(wanted)
+    assert run_job("table-to-topic", table_to_topic, spark=spark)["records_written"] == 0
+    copied = next((tmp_path / "filled").glob("chunk=20260101T000500Z/*.parquet"))
+    rows = row_count(copied)
+    shutil.copyfile(copied, copied.with_name("copied.parquet"))
+    os.utime(copied.with_name("copied.parquet"), (0, 0))  # an old file that is new here
+    assert run_job("table-to-topic", table_to_topic, spark=spark)["records_written"] == rows
+    wanted = sorted(wanted + [value or b"" for value in pyarrow.parquet.read_table(copied)["value"].to_pylist()])
+    assert sorted(record.value or b"" for record in read_topic(cluster.bootstrap, "refilled")) == wanted

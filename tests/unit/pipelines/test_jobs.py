@@ -1,8 +1,9 @@
-"""Promises about what jobs refuse before anything is started."""
+"""Promises about what jobs refuse before anything is started, and how a backfill divides its time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,27 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.conf import Duration
 from penstock.pipelines.jobs.audit import AuditConf
+from penstock.pipelines.jobs.backfill import (
+    BackfillConf,
+    check_backfill,
+    check_shape,
+    chunks_of,
+    first_offsets,
+    write_shape,
+)
 from penstock.pipelines.jobs.gold import GoldConf
 from penstock.pipelines.jobs.silver import SilverConf
+from penstock.spark.planning import DataLossError
+from penstock.types import TopicPartition
+from tests.support.fake_log_client import FakeLogClient
+
+HOUR = Duration(3_600_000)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def backfill(**more: Any) -> BackfillConf:
+    given = {"begin": BEGIN, "end": BEGIN + timedelta(hours=3), "output": Path("/t"), **more}
+    return BackfillConf(bootstrap="127.0.0.1:1", topic="t", **given)
 
 
 def silver(**more: Any) -> SilverConf:
@@ -46,6 +66,9 @@ def gold(**more: Any) -> GoldConf:
         (lambda: gold(measures={}), "measures is empty; name at least one"),
         (lambda: gold(group_by=("views",)), "[measures] views: the name is taken by the window or a group"),
         (lambda: gold(window=Duration(0)), "window must be longer than 0 s"),
+        (lambda: backfill(end=BEGIN), "must be after begin = 2026-01-01T00:00:00+00:00"),
+        (lambda: backfill(chunk=Duration(1)), "chunk = '1 ms' makes more than 10000 chunks; choose a longer one"),
+        (lambda: backfill(chunk=Duration(2 * HOUR.ms)), "must be a whole number of chunks (2 h) after begin"),
         (lambda: AuditConf(log_dirs=()), "log_dirs is empty; name the log dir of each node"),
     ],
 )
@@ -53,3 +76,62 @@ def test_a_conf_that_contradicts_itself_is_refused(make: Callable[[], object], m
     with pytest.raises(ConfigError) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_chunks_cover_the_time_without_overlap() -> None:
+    chunks = chunks_of(backfill())
+    assert [chunk.name for chunk in chunks] == [
+        "chunk=20260101T000000Z",
+        "chunk=20260101T010000Z",
+        "chunk=20260101T020000Z",
+    ]
+    assert [chunk.end_ms for chunk in chunks[:-1]] == [chunk.begin_ms for chunk in chunks[1:]]
+    assert chunks[-1].end_ms - chunks[0].begin_ms == 3 * HOUR.ms
+    assert len(chunks_of(backfill(end=BEGIN + timedelta(seconds=10), chunk=Duration(1)))) == 10_000
+
+
+def test_a_time_for_which_records_may_still_come_is_refused() -> None:
+    end = datetime.now(UTC) - timedelta(minutes=5)
+    conf = backfill(begin=end - timedelta(hours=1), end=end)
+    with pytest.raises(ConfigError, match="records may still come for this time; choose an end before 20"):
+        check_backfill(conf)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"chunk": Duration(30 * 60_000)}, "chunk = '30 m', but .* was begun with '1 h'; keep that, or choose another"),
+        ({"begin": BEGIN - timedelta(minutes=30), "end": BEGIN + timedelta(minutes=30)}, "begin = '2025-12-31T23:30:"),
+        ({"include_headers": True}, "include_headers = True, but .* was begun with False"),
+    ],
+)
+def test_an_output_that_was_begun_with_other_chunks_is_refused(
+    tmp_path: Path, more: dict[str, Any], message: str
+) -> None:
+    write_shape(backfill(output=tmp_path))
+    check_shape(backfill(output=tmp_path, end=BEGIN + timedelta(hours=9)))
+    with pytest.raises(ConfigError, match=message):
+        check_shape(backfill(output=tmp_path, **more))
+
+
+def test_a_chunk_begins_at_its_first_record_or_at_the_end() -> None:
+    client, chunk = FakeLogClient(), chunks_of(backfill())[1]
+    client.create("t", 2)
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - 1)
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms)
+    client.append("t", 1, 3, timestamp_ms=chunk.begin_ms - 1)
+    assert first_offsets(client, backfill(), chunk) == {TopicPartition("t", 0): 5, TopicPartition("t", 1): 3}
+    client.delete_below("t", 0, 2)  # only records from before
+    assert first_offsets(client, backfill(), chunk)[TopicPartition("t", 0)] == 5
+
+
+@pytest.mark.parametrize("below", [5, 6, 10])
+def test_a_chunk_whose_records_may_be_deleted_is_a_loss(below: int) -> None:
+    client, chunk = FakeLogClient(), chunks_of(backfill())[0]
+    client.create("t")
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - 1)
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms)
+    client.delete_below("t", 0, below)
+    with pytest.raises(DataLossError, match="t-0: the log starts after 20260101T000000Z, so records from then on may"):
+        first_offsets(client, backfill(), chunk)
+    assert first_offsets(client, backfill(fail_on_data_loss=False), chunk) == {TopicPartition("t", 0): below}

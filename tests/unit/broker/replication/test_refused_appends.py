@@ -11,7 +11,7 @@ import pytest
 
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition, PartitionReports
-from broker.replication.refused_appends import REFUSING_MS, RefusedAppends, RefusedAppendsStatistics
+from broker.replication.refused_appends import RefusedAppends, RefusedAppendsStatistics
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
@@ -86,18 +86,6 @@ def test_a_followers_refused_append_counts_and_another_error_does_not(
     assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=1)
     partition.append_as_follower(batch(b"value"))
     assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=0)
-
-
-def test_a_partition_that_is_not_written_to_any_more_is_not_shown_for_ever(tmp_path: Path) -> None:
-    clock, partition = ManualClock(), make_partition(tmp_path)
-    refused = RefusedAppends(clock.now_ms)
-    refused.refused(partition)
-    clock.advance(REFUSING_MS - 1)
-    assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=1)
-    clock.advance(1)
-    assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=0)
-    refused.refused(partition)
-    assert refused.statistics() == RefusedAppendsStatistics(appends=2, partitions=1)
 
 
 def test_a_partition_has_one_line_in_a_while_with_the_count_since(

@@ -1,0 +1,212 @@
+"""Backfill: the records of a topic between two times as a Parquet table, chunk by chunk; a re-run does what is missing.
+
+    OUTPUT/chunk=20260101T000000Z/*.parquet     the records whose time is in [chunk, chunk + `chunk`)
+    OUTPUT/chunk=20260101T000000Z/_SUCCESS      the chunk is whole
+    OUTPUT/_backfill.json                       the keys that every run into this table must have alike
+
+A chunk without its mark is written anew, one with it is left alone: the table has every record once, however often the
+job was ended. So a later run may have a later `end`, and nothing else that moves chunks. Records are nearly in order of
+time, not quite: a chunk is read from the first record at or after its begin to the first that is `disorder` behind its
+end, and its times are filtered. A record that came later than that is missed, and no run can tell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigError
+from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.table_files import row_count
+from penstock.spark.log_client import LogClient, PenstockLogClient
+from penstock.spark.options import Subscription, source_options
+from penstock.spark.planning import DataLossError
+from penstock.spark.topics import at_or_after, earliest, latest, subscribed
+from penstock.types import TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DONE = "_SUCCESS"
+"""Spark's own mark of a write that was committed."""
+SHAPE = "_backfill.json"
+CHUNKS_MAX = 10_000
+"""More would be a mistake in the conf: a year in chunks of an hour has 8,760."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillConf:
+    """The keys of the job."""
+
+    bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
+    topic: str = conf_key("the topic to read")
+    output: Path = conf_key("the directory of the Parquet table")
+    begin: datetime = conf_key("records from this time on; UTC if it has no zone")
+    end: datetime = conf_key("records before this time")
+    chunk: Duration = conf_key("the time in one chunk", Duration(60 * 60_000))
+    disorder: Duration = conf_key(
+        "a record may come so long after a later one; a producer's clock may be `message.timestamp.after.max.ms` ahead",
+        Duration(60 * 60_000),
+    )
+    include_headers: bool = conf_key("keeps the headers of records", False)
+    fail_on_data_loss: bool = conf_key("stops when records from `begin` on may have been deleted already", True)
+
+    def __post_init__(self) -> None:
+        if self.end <= self.begin:
+            raise ConfigError(f"end = {self.end.isoformat()} must be after begin = {self.begin.isoformat()}")
+        span_ms = milliseconds(self.end) - milliseconds(self.begin)
+        if not self.chunk.ms or span_ms // self.chunk.ms > CHUNKS_MAX:
+            raise ConfigError(f"chunk = {str(self.chunk)!r} makes more than {CHUNKS_MAX} chunks; choose a longer one")
+        if span_ms % self.chunk.ms:
+            raise ConfigError(
+                f"end = {self.end.isoformat()} must be a whole number of chunks ({self.chunk}) after begin; "
+                "a chunk that is shorter could not grow with a later end"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChunk:
+    """A part of the time to fill; `end_ms` is not in it."""
+
+    begin_ms: int
+    end_ms: int
+
+    @property
+    def name(self) -> str:
+        fraction = f".{self.begin_ms % 1000:03d}" if self.begin_ms % 1000 else ""
+        return datetime.fromtimestamp(self.begin_ms // 1000, UTC).strftime(f"chunk=%Y%m%dT%H%M%S{fraction}Z")
+
+
+def milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
+
+
+def chunks_of(conf: BackfillConf) -> list[TimeChunk]:
+    """In order; together they are the time from `begin` to `end`."""
+    return [
+        TimeChunk(begin_ms, begin_ms + conf.chunk.ms)
+        for begin_ms in range(milliseconds(conf.begin), milliseconds(conf.end), conf.chunk.ms)
+    ]
+
+
+def chunks_left(conf: BackfillConf) -> list[TimeChunk]:
+    return [chunk for chunk in chunks_of(conf) if not (conf.output / chunk.name / DONE).exists()]
+
+
+def check_backfill(conf: BackfillConf) -> None:
+    """Fails at once for a wrong address or name, another table's output, a time that is not over, and lost records."""
+    whole_until = datetime.now(UTC) - timedelta(milliseconds=conf.disorder.ms)
+    if conf.end > whole_until:
+        raise ConfigError(
+            f"end = {conf.end.isoformat()}: records may still come for this time; choose an end before "
+            f"{whole_until.isoformat(timespec='seconds')}"
+        )
+    check_shape(conf)
+    with PenstockLogClient(conf.bootstrap, {}) as client:
+        for chunk in chunks_left(conf)[:1]:
+            first_offsets(client, conf, chunk)
+
+
+def check_shape(conf: BackfillConf) -> None:
+    """ConfigError if the table has other chunks, or another topic's: records would be in it twice, or never."""
+    if not (conf.output / SHAPE).exists():
+        return
+    was = json.loads((conf.output / SHAPE).read_text(encoding="utf-8"))
+    for name, value in _shape(conf).items():
+        if was[name] != value:
+            raise ConfigError(
+                f"{name} = {value!r}, but {conf.output} was begun with {was[name]!r}; "
+                "keep that, or choose another output"
+            )
+
+
+def first_offsets(client: LogClient, conf: BackfillConf, chunk: TimeChunk) -> dict[TopicPartition, int]:
+    """Where the chunk begins in each partition; DataLossError if the log start may have passed it."""
+    found = subscribed(client, Subscription(topics=(conf.topic,)), must_exist=True)
+    log_starts, log_ends = earliest(client, found.partitions), latest(client, found.partitions)
+    since = at_or_after(client, found.partitions, chunk.begin_ms)
+    first = {tp: min(since[tp], log_ends[tp].offset) for tp in found.partitions}
+    gone = [tp for tp in found.partitions if 0 < log_starts[tp].offset == first[tp]]
+    if gone and conf.fail_on_data_loss:
+        raise DataLossError(
+            f"{', '.join(map(str, gone))}: the log starts after {chunk.name.removeprefix('chunk=')}, so records from "
+            "then on may have been deleted already. Choose a later begin and another output, or set "
+            "fail_on_data_loss = false"
+        )
+    return first
+
+
+def run_backfill(conf: BackfillConf, context: JobContext) -> dict[str, Any]:
+    """Writes the chunks that are not whole; a stop ends it after the chunk under way."""
+    left = chunks_left(conf)
+    rows = written = 0
+    write_shape(conf)
+    for chunk in left:
+        if context.stop.is_set():
+            break
+        with plain_errors():
+            _write(_records(conf, context, chunk), conf.output / chunk.name)
+        added = sum(map(row_count, (conf.output / chunk.name).glob("*.parquet")))
+        rows, written = rows + added, written + 1
+        context.say(f"backfill: {chunk.name}: {added:,} rows; {len(left) - written:,} chunks left")
+    return {
+        "topic": conf.topic,
+        "output": str(conf.output),
+        "rows": rows,
+        "chunks_written": written,
+        "chunks_before": len(chunks_of(conf)) - len(left),
+        "chunks_left": len(left) - written,
+    }
+
+
+def _records(conf: BackfillConf, context: JobContext, chunk: TimeChunk) -> DataFrame:
+    options = {
+        **context.run.client_options,
+        "bootstrap": conf.bootstrap,
+        "subscribe": conf.topic,
+        "endingTimestamp": str(chunk.end_ms + conf.disorder.ms),
+        "includeHeaders": str(conf.include_headers),
+        "failOnDataLoss": str(conf.fail_on_data_loss),
+    }
+    with PenstockLogClient(conf.bootstrap, source_options(options, streaming=False).client) as client:
+        # As offsets, so that the source sees it if retention deletes them between here and the read
+        options["startingOffsets"] = _offsets_json(first_offsets(client, conf, chunk))
+    records = context.spark.read.format("penstock").options(**options).load()
+    return records.where(
+        f"timestamp >= timestamp_millis({chunk.begin_ms}) AND timestamp < timestamp_millis({chunk.end_ms})"
+    )
+
+
+def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
+    by_topic: dict[str, dict[str, int]] = {}
+    for tp, offset in offsets.items():
+        by_topic.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return json.dumps(by_topic)
+
+
+def _shape(conf: BackfillConf) -> dict[str, Any]:
+    return {
+        "topic": conf.topic,
+        "begin": conf.begin.astimezone(UTC).isoformat(),
+        "chunk": str(conf.chunk),
+        "include_headers": conf.include_headers,
+    }
+
+
+def write_shape(conf: BackfillConf) -> None:
+    conf.output.mkdir(parents=True, exist_ok=True)
+    waiting = conf.output / f"{SHAPE}.tmp"
+    waiting.write_text(json.dumps(_shape(conf)), encoding="utf-8")
+    os.replace(waiting, conf.output / SHAPE)
+
+
+def _write(records: DataFrame, directory: Path) -> None:
+    """`overwrite` replaces what an ended run left in the directory."""
+    records.write.mode("overwrite").parquet(str(directory))

@@ -1,0 +1,62 @@
+"""Table to topic: every row of a Parquet table as a record, files that come later too, each file once per checkpoint.
+
+The table may be one of these jobs or any directory of Parquet files that only grows; a table of the job backfill only
+grows from the moment when no chunk is left. Key, value and partition are SQL over its columns; the value is JSON of the
+row if nothing else is said, and a row whose value is null becomes a tombstone. Records are written at least once: a
+crash may write those of a micro-batch again, so give a key if readers must tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.pipelines.frame.checks import check_table, check_topic
+from penstock.pipelines.frame.conf import conf_key
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.plain_error import plain_errors
+from penstock.pipelines.frame.streams import run_queries, triggered
+
+QUERY = "table-to-topic"
+FILE_AGE_MAX = "36500d"
+"""Spark's default leaves out new files whose time is a week before the latest file's, as copied files' may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableToTopicConf:
+    """The keys of the job."""
+
+    input: Path = conf_key("the directory of the Parquet table")
+    bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
+    topic: str = conf_key("the topic to write")
+    checkpoint: Path = conf_key("the directory of Spark's checkpoint")
+    key: str = conf_key("SQL for the records' key (string or binary); none if not given", "")
+    value: str = conf_key("SQL for the records' value (string or binary)", "to_json(struct(*))")
+    partition: str = conf_key("SQL for the records' partition (int); by key if not given", "")
+    where: str = conf_key("an SQL condition; other rows are not written", "")
+    max_files_per_trigger: int = conf_key("files in one micro-batch; 0: all that are there", 0, minimum=0)
+
+
+def check_table_to_topic(conf: TableToTopicConf) -> None:
+    """Fails at once if there is no table or no topic."""
+    check_table(conf.input, "")
+    check_topic(conf.bootstrap, conf.topic)
+
+
+def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str, Any]:
+    """Writes the rows of files that were not written before."""
+    spark = context.spark
+    with plain_errors():
+        reader = spark.readStream.schema(spark.read.parquet(str(conf.input)).schema).option("maxFileAge", FILE_AGE_MAX)
+        if conf.max_files_per_trigger:
+            reader = reader.option("maxFilesPerTrigger", conf.max_files_per_trigger)
+        rows = reader.parquet(str(conf.input))
+        rows = rows.where(conf.where) if conf.where else rows
+        wanted = {"key": conf.key, "value": conf.value, "partition": conf.partition and f"int({conf.partition})"}
+        records = rows.selectExpr(*(f"{text} AS {name}" for name, text in wanted.items() if text))
+        writer = records.writeStream.format("penstock").queryName(QUERY).options(**context.run.client_options)
+        writer = writer.options(bootstrap=conf.bootstrap, topic=conf.topic)
+        query = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run).start()
+    totals = run_queries([query], context)[QUERY]
+    return {"topic": conf.topic, "rows": totals.rows, "records_written": totals.written, "batches": totals.batches}
