@@ -23,6 +23,7 @@ from penstock.client.wire.messages import ClusterSnapshot, TopicInfo
 from penstock.errors import (
     ApiError,
     BootstrapError,
+    ClientClosedError,
     LeaderNotAvailableError,
     NetworkError,
     ReplicaNotAvailableError,
@@ -86,6 +87,9 @@ class ClusterClient:
         self._tracked.discard(topic)
 
     def connection_to(self, endpoint: Endpoint) -> Connection:
+        """ClientClosedError once it is closed: nobody would close another connection."""
+        if self._closed:
+            raise ClientClosedError("this client is closed; make a new one")
         found = self._connections.get(endpoint)
         if found is None:
             found = self._connections[endpoint] = Connection(self._transport, endpoint)

@@ -23,7 +23,7 @@ from penstock.client.producer.batch import Headers, ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partitioner import StickyChooser
-from penstock.errors import PenstockError
+from penstock.errors import ClientClosedError, InvalidRecordError, PenstockError
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import record_size_bytes_upper
 from penstock.record.codecs import Codec
@@ -123,6 +123,7 @@ class Accumulator:
         self._threads = threads
         self._opening = threads.lock()
         self._flushing = 0
+        self._closed = False
 
     def queue(self, tp: TopicPartition, max_batch_bytes: int | None = None) -> PartitionQueue:
         """The queue of a partition; `max_batch_bytes` is the topic's own limit of a batch."""
@@ -196,6 +197,7 @@ class Accumulator:
                 self._threads.pause(YIELD_SECONDS)
                 continue
             with self._opening:
+                self._check_open()
                 if queue.open is None:
                     batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
                     self._active[queue] = None
@@ -225,6 +227,7 @@ class Accumulator:
     def append_bulk(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Queues a batch that is complete and encoded already, behind whatever the partition has open."""
         with self._opening:
+            self._check_open()
             while queue.open is not None:
                 try:
                     ahead = queue.slot.pop()
@@ -235,6 +238,11 @@ class Accumulator:
                 self.encode(ahead)
             queue.ready.append(batch)
             self._active[queue] = None
+
+    def _check_open(self) -> None:
+        """For a caller that was taken before the close, and has waited since: for memory, or for a topic."""
+        if self._closed:
+            raise ClientClosedError("this producer was closed before it took the record; make a new one")
 
     # -- closing: the thread that has the batch in hand ----------------------------------------------------------------
 
@@ -247,9 +255,10 @@ class Accumulator:
         """Makes the bytes of a closed batch; a batch that cannot be made fails now, alone."""
         try:
             batch.encode(self.config.codec)
-        except PenstockError as error:
+        except Exception as error:  # left as it is, it would hold up its partition, and every flush, for ever
+            told = f"{batch.topic_partition}: the batch of {batch.record_count} records cannot be made: {error!r}"
             self.give_back(batch)
-            batch.fail(error)
+            batch.fail(error if isinstance(error, PenstockError) else InvalidRecordError(told))
 
     @contextlib.contextmanager
     def flush(self) -> Iterator[None]:
@@ -290,7 +299,9 @@ class Accumulator:
         return next_ms
 
     def close_all(self) -> None:
-        """Closes every open batch, due or not: nothing more will be sent."""
+        """Closes every open batch, due or not: nothing more will be taken or sent."""
+        with self._opening:
+            self._closed = True
         for queue in self.queues():
             while queue.open is not None:
                 try:

@@ -7,6 +7,7 @@ opened: a record's create time is exact to `linger_ms`, unless the caller gave o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, repeat
 
@@ -17,6 +18,8 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.threads import Threads
 from penstock.types import NO_OFFSET, NO_TIMESTAMP, RecordMetadata, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 RECORD_OVERHEAD_BYTES = 16
 """Not less than what the varints around a value below 1 MiB take, without key and headers."""
@@ -213,7 +216,10 @@ class ProducerBatch:
                 callback = self._callbacks.pop(0)
             except IndexError:
                 return
-            callback()
+            try:
+                callback()
+            except (Exception, SystemExit):  # the answers to other batches, and whoever waits for this one, come next
+                _log.exception("a callback of %r raised", self)
 
     def metadata(self, index: int) -> RecordMetadata:
         """Where the record at `index` stands; offset -1 when acks=0 never told."""

@@ -81,7 +81,8 @@ class RecordFuture(tuple[PendingBatch, int]):
         return self[0].done
 
     def add_done_callback(self, callback: Callable[[RecordFuture], Any]) -> None:
-        """Calls `callback(self)` when done: at once when it is already, else on the client's thread."""
+        """Calls `callback(self)` when done: at once when it is already, else on the client's thread. What it raises is
+        logged."""
         self[0].add_callback(lambda: callback(self))
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
@@ -130,7 +131,8 @@ class BulkFuture:
         return all(batch.done for batch, _, _ in self._batches)
 
     def add_done_callback(self, callback: Callable[[BulkFuture], object]) -> None:
-        """Calls back once, when every record was acked or has failed: on the client's thread, or at once."""
+        """Calls back once, when every record was acked or has failed: on the client's thread, or at once. What it
+        raises is logged."""
         once = [callback]
 
         def batch_done() -> None:

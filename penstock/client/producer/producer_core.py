@@ -42,6 +42,8 @@ from penstock.errors import (
 from penstock.record.codecs import codec_from_name
 from penstock.types import TopicPartition
 
+MAX_TIMESTAMP_MS = 2**63 - 1
+
 
 class ProducerCore:
     """Everything of a producer but how to wait."""
@@ -241,6 +243,7 @@ def _as_timestamp(timestamp_ms: Any) -> int | None:
         return None
     if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
         raise TypeError(f"timestamp_ms must be an int of milliseconds, not {type(timestamp_ms).__name__}")
-    if timestamp_ms < 0:
-        raise ValueError(f"timestamp_ms={timestamp_ms} is negative; it counts milliseconds since 1970")
+    if not 0 <= timestamp_ms <= MAX_TIMESTAMP_MS:
+        what = "negative" if timestamp_ms < 0 else "larger than a record can hold"
+        raise ValueError(f"timestamp_ms={timestamp_ms} is {what}; it counts milliseconds since 1970")
     return timestamp_ms

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
-from penstock.errors import BootstrapError
+from penstock.errors import BootstrapError, ClientClosedError
 from tests.support.fake_broker import FakeCluster
 
 
@@ -74,3 +74,13 @@ def test_a_name_that_does_not_resolve_is_named() -> None:
         pytest.raises(BootstrapError, match=r"no-such-host\.invalid"),
     ):
         admin.list_topics()
+
+
+@pytest.mark.parametrize("client", [Producer, Consumer])
+def test_a_closed_client_opens_no_connection_again(client: type[Producer] | type[Consumer]) -> None:
+    with FakeCluster(1) as cluster:
+        cluster.create_topic("t", 1)
+        with client(cluster.bootstrap) as closed:
+            pass
+        with pytest.raises(ClientClosedError, match="this client is closed; make a new one"):
+            closed.partitions_for("t")

@@ -1,0 +1,95 @@
+"""Callbacks that raise, records that cannot be encoded, and a close while a caller waits: no record waits for ever."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import Producer
+from penstock.client.producer import accumulator
+from penstock.client.producer.future import BulkFuture, RecordFuture
+from penstock.errors import ClientClosedError, InvalidRecordError
+from penstock.types import TopicPartition
+from tests.support.fake_broker import FakeCluster
+from tests.support.waiting import wait_until
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(1) as found:
+        found.create_topic("t", 2)
+        yield found
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit])
+def test_a_callback_that_raises_is_logged_and_keeps_no_other_record_from_its_answer(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, raised: type[BaseException]
+) -> None:
+    def fail(future: object) -> None:
+        raise raised("mine")
+
+    with Producer(cluster.bootstrap, linger_ms=60_000) as producer:
+        futures = [producer.send("t", b"v", partition=partition) for partition in (0, 1)]
+        for future in futures:
+            future.add_done_callback(fail)
+        producer.flush(10)
+        assert [future.result(10).offset for future in futures] == [0, 0]
+        later = producer.send("t", b"w", partition=0)
+        producer.flush(10)
+        assert later.result(0).offset == 1, "the client's thread goes on"
+    told = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.exc_info[0] for record in told if record.exc_info] == [raised, raised]
+
+
+def test_a_batch_that_cannot_be_encoded_fails_alone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = accumulator.ProducerBatch.encode
+
+    def no_memory_for_the_first_partition(batch: accumulator.ProducerBatch, codec: object) -> None:
+        if batch.topic_partition == T0:
+            raise MemoryError
+        encode(batch, codec)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(accumulator.ProducerBatch, "encode", no_memory_for_the_first_partition)
+    with Producer(cluster.bootstrap) as producer:
+        bad, good = (producer.send("t", b"v", partition=partition) for partition in (0, 1))
+        with pytest.raises(InvalidRecordError, match=r"t-0: the batch of 1 records cannot be made: MemoryError\(\)"):
+            bad.result(10)
+        assert good.result(10).offset == 0
+        assert producer.statistics().buffered_bytes == 0
+
+
+def test_a_time_that_no_record_can_hold_is_refused(cluster: FakeCluster) -> None:
+    with Producer(cluster.bootstrap) as producer:
+        with pytest.raises(ValueError, match=f"timestamp_ms={2**63} is larger than a record can hold"):
+            producer.send("t", b"v", timestamp_ms=2**63)
+        assert producer.send("t", b"v", timestamp_ms=2**63 - 1).result(10).timestamp_ms == 2**63 - 1
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+def test_a_send_that_waits_for_memory_while_the_producer_closes_is_refused(cluster: FakeCluster, bulk: bool) -> None:
+    producer = Producer(cluster.bootstrap, buffer_memory=1_000, linger_ms=0)
+    producer.partitions_for("t")
+    cluster.silence(1)
+    first = producer.send("t", b"x" * 900, partition=0)
+    found: list[BaseException | None] = []
+
+    def second() -> None:
+        try:
+            answer: RecordFuture | BulkFuture = (
+                producer.send_many("t", [b"y" * 900], partition=0) if bulk else producer.send("t", b"y" * 900)
+            )
+            found.append(answer.exception(5))
+        except Exception as error:
+            found.append(error)
+
+    sending = threading.Thread(target=second)
+    sending.start()
+    wait_until(lambda: producer._core.memory.is_short)
+    producer.close(0.1)
+    sending.join(20)
+    assert [type(error) for error in (first.exception(0), *found)] == [ClientClosedError, ClientClosedError]
