@@ -1,11 +1,12 @@
 """Serves a process's pages over HTTP at `metrics.listener`, in threads of its own. An edge.
 
-`/metrics` is the registry in Prometheus' format; the other paths are the callers' (`/livez`, `/readyz`). The threads do
-not need the event loop, so a scrape and a probe are answered while logs open and while the loop stands still.
+`/metrics` is the registry (metrics_text.py); the other paths are the callers' (`/livez`, `/readyz`). The threads do not
+need the event loop, so a scrape and a probe are answered while logs open and while the loop stands still.
 """
 
 from __future__ import annotations
 
+import gzip
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -16,15 +17,19 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.process_collector import ProcessCollector
 
+from broker.metrics.metrics_text import metrics_text
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 METRICS = "/metrics"
 SILENCE_S = 10
 """A connection that sends no request for this long is closed; each one holds a thread."""
+GZIP_LEVEL = 1
+"""Ten times faster than gzip's own level for a text that is nearly as small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def serve_pages(
         raise ConfigError(
             f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"
         ) from error
-    server.set_app(_application(make_wsgi_app(registry), pages))
+    server.set_app(_application({METRICS: lambda: _metrics_page(registry), **pages}))
     thread = threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True)
     thread.start()
 
@@ -69,27 +74,30 @@ def serve_pages(
     return stop
 
 
-def _application(metrics: Any, pages: Mapping[str, Callable[[], Page]]) -> WSGIApplication:
+def _metrics_page(registry: CollectorRegistry) -> Page:
+    return Page(metrics_text(registry), CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _application(pages: Mapping[str, Callable[[], Page]]) -> WSGIApplication:
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == METRICS:
-            return list(metrics(environ, start_response))
-        if path in pages:
-            page = pages[path]()
-            status = HTTPStatus.OK if page.ok else HTTPStatus.SERVICE_UNAVAILABLE
-        else:
+        asked = pages.get(environ.get("PATH_INFO", ""))
+        if asked is None:
             page, status = _not_found(pages), HTTPStatus.NOT_FOUND
-        body = page.text.encode()
-        headers = [("Content-Type", page.content_type), ("Content-Length", str(len(body)))]
-        start_response(f"{status.value} {status.phrase}", headers)
+        else:
+            page = asked()
+            status = HTTPStatus.OK if page.ok else HTTPStatus.SERVICE_UNAVAILABLE
+        body, headers = page.text.encode(), [("Content-Type", page.content_type)]
+        if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
+            body = gzip.compress(body, GZIP_LEVEL)
+            headers.append(("Content-Encoding", "gzip"))
+        start_response(f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
     return answer
 
 
 def _not_found(pages: Mapping[str, object]) -> Page:
-    known = ", ".join((METRICS, *pages))
-    return Page(f"no such page; there are {known}\n", "text/plain; charset=utf-8")
+    return Page(f"no such page; there are {', '.join(pages)}\n", "text/plain; charset=utf-8")
 
 
 class _Server(ThreadingMixIn, WSGIServer):

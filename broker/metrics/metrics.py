@@ -1,4 +1,4 @@
-"""The metrics of a node at /metrics, in Prometheus' exposition format (by prometheus-client).
+"""The metrics of a node at /metrics, collected by prometheus-client.
 
 Counters and gauges are read from the parts' `statistics()` when a scrape comes, so no part knows this library. Only the
 request times and the flush times are observed as they happen. Names follow Kafka's metrics in Prometheus' spelling.
@@ -7,12 +7,12 @@ request times and the flush times are observed as they happen. Names follow Kafk
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
+from prometheus_client.samples import Sample
 
 from broker.network.request_channel import Request
 from penstock.errors import UnknownServerError
@@ -21,10 +21,9 @@ PHASES = ("queue", "local", "remote", "response", "total")
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One number to show. `is_counter` numbers only rise while the node runs; their names get `_total`. Readings of one
-    name, with different labels, follow each other."""
+    name, with different labels, follow each other. A tuple, because a scrape makes thousands of them."""
 
     name: str
     help: str
@@ -41,11 +40,10 @@ class Readings:
 
     def collect(self) -> Iterator[Metric]:
         for name, readings in groupby(self._read(), key=lambda reading: reading.name):
-            first, *others = readings
-            family: Any = CounterMetricFamily if first.is_counter else GaugeMetricFamily
-            metric = family(name, first.help, labels=[label for label, _ in first.labels])
-            for reading in (first, *others):
-                metric.add_metric([value for _, value in reading.labels], reading.value)
+            found = list(readings)
+            metric = Metric(name, found[0].help, "counter" if found[0].is_counter else "gauge")
+            sample_name = f"{name}_total" if found[0].is_counter else name
+            metric.samples = [Sample(sample_name, dict(reading.labels), reading.value) for reading in found]
             yield metric
 
 

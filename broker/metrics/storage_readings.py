@@ -166,22 +166,25 @@ def _cleaner(broker: BrokerView) -> Iterator[Reading]:
 
 
 def _logs(node: NodeView) -> Iterator[Reading]:
-    logs = node.log_manager.logs()
-    yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", sum(x.size_bytes for x in logs))
-    yield Reading("penstock_log_segments", "Segments of all logs.", sum(len(x.segments) for x in logs))
+    """Looks at each log once: there may be thousands."""
+    size_bytes, segments = 0, 0
     in_dirs: Counter[str] = Counter()
-    for log in logs:
-        in_dirs[log.log_dir] += log.size_bytes
-    for log_dir, size_bytes in in_dirs.items():
-        in_dir = (("log_dir", log_dir),)
-        yield Reading("penstock_log_dir_log_bytes", "Bytes of all logs of a log dir.", size_bytes, labels=in_dir)
-    help_text = "Bytes of one replica here; of the largest ones, where there are many."
     sizes: Counter[TopicPartition] = Counter()
-    for log in logs:  # two may have one name, until the metadata says which of them is a stray
-        sizes[log.topic_partition] += log.size_bytes
-    for tp, size_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
+    for log in node.log_manager.logs():
+        log_bytes = log.size_bytes
+        size_bytes += log_bytes
+        segments += len(log.segments)
+        in_dirs[log.log_dir] += log_bytes
+        sizes[log.topic_partition] += log_bytes  # two may have one name, until the metadata says which is a stray
+    yield Reading("penstock_log_bytes", "Bytes of all logs, the metadata log counted.", size_bytes)
+    yield Reading("penstock_log_segments", "Segments of all logs.", segments)
+    for log_dir, dir_bytes in in_dirs.items():
+        in_dir = (("log_dir", log_dir),)
+        yield Reading("penstock_log_dir_log_bytes", "Bytes of all logs of a log dir.", dir_bytes, labels=in_dir)
+    help_text = "Bytes of one replica here; of the largest ones, where there are many."
+    for tp, log_bytes in nlargest(PARTITIONS_SHOWN_MAX, sizes.items(), key=lambda item: item[1]):
         labels = (("topic", tp.topic), ("partition", str(tp.partition)))
-        yield Reading("penstock_partition_log_bytes", help_text, size_bytes, labels=labels)
+        yield Reading("penstock_partition_log_bytes", help_text, log_bytes, labels=labels)
 
 
 def _disks(broker: BrokerView) -> Iterator[Reading]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import urllib.error
 import urllib.request
@@ -40,6 +41,13 @@ def test_each_path_has_its_page(served: Endpoint) -> None:
     assert status == 200 and "\none 1.0\n" in text
     assert get(served, "/bad") == (503, "no\n")
     assert get(served, "/metricz") == (404, "no such page; there are /metrics, /bad\n")
+
+
+def test_a_page_is_compressed_for_a_client_that_asks_for_it(served: Endpoint) -> None:
+    request = urllib.request.Request(f"http://{served}/metrics", headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(answer.read()).decode() == get(served, "/metrics")[1]
 
 
 def test_an_address_that_is_taken_names_the_key(served: Endpoint) -> None:
