@@ -137,16 +137,16 @@ def forged_shutdowns(stage: Stage) -> Iterator[None]:
             try:
                 controller_pb2_grpc.ControllerStub(channel).BrokerHeartbeat(request, timeout=10)
             except grpc.RpcError as refusal:
-                return str(refusal)
+                return str(refusal.details())
             return ""
 
         def is_told() -> bool:
             """Asks with a stale epoch, whose refusal names the true one, and then with that."""
-            (epoch,) = re.findall(r"registered with epoch (\d+)", heartbeat(0))
-            if int(epoch) in told:
+            found = re.search(r"registered with epoch (\d+)", heartbeat(0))
+            if found is None or int(found[1]) in told:
                 return False
-            heartbeat(int(epoch))
-            told.add(int(epoch))
+            heartbeat(int(found[1]))
+            told.add(int(found[1]))
             return True
 
         told: set[int] = set()

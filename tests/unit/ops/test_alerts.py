@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 from penstock.cli.main import app
+from tests.alerts_fire.__main__ import Outcome
 from tests.alerts_fire.cases import CASES
 from tests.support.prometheus import scaled
 
@@ -85,3 +86,35 @@ def test_the_pace_of_a_test_scales_conditions_and_ranges_and_nothing_else() -> N
     rules = "expr: increase(a[10m]) > 2\nfor: 5m\nsummary: in 5 minutes, rate(b[1h])"
     wanted = "expr: increase(a[40s]) > 2\nfor: 20s\nsummary: in 5 minutes, rate(b[240s])"
     assert scaled(rules, 4) == wanted
+
+
+KILLED = next(case for case in CASES if case.name == "killed")
+CAME = {"PenstockNodeDown": 5.0, "PenstockUnderReplicated": 23.0, "PenstockFencedBroker": 22.0}
+
+
+def test_a_fault_is_right_when_what_must_fire_fires_and_goes_and_other_processes_may_make_the_machine_busy() -> None:
+    busy = {"PenstockHandlersBusy": 9.0}
+    went = dict.fromkeys(CAME, 1.0)
+    outcome = Outcome(KILLED, CAME | busy, went | busy, frozenset(), frozenset(), 60)
+    assert outcome.is_right
+    assert outcome.row() == (
+        "| killed | NodeDown 5, FencedBroker 22, UnderReplicated 23 | NodeDown 1, FencedBroker 1, UnderReplicated 1 "
+        "| (HandlersBusy) | 60 |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("came", "missing", "left", "told"),
+    [
+        (CAME | {"PenstockDiskFull": 3.0}, (), (), "| DiskFull WRONG |"),
+        ({"PenstockNodeDown": 5.0}, ("PenstockFencedBroker", "PenstockUnderReplicated"), (), "FencedBroker NEVER"),
+        (CAME, (), ("PenstockNodeDown",), "| NodeDown NEVER,"),
+    ],
+    ids=["another alert fires", "an alert does not fire", "an alert does not go"],
+)
+def test_a_fault_is_wrong_and_its_row_says_why(
+    came: dict[str, float], missing: tuple[str, ...], left: tuple[str, ...], told: str
+) -> None:
+    outcome = Outcome(KILLED, came, dict.fromkeys(came, 1.0), frozenset(missing), frozenset(left), 60)
+    assert not outcome.is_right
+    assert told in outcome.row()
