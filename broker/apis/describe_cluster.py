@@ -8,8 +8,9 @@ broker, and how the partitions that it leads stand by its own knowledge.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from broker.apis.metadata import node_view
 from broker.network.request_channel import Request
@@ -21,12 +22,20 @@ from broker.requests import (
     PartitionTroubleKind,
     PartitionTroubleView,
 )
-from metadata.image import MetadataImage
+from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
 from penstock.types import NO_LEADER, TopicPartition
 
 Standing = tuple[NodeStandingView, tuple[ShortPartition, ...]]
 """What the broker knows by itself, and the worst of the partitions that it leads."""
+
+
+class _LeaderCounts(NamedTuple):
+    """How many partitions each broker leads, and how many have no leader, by one table of topics."""
+
+    topics: Mapping[str, TopicImage]
+    leaders: Mapping[int, int]
+    offline: int
 
 
 class DescribeClusterApi:
@@ -43,14 +52,16 @@ class DescribeClusterApi:
         self._image = image
         self._controller_id = controller_id
         self._standing = standing
+        self._counted = _LeaderCounts({}, {}, 0)
 
     def handle(self, request: Request, body: DescribeClusterRequest) -> None:
         image = self._image()
         brokers = tuple(node_view(image.brokers[broker_id]) for broker_id in sorted(image.brokers))
-        leaders = Counter(p.leader_id for topic in image.topics_by_id.values() for p in topic.partitions.values())
-        offline_count = leaders.pop(NO_LEADER, 0)
+        if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
+            self._counted = _leader_counts(image.topics_by_id)
+        counted = self._counted
         standing, short = self._standing()
-        offline = _offline(image) if offline_count else ()
+        offline = _offline(image) if counted.offline else ()
         request.complete(
             ClusterView(
                 self._cluster_id,
@@ -58,11 +69,17 @@ class DescribeClusterApi:
                 brokers,
                 image.offset,
                 standing,
-                leaders,
-                offline_count,
+                counted.leaders,
+                counted.offline,
                 (*offline, *map(_short_view, short)),
             )
         )
+
+
+def _leader_counts(topics: Mapping[str, TopicImage]) -> _LeaderCounts:
+    leaders = Counter(p.leader_id for topic in topics.values() for p in topic.partitions.values())
+    offline = leaders.pop(NO_LEADER, 0)
+    return _LeaderCounts(topics, leaders, offline)
 
 
 def _offline(image: MetadataImage) -> tuple[PartitionTroubleView, ...]:

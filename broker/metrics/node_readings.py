@@ -104,12 +104,12 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     yield Reading(
         "penstock_under_replicated_partitions",
         "Led partitions with replicas out of the ISR, or in it and not heard of for replica.lag.time.max.ms.",
-        replicas.under_replicated,
+        replicas.troubles.under_replicated,
     )
     yield Reading(
         "penstock_under_min_isr_partitions",
         "Led partitions with fewer replicas in sync than min.insync.replicas, as this leader knows it.",
-        replicas.under_min_isr,
+        replicas.troubles.under_min_isr,
     )
     yield Reading("penstock_isr_shrinks", "Members that left an ISR led here.", replicas.isr_shrinks, True)
     yield Reading("penstock_isr_expands", "Members that joined an ISR led here.", replicas.isr_expands, True)

@@ -282,8 +282,8 @@ class Node:
             replicas = self.broker.replicas.statistics()
             standing = "in service" if self.broker.lifecycle.unfenced.is_set() else "fenced"
             said.append(f"{standing}, leads {replicas.leaders} of {replicas.partitions} partitions")
-            if replicas.under_replicated:
-                said.append(f"{replicas.under_replicated} under-replicated")
+            if replicas.troubles.under_replicated:
+                said.append(f"{replicas.troubles.under_replicated} under-replicated")
         if self.controller is not None:
             leads = self.controller.is_active
             said.append("the active controller" if leads else f"follows controller {self.leader_id}")

@@ -21,9 +21,9 @@ def own_standing(
         metadata_age_ms,
         counts.partitions,
         counts.leaders,
-        counts.under_replicated,
-        counts.under_min_isr,
+        counts.troubles.under_replicated,
+        counts.troubles.under_min_isr,
         counts.offline,
         tuple(sorted(failed_log_dirs)),
     )
-    return standing, replicas.troubles().named
+    return standing, counts.troubles.named

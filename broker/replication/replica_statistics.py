@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from broker.replication.partition import Partition
+from broker.replication.replica_troubles import ReplicaTroubles
 from broker.replication.topic_traffic import TrafficByTopic
 from broker.requests import PartitionFetchResult
 
@@ -52,8 +53,8 @@ class ReplicaStatistics:
     to_create: int
     """Partitions whose log is still to be created; not among `partitions`."""
     leaders: int
-    under_replicated: int
-    under_min_isr: int
+    troubles: ReplicaTroubles
+    """Those led here that have too few replicas in sync."""
     offline: int
     isr_shrinks: int
     isr_expands: int

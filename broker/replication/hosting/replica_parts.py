@@ -27,7 +27,7 @@ from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import PartitionReports
 from broker.replication.refused_appends import RefusedAppends
 from broker.replication.replica_statistics import ReplicaStatistics, Traffic, count_roles
-from broker.replication.replica_troubles import ReplicaTroubles, replica_troubles
+from broker.replication.replica_troubles import replica_troubles
 from penstock.clock import Clock
 from penstock.threads import Threads
 from penstock.types import TopicPartition
@@ -94,11 +94,10 @@ class ReplicaParts:
 
     def statistics(self) -> ReplicaStatistics:
         past = self.roles.past_isr_shrinks, self.roles.past_isr_expands
-        troubles = self.troubles()
+        hosted = self.hosted.all()
         return ReplicaStatistics(
-            **count_roles(self.hosted.all(), *past),
-            under_replicated=troubles.under_replicated,
-            under_min_isr=troubles.under_min_isr,
+            **count_roles(hosted, *past),
+            troubles=replica_troubles(hosted, self.contacts),
             to_create=len(self.creation.to_create) + len(self.creation.deletions),
             offline=len(self.lost),
             bytes_in=self.traffic.bytes_in,
@@ -106,10 +105,6 @@ class ReplicaParts:
             messages_in=self.traffic.messages_in,
             replication_bytes_out=self.traffic.replication_bytes_out,
         )
-
-    def troubles(self) -> ReplicaTroubles:
-        """The partitions led here that have too few replicas in sync."""
-        return replica_troubles(self.hosted.all(), self.contacts)
 
 
 def replica_parts(

@@ -1,0 +1,64 @@
+"""Promises of a cluster's description: what it says of all partitions, and how often it looks at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import ValuesView
+from dataclasses import replace
+from typing import cast
+
+from broker.apis.describe_cluster import DescribeClusterApi
+from broker.network.request_channel import Request
+from broker.requests import ClusterView, DescribeClusterRequest, NodeStandingView, PartitionTroubleKind
+from metadata.image import MetadataImage, TopicImage
+from metadata.registrations import PartitionRegistration
+from penstock.types import NO_LEADER
+from tests.support.machine import NOW_NS
+from tests.support.sinks import Sink
+
+STANDING = NodeStandingView(1, False, 0, 0, 0, 0, 0, 0, ())
+
+
+class Topics(dict[str, TopicImage]):
+    """A table that counts how often it is walked."""
+
+    walks = 0
+
+    def values(self) -> ValuesView[str, TopicImage]:  # type: ignore[override]
+        self.walks += 1
+        return cast(ValuesView[str, TopicImage], super().values())
+
+
+def topics(*leaders: int) -> Topics:
+    partitions = {
+        number: PartitionRegistration("id", number, (1, 2), (1,), leader_id, 5, 9)
+        for number, leader_id in enumerate(leaders)
+    }
+    return Topics({"id": TopicImage("t", "id", partitions)})
+
+
+def image_of(by_id: Topics, offset: int) -> MetadataImage:
+    return MetadataImage(offset, topics_by_id=by_id, topics_by_name={t.name: t for t in dict.values(by_id)})
+
+
+def test_leaders_are_counted_once_for_each_change_of_the_topics() -> None:
+    healthy, ill = topics(1, 2, 1), topics(1, NO_LEADER, NO_LEADER)
+    image = image_of(healthy, 1)
+    api = DescribeClusterApi("c", lambda: image, lambda: 1, lambda: (STANDING, ()))
+
+    def described() -> ClusterView:
+        request = Request("DescribeCluster", DescribeClusterRequest(), Sink(), "test", NOW_NS)
+        api.handle(request, DescribeClusterRequest())
+        return cast(ClusterView, request.response)
+
+    for offset in (1, 2, 3):  # commits that change no topic
+        image = replace(image, offset=offset)
+        found = described()
+        assert (found.leaders, found.offline_partitions, found.metadata_offset) == ({1: 2, 2: 1}, 0, offset)
+    assert healthy.walks == 1
+    image = image_of(ill, 4)
+    found = described()
+    assert (found.leaders, found.offline_partitions) == ({1: 1}, 2)
+    assert [(t.partition.partition, t.kind) for t in found.troubles] == [
+        (1, PartitionTroubleKind.OFFLINE),
+        (2, PartitionTroubleKind.OFFLINE),
+    ]
