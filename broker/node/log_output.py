@@ -27,8 +27,8 @@ class LogOutput(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO, node_id: int) -> None:
         super().__init__(stream)
         self._node_id = node_id
-        self._said: dict[tuple[str, str], tuple[float, int]] = {}
-        """When a line was written last, and how many like it were left out since."""
+        self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
+        """When a line (logger, text, exception) was written last, and how many like it were left out since."""
         self._named: tuple[str, ...] = ()
 
     def apply(self, levels: LogLevels, form: str) -> None:
@@ -43,7 +43,11 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called with the handler's lock held."""
-        key = record.name, record.getMessage()
+        try:
+            key = record.name, record.getMessage(), repr(record.exc_info and record.exc_info[1])
+        except Exception:  # the text and its arguments do not fit: the caller has a fault, and goes on
+            self.handleError(record)
+            return
         said_at, left_out = self._said.get(key, (record.created - REPEAT_SECONDS, 0))
         if 0 <= record.created - said_at < REPEAT_SECONDS:  # a clock that went back ends the silence
             self._said[key] = said_at, left_out + 1

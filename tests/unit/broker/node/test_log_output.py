@@ -55,6 +55,21 @@ def test_a_line_is_not_repeated_before_30_seconds_and_then_says_how_many_were_le
     ]
 
 
+def test_a_line_that_cannot_be_formatted_harms_neither_its_caller_nor_other_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bad = logging.LogRecord("broker.jobs", logging.WARNING, "jobs.py", 1, "%d left", ("many",), None)
+    assert messages(bad, record("a", 0)) == ["a"]
+    assert "Logging error" in capsys.readouterr().err
+
+
+def test_the_same_text_with_another_exception_is_another_line() -> None:
+    failed = [record("a job failed", at) for at in (0, 1, 2)]
+    for each, error in zip(failed, (OSError("a"), OSError("b"), OSError("b")), strict=True):
+        each.exc_info = (OSError, error, None)
+    assert [json.loads(line)["exception"] for line in written(*failed)] == ["OSError: a", "OSError: b"]
+
+
 def test_other_lines_are_written_meanwhile() -> None:
     assert messages(record("a", 0), record("b", 0), record("a", 1), record("c", 1)) == ["a", "b", "c"]
 
