@@ -2,10 +2,15 @@
 
 'Latest' is the high watermark, the end of what a consumer can read. A leader that has committed no record of its own
 epoch yet does not know it for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
+
+A look-up by time that needs the disk runs in an I/O thread; the look-ups of one request run one after another. After
+`DISK_WAIT_MS` the request is answered with what was found: a partition that needs the disk until then is
+REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from broker.network.failed_requests import FailRequest
@@ -20,6 +25,7 @@ from penstock.errors import (
     CorruptFileError,
     InvalidRequestError,
     KafkaStorageError,
+    RequestTimedOutError,
     ResourceExhaustedError,
     without_frames,
 )
@@ -27,20 +33,25 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 
 from storage.log.log_reader import ColdLookUp
 from storage.segment.timestamp_lookup import TimeLookUp
 
+DISK_WAIT_MS = 2_000
+"""Less than the 3 s after which our own clients take a broker for silent and ask it again for every partition."""
+
 
 class _Answering:
     """A request, and its results so far."""
 
-    __slots__ = ("request", "results", "wanted")
+    __slots__ = ("is_late", "request", "results", "timer", "wanted")
 
     def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition]) -> None:
         self.request, self.wanted = request, wanted
         self.results: list[ListOffsetsResult] = []
+        self.timer: asyncio.TimerHandle | None = None
+        self.is_late = False
+        """No disk is asked any more."""
 
 
 class ListOffsetsApi:
-    """Handles list-offsets requests. A look-up by time that needs the disk runs in an I/O thread; the look-ups of one
-    request run one after another."""
+    """Handles list-offsets requests."""
 
     def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest) -> None:
         self._partitions, self._io, self._fail = partitions, io, fail
@@ -58,6 +69,8 @@ class ListOffsetsApi:
             if found is None:
                 return
             results.append(found)
+        if answering.timer is not None:
+            answering.timer.cancel()
         answering.request.complete(results, results)
 
     def _one(
@@ -77,11 +90,24 @@ class ListOffsetsApi:
         return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
 
     def _begin(self, log_dir: str, cold: ColdLookUp, answering: _Answering) -> None:
-        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, lambda: self._went_on(answering, cold)):
+        if answering.is_late:
+            cold.discard()
+            raise RequestTimedOutError(f"the disk of {log_dir} has not answered within {DISK_WAIT_MS} ms; try again")
+        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, lambda: self._found(answering, cold)):
             cold.discard()
             raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
+        if answering.timer is None:
+            answering.timer = asyncio.get_running_loop().call_later(DISK_WAIT_MS / 1000, self._time_up, answering)
 
-    def _went_on(self, answering: _Answering, cold: ColdLookUp) -> None:
+    def _found(self, answering: _Answering, cold: ColdLookUp) -> None:
+        if not answering.is_late:
+            self._went_on(answering, cold)
+
+    def _time_up(self, answering: _Answering) -> None:
+        answering.is_late = True
+        self._went_on(answering, None)
+
+    def _went_on(self, answering: _Answering, cold: ColdLookUp | None) -> None:
         if answering.request.is_abandoned:
             return
         try:

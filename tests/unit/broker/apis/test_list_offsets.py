@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from broker.apis.list_offsets import ListOffsetsApi
+from broker.apis.list_offsets import DISK_WAIT_MS, ListOffsetsApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoWork
 from broker.network.request_channel import Request
@@ -22,15 +23,17 @@ from penstock.errors import (
     InvalidRequestError,
     NotLeaderOrFollowerError,
     OffsetNotAvailableError,
+    RequestTimedOutError,
     UnknownLeaderEpochError,
 )
 from penstock.record.builder import build_batch
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
+from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, make_partition, state
 from tests.support.sinks import Sink
 from tests.support.stepped_io import SteppedIo
+from tests.support.virtual_time import run_virtual
 
 T = 1_700_000_000_000
 
@@ -114,37 +117,72 @@ def test_who_does_not_lead_says_so_and_who_leads_anew_may_not_know_yet(partition
     assert isinstance(asked(partition, LATEST_TIMESTAMP).error, NotLeaderOrFollowerError)
 
 
+class ColdBroker:
+    """Partitions of which the page cache holds nothing."""
+
+    def __init__(self, count: int) -> None:
+        self.fs, self.io = ColdFileSystem(), SteppedIo()
+        self.fs.mkdir("/d")
+        self.partitions = {}
+        for number in range(count):
+            key = TopicPartition("t", number)
+            made = self.partitions[key] = Partition(1, cold_log(self.fs, key), 0, 1)
+            made.become_leader(state(isr=(1,)), 0)
+            produce(made, T + 10, T + 30, T + 20)
+            flush(made)
+        self.fs.go_cold()
+
+    def ask(self, *wanted: tuple[int, int]) -> Request:
+        """Each is a partition and a time."""
+        parts = (ListOffsetsPartition(TopicPartition("t", number), TOPIC_ID, time_ms, -1) for number, time_ms in wanted)
+        body = ListOffsetsRequest(tuple(parts))
+        request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
+        replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))
+        ListOffsetsApi(replicas, self.io, FailedRequests(pytest.fail).fail).handle(request, body)
+        return request
+
+
+def results(request: Request) -> list[ListOffsetsResult]:
+    return cast(list[ListOffsetsResult], request.response)
+
+
 def test_a_look_up_that_must_ask_the_disk_goes_on_in_a_thread() -> None:
-    fs, io = ColdFileSystem(), SteppedIo()
-    fs.mkdir("/d")
-    cold = Partition(1, cold_log(fs, PARTITION), 0, 1)
-    cold.become_leader(state(isr=(1,)), 0)
-    produce(cold, T + 10, T + 30, T + 20)
-    flush(cold)
-    fs.go_cold()
-    timestamps = (T + 11, EARLIEST_TIMESTAMP, MAX_TIMESTAMP)
-    body = ListOffsetsRequest(tuple(ListOffsetsPartition(PARTITION, TOPIC_ID, time_ms, -1) for time_ms in timestamps))
-    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
-    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: cold))
-    ListOffsetsApi(replicas, io, FailedRequests(pytest.fail).fail).handle(request, body)
-    assert not request.is_complete and io.step(fs.go_cold) is IoWork.LOOK_UP
-    assert not request.is_complete and io.step() is IoWork.LOOK_UP
-    assert [result.offset for result in cast(list[ListOffsetsResult], request.response)] == [1, 0, 1]
-    assert set(fs.waited) == {"io"}
+    async def main() -> None:
+        broker = ColdBroker(1)
+        request = broker.ask((0, T + 11), (0, EARLIEST_TIMESTAMP), (0, MAX_TIMESTAMP))
+        assert not request.is_complete and broker.io.step(broker.fs.go_cold) is IoWork.LOOK_UP
+        assert not request.is_complete and broker.io.step() is IoWork.LOOK_UP
+        assert [result.offset for result in results(request)] == [1, 0, 1]
+        assert set(broker.fs.waited) == {"io"}
+
+    run_virtual(main())
 
 
 def test_a_look_up_is_answered_as_the_partition_stands_when_the_disk_has_answered() -> None:
-    fs, io = ColdFileSystem(), SteppedIo()
-    fs.mkdir("/d")
-    cold = Partition(1, cold_log(fs, PARTITION), 0, 1)
-    cold.become_leader(state(isr=(1,)), 0)
-    produce(cold, T + 10)
-    flush(cold)
-    fs.go_cold()
-    body = ListOffsetsRequest((ListOffsetsPartition(PARTITION, TOPIC_ID, T, -1),))
-    request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
-    replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: cold))
-    ListOffsetsApi(replicas, io, FailedRequests(pytest.fail).fail).handle(request, body)
-    io.step(lambda: cold.become_follower(state(leader_id=2, leader_epoch=6), NOBODY))
-    (result,) = cast(list[ListOffsetsResult], request.response)
-    assert isinstance(result.error, NotLeaderOrFollowerError)
+    async def main() -> None:
+        broker = ColdBroker(1)
+        request = broker.ask((0, T))
+        (cold,) = broker.partitions.values()
+        broker.io.step(lambda: cold.become_follower(state(leader_id=2, leader_epoch=6), NOBODY))
+        (result,) = results(request)
+        assert isinstance(result.error, NotLeaderOrFollowerError)
+
+    run_virtual(main())
+
+
+def test_a_disk_that_hangs_keeps_no_other_offset_from_the_client() -> None:
+    async def main() -> None:
+        broker = ColdBroker(3)
+        request = broker.ask((0, T + 11), (1, T + 11), (2, EARLIEST_TIMESTAMP), (2, T + 11))
+        broker.io.step()
+        await asyncio.sleep((DISK_WAIT_MS - 1) / 1000)
+        assert not request.is_complete
+        await asyncio.sleep(2 / 1000)
+        found = results(request)
+        assert [result.offset for result in found] == [1, -1, 0, -1]
+        assert [type(result.error) for result in found if result.error] == [RequestTimedOutError] * 2
+        assert "the disk of /d" in str(found[1].error)
+        broker.io.step()  # too late
+        assert len(found) == 4 and not broker.io.queue
+
+    run_virtual(main())
