@@ -176,35 +176,60 @@ class Accumulator:
         self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
     ) -> RecordFuture | NotAppended:
         """Appends to the open batch, opens one where there is none, closes it when it is full."""
-        batch = self._take_or_open(queue, now_ms, wall_ms)
-        if batch.room < record.size_bytes:
-            refusal = self._make_room(queue, batch, record.size_bytes)
-            if refusal is not None:
-                return refusal
-        try:
-            batch.room -= record.size_bytes
-            return batch.append_full(record.key, record.value, record.headers, record.timestamp_ms)
-        finally:
-            queue.slot.append(batch)
-
-    def _take_or_open(self, queue: PartitionQueue, now_ms: int, wall_ms: int) -> ProducerBatch:
         while True:
             try:
-                return queue.slot.pop()
+                batch = queue.slot.pop()
             except IndexError:
-                pass
-            if queue.open is not None:
-                self._threads.pause(YIELD_SECONDS)
+                self._open_or_pause(queue, now_ms, wall_ms)
                 continue
-            with self._opening:
-                self._check_open()
-                if queue.open is None:
-                    batch = queue.open = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
-                    self._active[queue] = None
-                    return batch
+            except BaseException:
+                self.put_back(queue.slot)
+                raise
+            try:
+                if batch.room < record.size_bytes:
+                    refusal = self._make_room(queue, batch, record.size_bytes)
+                    if refusal is not None:
+                        return refusal
+                batch.room -= record.size_bytes
+                return batch.append_full(record.key, record.value, record.headers, record.timestamp_ms)
+            except BaseException:
+                self._mend(queue, batch)
+                raise
+            finally:
+                if queue.open is batch:
+                    queue.slot.append(batch)
+
+    def _open_or_pause(self, queue: PartitionQueue, now_ms: int, wall_ms: int) -> None:
+        """Opens a batch; lets another caller go on that has the open one in hand."""
+        if queue.open is not None:
+            self._threads.pause(YIELD_SECONDS)
+            return
+        with self._opening:
+            self._check_open()
+            if queue.open is None:
+                batch = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
+                self._active[queue] = None
+                queue.open = batch
+                queue.slot.append(batch)
+
+    def put_back(self, slot: deque[ProducerBatch]) -> None:
+        """For a caller whose `slot.pop()` was interrupted by Ctrl-C: its batch is in nobody's hand.
+
+        CPython handles a signal behind a call, and a pop that fails raises IndexError, so this pop has succeeded.
+        """
+        for queue in self.queues():
+            if queue.slot is slot and queue.open is not None and not slot:
+                slot.append(queue.open)
+
+    def _mend(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """For a caller that was interrupted, by Ctrl-C above all, with the batch in hand."""
+        if queue.open is batch:
+            batch.mend()
+        elif batch.encoded is None and not batch.done:  # closed already: nobody else would encode it
+            self.encode(batch)
 
     def _make_room(self, queue: PartitionQueue, batch: ProducerBatch, size_bytes: int) -> NotAppended | None:
-        """Grants the batch in hand more memory; else gives it back (no memory) or closes it (full)."""
+        """Grants the batch in hand more memory; else lets it go where it is empty (no memory), or closes it (full)."""
         left = queue.limit_bytes - batch.used_bytes
         if size_bytes > left and batch.values:
             self._close(queue, batch)
@@ -215,9 +240,7 @@ class Accumulator:
         if not self.memory.try_take(wanted, must=False):
             wanted = needed
             if not self.memory.try_take(needed):
-                if batch.values:
-                    queue.slot.append(batch)
-                else:
+                if not batch.values:
                     queue.open = None
                 return NotAppended.NO_MEMORY
         batch.granted_bytes += wanted
@@ -234,8 +257,18 @@ class Accumulator:
                 except IndexError:
                     self._threads.pause(YIELD_SECONDS)
                     continue
-                self._close(queue, ahead)
-                self.encode(ahead)
+                except BaseException:
+                    self.put_back(queue.slot)
+                    raise
+                try:
+                    self._close(queue, ahead)
+                    self.encode(ahead)
+                except BaseException:
+                    self._mend(queue, ahead)
+                    raise
+                finally:
+                    if queue.open is ahead:
+                        queue.slot.append(ahead)
             queue.ready.append(batch)
             self._active[queue] = None
 
@@ -248,7 +281,8 @@ class Accumulator:
 
     def _close(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         batch.close()
-        queue.ready.append(batch)  # BEFORE the next may be opened: the order of batches is the order of sends
+        # BEFORE the next may be opened: the order of batches is the order of sends. No call, so no signal in between.
+        queue.ready += (batch,)
         queue.open = None
 
     def encode(self, batch: ProducerBatch) -> None:

@@ -84,9 +84,11 @@ class ProducerBatch:
         self.log_append_time_ms = NO_TIMESTAMP
         self._callbacks: list[Callable[[], object]] = []
         self.append = self.values.append
+        self.next_future = self._futures_from(0)
+
+    def _futures_from(self, index: int) -> Callable[[], RecordFuture]:
         # `map` and `zip` make the pairs (batch, 0), (batch, 1), … in C: a third of the cost of a constructor.
-        pairs = zip(repeat(self), count())
-        self.next_future: Callable[[], RecordFuture] = map(tuple.__new__, repeat(RecordFuture), pairs).__next__
+        return map(tuple.__new__, repeat(RecordFuture), zip(repeat(self), count(index))).__next__
 
     @property
     def used_bytes(self) -> int:
@@ -122,6 +124,15 @@ class ProducerBatch:
             self.timestamps_ms.append(self.timestamp_ms if timestamp_ms is None else timestamp_ms)
         self.append(value)
         return self.next_future()
+
+    def mend(self) -> None:
+        """After an interruption within an append: no column is longer than the values, and the next future is that of
+        the next value."""
+        total = len(self.values)
+        for column in (self.keys, self.headers, self.timestamps_ms):
+            if column is not None:
+                del column[total:]
+        self.next_future = self._futures_from(total)
 
     def close(self) -> None:
         """No record joins any more; columns are made as long as the values."""
@@ -200,8 +211,8 @@ class ProducerBatch:
         self._end()
 
     def _end(self) -> None:
-        self.encoded = None
         self.done = True  # BEFORE the callbacks: add_callback looks at it after it has queued
+        self.encoded = None
         self._run_callbacks()
 
     def add_callback(self, callback: Callable[[], object]) -> None:

@@ -75,12 +75,18 @@ class Producer:
                         batch = slot.pop()
                     except IndexError:  # another thread has it in hand
                         return self._send_slow(topic, value, None, None, None, None)
+                    except BaseException:  # Ctrl-C
+                        self._core.accumulator.put_back(slot)
+                        raise
                     try:
                         room = batch.room - len(value) - RECORD_OVERHEAD_BYTES
                         if room >= 0:
                             batch.room = room
                             batch.append(value)
                             return batch.next_future()
+                    except BaseException:
+                        batch.mend()
+                        raise
                     finally:
                         slot.append(batch)
             elif key.__class__ is bytes:
@@ -99,6 +105,9 @@ class Producer:
             batch = slot.pop()
         except IndexError:  # no open batch, or another thread has it in hand
             return None
+        except BaseException:  # Ctrl-C
+            self._core.accumulator.put_back(slot)
+            raise
         try:
             room = batch.room - len(value) - len(key) - KEYED_OVERHEAD_BYTES
             keys = batch.keys
@@ -108,6 +117,9 @@ class Producer:
             keys.append(key)
             batch.append(value)
             return batch.next_future()
+        except BaseException:
+            batch.mend()
+            raise
         finally:
             slot.append(batch)
 

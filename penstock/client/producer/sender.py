@@ -11,7 +11,6 @@ request times out. Decisions are the dispatcher's; streams are produce_link.py's
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 
 from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
@@ -85,8 +84,13 @@ class Sender:
         """There may be something to send."""
         if not self._woken and self._loop is not None:
             self._woken = True
-            with contextlib.suppress(RuntimeError):  # the loop has ended: at interpreter exit
+            try:
                 self._loop.call_soon_threadsafe(self._on_wake)
+            except RuntimeError:  # the loop has ended: at interpreter exit
+                return
+            except BaseException:  # Ctrl-C: left as it is, nobody would wake it again
+                self._woken = False
+                raise
 
     def wake_by(self, due_ms: int) -> None:
         """There will be something to send at `due_ms`; does nothing when the sender will look by then anyway."""
