@@ -61,6 +61,10 @@ class ClientClosedError(PenstockError):
     """The client was closed; make a new one."""
 
 
+class CalledInCallbackError(PenstockError):
+    """A callback of a future made a call that waits for the thread that runs the callback: it would wait for ever."""
+
+
 class LogTruncationError(PenstockError):
     """A consumer's position is not in the leader's log any more: records that it has read were lost (KIP-320).
 

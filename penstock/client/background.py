@@ -19,7 +19,13 @@ from typing import Any, Protocol, TypeVar
 
 import uvloop
 
+from penstock.errors import CalledInCallbackError
+
 EXIT_SECONDS = 3.0
+IN_CALLBACK = (
+    "this call waits for the client's own thread, and that thread made it, in a callback of a future; have another"
+    " thread make it"
+)
 
 T = TypeVar("T")
 
@@ -55,6 +61,9 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """The result of a coroutine that runs on the loop; cancelled when the caller is interrupted or out of time."""
+        if self.is_current:
+            work.close()
+            raise CalledInCallbackError(IN_CALLBACK)
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(timeout)

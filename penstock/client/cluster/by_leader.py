@@ -31,6 +31,8 @@ from penstock.types import TopicPartition
 PARTITIONS_PER_CALL_MAX = 1_000
 """Of one call; a leader is asked for more in several calls at the same time."""
 
+NAMED_MAX = 3
+
 W = TypeVar("W")
 R = TypeVar("R")
 
@@ -166,8 +168,12 @@ async def _ask(
         connection = cluster.require_connection(node)
         asked = asyncio.ensure_future(call(connection, questions, left_ms))
         told = await _answer_or_another_leader(cluster, node, questions, asked)
-        if len(told) != len(questions):
-            raise UnknownServerError(f"node {node} answered for {len(told)} of {len(questions)} partitions")
+        if sorted(answer.partition for answer in told) != sorted(question.partition for question in questions):
+            named = ", ".join(str(answer.partition) for answer in told[:NAMED_MAX])
+            raise UnknownServerError(
+                f"node {node} was asked about {len(questions)} partitions from {questions[0].partition} on,"
+                f" and answered about {len(told)}: {named}"
+            )
     except ApiError as error:
         answers.failed.update((question.partition, error) for question in questions)
         return

@@ -100,8 +100,12 @@ class Fetcher:
 
     def on_answer(self, answer: FetchAnswer) -> None:
         now_ms = self._cluster.clock.now_ms()
-        effects = [effect for result in answer.results for effect in self._positions.on_result(result, now_ms)]
-        self._do(effects)
+        effects: list[Effect] = []
+        try:
+            for result in answer.results:
+                effects += self._positions.on_result(result, now_ms)
+        finally:  # a position that has moved on must find its records in the buffer, whatever the next result meets
+            self._do(effects)
         errors = [(TopicPartition(r.topic, r.partition), r.error) for r in answer.results if r.error is not None]
         followed = [self._cluster.cache.apply_hint(tp, e.leader) for tp, e in errors if e.leader is not None]
         if not all(followed):  # a hint that tells nothing new, or speaks of a deleted topic
@@ -184,7 +188,7 @@ class Fetcher:
 
     def touch(self) -> None:
         """Something changed: links are made, told and ended, look-ups begin, a timer is set for the next back-off."""
-        if self._closed or not self._positions.states:
+        if self._closed:
             return
         self._do(self._positions.on_metadata(self._cluster.cache, self._cluster.clock.now_ms()))
         self._end_links()

@@ -246,10 +246,11 @@ class Positions:
         tp, from_offset = state.topic_partition, state.fetch_offset
         if last is None or last.next_offset <= from_offset:
             raise damage or CorruptMessageError(f"{tp}: the broker answered without a whole new batch at {from_offset}")
-        state.fetch_offset = last.next_offset
-        state.last_fetched_epoch = last.leader_epoch
         good = records if good_bytes == len(records) else records[:good_bytes]
-        return Deliver(tp, state.generation, good, from_offset, last.next_offset)
+        found = Deliver(tp, state.generation, good, from_offset, last.next_offset)
+        state.fetch_offset = last.next_offset  # AFTER all that may fail for want of memory, or the records are skipped
+        state.last_fetched_epoch = last.leader_epoch
+        return found
 
     def _on_divergence(self, state: PartitionState, end_offset: int, now_ms: int) -> list[Effect]:
         """Records that this consumer has fetched are not in the leader's log: they were truncated (KIP-320)."""

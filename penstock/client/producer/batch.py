@@ -8,7 +8,7 @@ opened: a record's create time is exact to `linger_ms`, unless the caller gave o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, repeat
 
 from penstock.client.producer.future import RecordFuture
@@ -192,6 +192,13 @@ class ProducerBatch:
         if all(half.done for half in self.halves):
             self.error = next((half.error for half in self.halves if half.error is not None), None)
             self._end()
+
+    def parts(self) -> Iterator[ProducerBatch]:
+        """Batches of the log: itself, or what it was split into; between two of these another producer's may stand."""
+        if not self.halves:
+            yield self
+        for half in self.halves:
+            yield from half.parts()
 
     def error_of(self, index: int) -> PenstockError | None:
         """What became of one record: the halves of a split batch may fare differently."""

@@ -32,6 +32,7 @@ from penstock.errors import (
     UnknownServerError,
     without_frames,
 )
+from penstock.types import TopicPartition
 
 REQUEST_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md); the others come in the next."""
@@ -170,8 +171,10 @@ class BatchDispatcher:
         """What an answer means; results come in the order of the request."""
         if answer.error is not None:
             return self.on_error(request, answer.error, now_ms)
-        if len(answer.results) != len(request.entries):
-            told = f"the answer speaks of {len(answer.results)} partitions, the request of {len(request.entries)}"
+        asked = [queue.topic_partition for queue, _ in request.entries]
+        answered = [(result.topic, result.partition) for result in answer.results]
+        if answered != asked:
+            told = f"the answer speaks of {_named(answered)}, the request of {_named(asked)}"
             return self.on_error(request, UnknownServerError(told), now_ms)
         return [
             self._on_result(queue, batch, result, now_ms)
@@ -309,6 +312,12 @@ class BatchDispatcher:
 
     def __repr__(self) -> str:
         return f"BatchDispatcher(requests={self._correlation_id}, wants_metadata={self._wants_metadata})"
+
+
+def _named(partitions: Sequence[tuple[str, int]]) -> str:
+    """So many partitions, and the first by name."""
+    first = f" from {TopicPartition(*partitions[0])} on" if partitions else ""
+    return f"{len(partitions)} partitions{first}"
 
 
 def _of_all_attempts(error: ApiError) -> ApiError:

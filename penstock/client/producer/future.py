@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
@@ -23,6 +23,7 @@ class PendingBatch(Protocol):
 
     topic_partition: TopicPartition
     threads: Threads
+    record_count: int
     done: bool
     error: PenstockError | None
 
@@ -34,6 +35,10 @@ class PendingBatch(Protocol):
     def error_of(self, index: int) -> PenstockError | None: ...
 
     def metadata(self, index: int) -> RecordMetadata: ...
+
+    def parts(self) -> Iterator[PendingBatch]:
+        """Batches of the log: itself, or what it was split into."""
+        ...
 
     def add_callback(self, callback: Callable[[], object]) -> None:
         """Calls back once when done; at once when it is."""
@@ -116,8 +121,8 @@ class BulkFuture:
         """Where the records stand, in the order in which they were given."""
         self.result(timeout)
         found = []
-        for batch, first, count in self._batches:
-            head, tail = batch.metadata(first), batch.metadata(first + count - 1)
+        for part in (part for batch, _, _ in self._batches for part in batch.parts()):
+            head, tail = part.metadata(0), part.metadata(part.record_count - 1)
             found.append(AckedRange(head.topic, head.partition, head.offset, tail.offset, head.timestamp_ms))
         return found
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Unpack
 
+from penstock.client.background import IN_CALLBACK
 from penstock.client.cluster.config import ProducerConfig
 from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_hints
 from penstock.client.cluster.option_text import with_option_help
@@ -25,7 +26,7 @@ from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.client.producer.sender import ProducerStatistics
-from penstock.errors import TimedOutError
+from penstock.errors import CalledInCallbackError, TimedOutError
 from penstock.types import TopicPartition
 
 MEMORY_WAIT_SECONDS = 0.5
@@ -194,7 +195,7 @@ class Producer:
 
     def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
         """What a flush waits for, seen from the loop, where batches move."""
-        if not self._background.alive or self._background.is_current:
+        if not self._background.alive:
             return self._core.accumulator.unfinished()
         try:
             return self._background.run(self._core.unfinished(), timeout)
@@ -213,6 +214,8 @@ class Producer:
         """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent."""
         if self._core.closed:
             return
+        if self._background.is_current:
+            raise CalledInCallbackError(IN_CALLBACK)
         self._core.begin_close()
         try:
             if self._background.alive:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, ask_leaders_once
-from penstock.errors import LeaderNotAvailableError, RequestTimedOutError
-from penstock.types import NO_LEADER, Endpoint
+from penstock.errors import LeaderNotAvailableError, RequestTimedOutError, UnknownServerError
+from penstock.types import NO_LEADER, Endpoint, TopicPartition
 from tests.support.scripted_fetch import TP, ScriptedCluster
 from tests.support.virtual_time import run_virtual
 
@@ -71,3 +73,13 @@ def test_a_partition_without_a_leader_is_told_with_what_the_cluster_says_of_it()
         cluster.learn(leader=NO_LEADER, epoch=1, error=None if why is None else LeaderNotAvailableError(why))
         answers = run_virtual(ask_leaders_once(cluster, {TP: 1}, call, 60_000))
         assert str(answers.failed[TP]) == told
+
+
+def test_an_answer_about_another_partition_counts_for_none() -> None:
+    cluster: Any = ScriptedCluster()
+
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
+        return [Answer(TopicPartition("t", 1), None, "found")]
+
+    with pytest.raises(UnknownServerError, match="asked about 1 partitions from t-0 on, and answered about 1: t-1"):
+        run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000))

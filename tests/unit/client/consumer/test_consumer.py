@@ -18,6 +18,7 @@ from penstock.errors import (
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_records
 from tests.support.fake_broker import FakeCluster
+from tests.support.waiting import wait_until
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TIME_MS = 1_700_000_000_000
@@ -461,3 +462,11 @@ def test_what_a_producer_sends_a_consumer_gets(cluster: FakeCluster) -> None:
             consumer.assign(consumer.partitions_for(codec))
             consumer.seek_to_beginning()
             assert sorted(int(r.value or b"") for r in read(consumer, 20_000)) == list(range(20_000))
+
+
+def test_a_consumer_with_nothing_assigned_ends_its_streams(cluster: FakeCluster) -> None:
+    with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([T0])
+        wait_until(lambda: len(cluster.tasks_of_streams(1)) == 1)
+        consumer.assign([])
+        wait_until(lambda: not cluster.tasks_of_streams(1))

@@ -16,6 +16,7 @@ from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.decode import decode_good
 from penstock.client.consumer.positions import Deliver, ReportError
+from penstock.client.wire.messages import FetchAnswer, FetchResult
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
 from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
@@ -221,3 +222,29 @@ def test_batches_that_are_too_large_only_together_come_in_parts() -> None:
             found.append(offsets)
     assert [n for part in found for n in part] == list(range(1, 14)) and len(found) > 3
     assert positions(core)[0] == 14
+
+
+class NoMemory(bytes):
+    """Fetched bytes of which no part can be copied."""
+
+    def __getitem__(self, part: object) -> Any:
+        raise MemoryError
+
+
+def test_an_answer_that_cannot_be_taken_in_skips_no_record() -> None:
+    """Neither of the partition whose records found no memory, nor of the one before it in the answer."""
+    core = consumer()
+    for tp in (A, B):
+        core.positions.states[tp].topic_id = "id"
+    records = [good(0), NoMemory(good(0) + b"the beginning of a batch")]
+    results = tuple(
+        FetchResult(*tp, "id", None, 2, 0, found, None, 0) for tp, found in zip((A, B), records, strict=True)
+    )
+
+    async def arrive() -> None:
+        with pytest.raises(MemoryError):
+            core.fetcher.on_answer(FetchAnswer(1, results, None))
+
+    asyncio.run(arrive())
+    assert [core.positions.states[tp].fetch_offset for tp in (A, B)] == [2, 0]
+    assert as_records(core) == [(0, 0), (0, 1)]

@@ -315,6 +315,18 @@ def test_an_answer_of_the_wrong_shape_is_an_error() -> None:
     assert isinstance(failed, Failed) and isinstance(failed.error, UnknownServerError)
 
 
+def test_an_answer_about_other_partitions_acks_nothing() -> None:
+    bench = Bench()
+    bench.add(0)
+    bench.add(2)
+    (request,) = bench.drain()
+    right = answer(request, None, None)
+    outcomes = bench.dispatcher.on_answer(request, right._replace(results=right.results[::-1]), NOW_MS)
+    assert [isinstance(outcome, Failed) and str(outcome.error) for outcome in outcomes] == [
+        "the answer speaks of 2 partitions from t-2 on, the request of 2 partitions from t-0 on"
+    ] * 2
+
+
 def test_closing_fails_what_is_left() -> None:
     bench = Bench()
     bench.add(3)

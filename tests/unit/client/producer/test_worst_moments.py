@@ -15,7 +15,7 @@ from penstock import Producer
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.producer import accumulator
 from penstock.client.producer.future import BulkFuture, RecordFuture
-from penstock.errors import ClientClosedError, InvalidRecordError
+from penstock.errors import CalledInCallbackError, ClientClosedError, InvalidRecordError, RecordListTooLargeError
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -55,6 +55,35 @@ def test_a_callback_that_raises_is_logged_and_keeps_no_other_record_from_its_ans
         assert later.result(0).offset == 1, "the client's thread goes on"
     told = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [record.exc_info[0] for record in told if record.exc_info] == [raised, raised]
+
+
+def test_a_call_in_a_callback_that_would_wait_for_itself_is_refused(cluster: FakeCluster) -> None:
+    met: list[Exception] = []
+
+    def wait(future: RecordFuture) -> None:
+        for call in (producer.flush, lambda: producer.send("not known yet", b"v"), producer.close):
+            try:
+                call()
+            except CalledInCallbackError as error:
+                met.append(error)
+
+    with Producer(cluster.bootstrap) as producer:
+        producer.send("t", b"v").add_done_callback(wait)
+        producer.flush(10)
+        assert [str(error).split(",")[0] for error in met] == ["this call waits for the client's own thread"] * 3
+        assert producer.send("t", b"w").result(10).topic == "t", "it is not half closed"
+
+
+def test_ranges_leave_out_what_another_producer_wrote_between_the_halves_of_a_batch(cluster: FakeCluster) -> None:
+    def write_between(node_id: int, request: object) -> None:
+        if len(cluster.produced) == 3:
+            cluster.logs[T0].append(cluster.logs[T0].batches[0][2])
+
+    cluster.on_produce = write_between
+    cluster.fail_produce("t", 0, RecordListTooLargeError())
+    with Producer(cluster.bootstrap) as producer:
+        ranges = producer.send_many("t", [b"1", b"2", b"3", b"4"], partition=0).ranges(10)
+    assert [(found.first_offset, found.last_offset, found.record_count) for found in ranges] == [(0, 1, 2), (4, 5, 2)]
 
 
 def test_a_batch_that_cannot_be_encoded_fails_alone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
