@@ -36,10 +36,10 @@ from metadata.records import (
     UnregisterBrokerRecord,
 )
 from penstock.errors import PenstockError
+from raft.messages import LEADER_CHANGE
 
 MAX_RECORD_BYTES: Final = 1 << 20
 """No record that we write comes near this; a larger value is damage, and is not parsed."""
-LEADER_CHANGE: Final = "LeaderChange"
 _SUFFIX: Final = "Record"
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _SHOWN_CHARACTERS: Final = 120

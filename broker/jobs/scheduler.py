@@ -40,12 +40,10 @@ class JobStatistics:
     """A snapshot of one job."""
 
     name: str
-    interval_ms: int
     runs: int
     failures: int
     last_duration_ms: int
     """-1 before the first run has ended."""
-    running: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -154,8 +152,7 @@ class Scheduler:
 
     def statistics(self) -> tuple[JobStatistics, ...]:
         return tuple(
-            JobStatistics(job.name, job.interval_ms, job.runs, job.failures, job.last_duration_ms, job.running)
-            for job in tuple(self._jobs.values())
+            JobStatistics(job.name, job.runs, job.failures, job.last_duration_ms) for job in tuple(self._jobs.values())
         )
 
     def __repr__(self) -> str:

@@ -354,7 +354,7 @@ class BrokerParts:
             await self.lifecycle.controlled_shutdown()
         await self.lifecycle.stop()  # BEFORE the next line: an answer to a heartbeat would say SERVING again
         await self.serving(False)
-        self.replicas.creation.to_create.stop()
+        self.replicas.creation.stop()
         await self.listeners.stop()
         self.converter.close()
         await self.dispatcher.stop()

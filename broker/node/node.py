@@ -307,7 +307,7 @@ class Node:
             self.controller.resign()
         await self._stop_raft()
         if self.broker is not None:
-            await self.broker.replicas.creation.deletions.close(self.stop_wait)
+            await self.broker.replicas.creation.close(self.stop_wait)
         if self._controller_server is not None:
             await self._controller_server.stop()
         await self._peers.close()

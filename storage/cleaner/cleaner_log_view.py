@@ -72,8 +72,6 @@ class LogToClean:
             segments=tuple(files),
             first_dirty_offset=assessment.first_dirty_offset,
             end_offset=assessment.end_offset,
-            clean_bytes=assessment.clean_bytes,
-            dirty_bytes=assessment.dirty_bytes,
             config=log.config,
             epoch_entries=log.epoch_entries,
         )

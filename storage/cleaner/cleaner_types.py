@@ -58,14 +58,8 @@ class CleaningPlan:
     first_dirty_offset: int
     """The end of the last pass: no two records below it have the same key."""
     end_offset: int
-    clean_bytes: int
-    dirty_bytes: int
     config: LogConfig
     epoch_entries: tuple[EpochEntry, ...]
-
-    @property
-    def dirty_ratio(self) -> float:
-        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
 @dataclass(frozen=True, slots=True)

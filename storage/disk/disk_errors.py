@@ -40,8 +40,10 @@ def offline_error(path: str, error: Exception) -> ApiError:
     return KafkaStorageError(f"{path}: cannot be used any more: {error}")
 
 
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+"""Of the process, or of the machine."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_SHORTAGES = (*_NO_ROOM, errno.EMFILE, errno.ENFILE)
+_SHORTAGES = (*_NO_ROOM, *OUT_OF_DESCRIPTORS)
 
 
 class FlushDeferredError(OSError):

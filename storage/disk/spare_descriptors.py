@@ -8,16 +8,16 @@ disk.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from typing import TypeVar
+
+from storage.disk.disk_errors import OUT_OF_DESCRIPTORS
 
 T = TypeVar("T")
 
 SPARE_DESCRIPTORS = 32
 """A new partition opens five files, a flush of a directory one; a refill comes every quarter of a second."""
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class SpareDescriptors:
@@ -34,7 +34,7 @@ class SpareDescriptors:
             try:
                 self._spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
             except OSError as error:
-                if error.errno not in _OUT_OF_DESCRIPTORS:
+                if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 return
 
@@ -45,7 +45,7 @@ class SpareDescriptors:
             try:
                 return make()
             except OSError as error:
-                if error.errno not in _OUT_OF_DESCRIPTORS or not self._spare:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._spare:
                     raise
                 os.close(self._spare.pop())
                 self.used += 1

@@ -10,7 +10,6 @@ order.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from penstock.clock import Clock
 from penstock.errors import InvariantViolation, PenstockError
 from penstock.threads import Queue, Thread, Threads
 from penstock.types import TopicPartition
-from storage.disk.disk_errors import storage_error
+from storage.disk.disk_errors import OUT_OF_DESCRIPTORS, storage_error
 from storage.disk.file_names import (
     parse_partition_directory,
     set_aside_suffix,
@@ -37,7 +36,6 @@ _log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_MS = 1000
 """Often enough to show progress in the node's log; a short start has one line for each dir."""
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class FoundLog(NamedTuple):
@@ -109,7 +107,7 @@ def _list(fs: FileSystem, path: str, set_aside: dict[str, str]) -> Iterator[Topi
 
 def refuse_without_descriptors(action: str, path: str, error: OSError) -> None:
     """Raise the typed error if the error is a lack of descriptors."""
-    if error.errno in _OUT_OF_DESCRIPTORS:
+    if error.errno in OUT_OF_DESCRIPTORS:
         raise storage_error(action, path, error) from error
 
 
@@ -194,7 +192,7 @@ class LogLoader:
         except InvariantViolation:
             raise
         except PenstockError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _OUT_OF_DESCRIPTORS:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in OUT_OF_DESCRIPTORS:
                 raise
             return error
         except OSError as error:

@@ -245,24 +245,6 @@ class LogManager:
                 directory.close(clean=False, broker_epoch=NO_BROKER_EPOCH)
         return tuple(log.topic_partition for log in affected)
 
-    # -- checkpoints; from any thread ----------------------------------------------------------------------------------
-
-    def checkpoint_recovery_points(self) -> None:
-        """Write how far each log is flushed; called regularly, so that the next recovery is short."""
-        self.checkpoints.write_recovery_points()
-
-    def checkpoint_log_starts(self) -> None:
-        """Write the log starts that are not the beginning of a segment; called regularly."""
-        self.checkpoints.write_log_starts()
-
-    def checkpoint_high_watermarks(self, read: Callable[[], Mapping[LogId, int]]) -> None:
-        """Write the high watermarks that `read` returns; a log that is not in the mapping keeps the one it has."""
-        self.checkpoints.write_high_watermarks(read)
-
-    def high_watermarks(self) -> dict[LogId, int]:
-        """The last checkpointed high watermarks, none above its log's end."""
-        return self.checkpoints.high_watermarks()
-
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True, broker_epoch: int = NO_BROKER_EPOCH) -> None:

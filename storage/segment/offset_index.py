@@ -20,10 +20,10 @@ from struct import Struct
 from sys import byteorder
 from typing import NamedTuple
 
-ENTRY_BYTES = 8
+ENTRY = Struct(">ii")
+ENTRY_BYTES = ENTRY.size
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """The field has four bytes, with a sign."""
-_ENTRY = Struct(">ii")
 
 
 class IndexEntry(NamedTuple):
@@ -57,7 +57,7 @@ class OffsetIndex:
     @staticmethod
     def entry_of(content: bytes) -> IndexEntry:
         """One entry from a file's bytes, unchecked."""
-        return IndexEntry(*_ENTRY.unpack(content))
+        return IndexEntry(*ENTRY.unpack(content))
 
     def _is_sane(self, log_size_bytes: int) -> bool:
         if not self._offsets:

@@ -14,10 +14,12 @@ from array import array
 from bisect import bisect_left, bisect_right
 from itertools import islice
 from operator import lt
+from struct import Struct
 from sys import byteorder
 from typing import NamedTuple
 
-ENTRY_BYTES = 12
+ENTRY = Struct(">qi")
+ENTRY_BYTES = ENTRY.size
 
 
 class TimeEntry(NamedTuple):

@@ -32,7 +32,6 @@ from storage.segment.batch_scan import MAX_OFFSETS, LogFile
 from storage.segment.undecodable import DECODING_ERRORS
 from storage.tools.batch_walk import walk
 from storage.tools.decode import read_batch
-from storage.tools.verify_indexes import OFFSET_ENTRY, TIME_ENTRY
 
 Row = dict[str, object]
 
@@ -155,22 +154,22 @@ def dump_index(fs: FileSystem, path: str) -> Iterator[Row]:
     parsed = parse_segment_file(plain_name(path))
     base = parsed[0] if parsed is not None else 0
     is_time = plain_name(path).endswith(TIME_INDEX_SUFFIX)
-    size, entry = (time_index.ENTRY_BYTES, TIME_ENTRY) if is_time else (offset_index.ENTRY_BYTES, OFFSET_ENTRY)
+    entry = time_index.ENTRY if is_time else offset_index.ENTRY
     content = fs.read_file(path)
-    for at, (first, second) in enumerate(_entries(entry, content, size)):
-        row: Row = {"type": "timeindex" if is_time else "index", "file": path, "position": at * size}
+    for at, (first, second) in enumerate(_entries(entry, content)):
+        row: Row = {"type": "timeindex" if is_time else "index", "file": path, "position": at * entry.size}
         if is_time:
             yield row | {"timestamp_ms": first, "offset": base + second}
         else:
             yield row | {"offset": base + first, "log_position": second}
-    if len(content) % size:
-        left = len(content) % size
+    left = len(content) % entry.size
+    if left:
         what = f"{left} bytes that are no whole entry"
         yield {"type": "problem", "file": path, "position": len(content) - left, "problem": what}
 
 
-def _entries(entry: struct.Struct, content: bytes, size: int) -> Iterator[tuple[int, int]]:
-    return ((first, second) for first, second in entry.iter_unpack(content[: len(content) // size * size]))
+def _entries(entry: struct.Struct, content: bytes) -> Iterator[tuple[int, int]]:
+    return ((first, second) for first, second in entry.iter_unpack(content[: len(content) // entry.size * entry.size]))
 
 
 def dump_indexes(fs: FileSystem, log_path: str) -> Iterator[Row]:

@@ -8,9 +8,9 @@ segment ends where the last clean stop was. Nothing is rebuilt here.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from struct import Struct
 
 from penstock.record.batch import BatchHeader
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -18,8 +18,6 @@ from storage.disk.file_system import FileSystem
 from storage.segment import offset_index, time_index
 from storage.tools.findings import REBUILD, Finding
 
-OFFSET_ENTRY = struct.Struct(">ii")
-TIME_ENTRY = struct.Struct(">qi")
 _OLDER_THAN_ALL = -(2**63)
 _NEVER = (2**63, 2**63)
 
@@ -74,22 +72,22 @@ class IndexCheck:
         self._must_exist = must_exist
         self._is_final = is_final
         self._findings: list[Finding] = []
-        self._offsets = self._load(stem + INDEX_SUFFIX, offset_index.ENTRY_BYTES, OFFSET_ENTRY)
-        self._times = self._load(stem + TIME_INDEX_SUFFIX, time_index.ENTRY_BYTES, TIME_ENTRY)
+        self._offsets = self._load(stem + INDEX_SUFFIX, offset_index.ENTRY)
+        self._times = self._load(stem + TIME_INDEX_SUFFIX, time_index.ENTRY)
         self._max_timestamp_ms = _OLDER_THAN_ALL
 
-    def _load(self, path: str, entry_bytes: int, entry: struct.Struct) -> _Entries:
+    def _load(self, path: str, entry: Struct) -> _Entries:
         """In both indexes the second column leads to the batch, and the first holds a fact about it."""
-        entries = _Entries(path, entry_bytes, [])
+        entries = _Entries(path, entry.size, [])
         try:
             content = self._fs.read_file(path)
         except FileNotFoundError:
             if self._must_exist:
                 self._findings.append(Finding("warning", "index-missing", path, "there is no such file", REBUILD))
             return entries
-        whole = len(content) // entry_bytes * entry_bytes
+        whole = len(content) // entry.size * entry.size
         if whole != len(content):
-            what = f"{len(content)} bytes are no multiple of {entry_bytes}"
+            what = f"{len(content)} bytes are no multiple of {entry.size}"
             self._findings.append(Finding("warning", "index", path, what, REBUILD, position=whole))
         entries.rows = [(a, b) for a, b in entry.iter_unpack(content[:whole])]
         entries.start()

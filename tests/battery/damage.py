@@ -276,7 +276,7 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
         raise Wrong(f"{log!r}: begins at {log.log_start_offset}, not {truth.log_start_offset}")
     if not _epochs_are_true(log, truth):
         raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {truth.epochs}")
-    high_watermark = manager.high_watermarks().get(LogId.of(log), 0)
+    high_watermark = manager.checkpoints.high_watermarks().get(LogId.of(log), 0)
     if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
         raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")
 

@@ -185,6 +185,6 @@ def _truth(manager: LogManager, log: Log, points: dict[TopicPartition, int]) -> 
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
         recovery_point=points.get(log.topic_partition, 0),
-        high_watermark=manager.high_watermarks().get(LogId.of(log), 0),
+        high_watermark=manager.checkpoints.high_watermarks().get(LogId.of(log), 0),
         is_compacted=log.config.is_compacted,
     )

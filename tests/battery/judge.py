@@ -72,7 +72,7 @@ def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition,
     for topic_partition in history.gone & found.keys():
         raise Wrong(f"{topic_partition} was deleted and is there again")
     _judge_strays(fs, manager, history)
-    for (topic_partition, topic_id), offset in manager.high_watermarks().items():
+    for (topic_partition, topic_id), offset in manager.checkpoints.high_watermarks().items():
         log = manager.get(topic_partition, topic_id)
         if log is None or not 0 <= offset <= log.log_end_offset:
             raise Wrong(f"{topic_partition}: high watermark {offset}")

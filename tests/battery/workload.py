@@ -288,9 +288,11 @@ class Workload:
 
     def checkpoint(self) -> None:
         manager = self._manager()
-        self.attempt("checkpoint_recovery_points", manager.checkpoint_recovery_points)
-        if self.attempt("checkpoint_log_starts", manager.checkpoint_log_starts):
+        self.attempt("checkpoint_recovery_points", manager.checkpoints.write_recovery_points)
+        if self.attempt("checkpoint_log_starts", manager.checkpoints.write_log_starts):
             for log in self.history.logs.values():
                 log.gone_below(log.log_start)
         high_watermarks = {LogId.of(log): log.flushed_offset for log in manager.logs()}
-        self.attempt("checkpoint_high_watermarks", lambda: manager.checkpoint_high_watermarks(lambda: high_watermarks))
+        self.attempt(
+            "checkpoint_high_watermarks", lambda: manager.checkpoints.write_high_watermarks(lambda: high_watermarks)
+        )

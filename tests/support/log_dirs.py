@@ -32,7 +32,7 @@ def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES) -> P
         log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // 8, NOW_MS)
         if n + 1 == flushed:
             log.flush()
-            manager.checkpoint_recovery_points()
+            manager.checkpoints.write_recovery_points()
     manager.close(clean=clean, broker_epoch=7)
     return path
 

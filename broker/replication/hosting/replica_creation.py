@@ -21,6 +21,7 @@ from penstock.clock import Clock
 from penstock.errors import ApiError, CorruptFileError, KafkaStorageError
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.disk.stop_wait import StopWait
 from storage.log_dirs.log_removal import LogRemoval
 
 _log = logging.getLogger(__name__)
@@ -99,6 +100,18 @@ class ReplicaCreation:
         """Do not create the partition any more."""
         self.to_create.forget(key)
         self.deletions.forget(key)
+
+    def stop(self) -> None:
+        """Create nothing more that waits for its turn; deletions go on."""
+        self.to_create.stop()
+
+    async def close(self, wait: StopWait) -> None:
+        """Wait for the deletions, AFTER the last change of the metadata was published here."""
+        await self.deletions.close(wait)
+
+    def __len__(self) -> int:
+        """How many logs are still to be created."""
+        return len(self.to_create) + len(self.deletions)
 
     def __repr__(self) -> str:
         return f"ReplicaCreation({self.to_create!r}, {self.deletions!r})"

@@ -98,7 +98,7 @@ class ReplicaParts:
         return ReplicaStatistics(
             **count_roles(hosted, *past),
             troubles=replica_troubles(hosted, self.contacts),
-            to_create=len(self.creation.to_create) + len(self.creation.deletions),
+            to_create=len(self.creation),
             offline=len(self.lost),
             bytes_in=self.traffic.bytes_in,
             bytes_out=self.traffic.bytes_out,
@@ -112,7 +112,7 @@ def replica_parts(
 ) -> ReplicaParts:
     """The rest of them, over the tables and what serves them."""
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
-    high_watermarks = CheckpointedHighWatermarks(log_manager.high_watermarks(), hosted.all)
+    high_watermarks = CheckpointedHighWatermarks(log_manager.checkpoints.high_watermarks(), hosted.all)
     opener = PartitionOpener(
         hosted,
         log_manager,

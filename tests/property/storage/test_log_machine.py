@@ -99,8 +99,8 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def checkpoint(self) -> None:
-        self.manager.checkpoint_recovery_points()
-        self.manager.checkpoint_log_starts()
+        self.manager.checkpoints.write_recovery_points()
+        self.manager.checkpoints.write_log_starts()
         self._forget_below(self.start)
 
     @rule(data=st.data())

@@ -42,7 +42,7 @@ def test_a_job_runs_at_multiples_of_its_interval_however_long_it_takes() -> None
 
     statistics, _ = runs_of(job, interval_ms=100, life_ms=450)
     assert started == [100, 200, 300, 400]
-    assert (statistics.runs, statistics.last_duration_ms, statistics.running) == (4, 30, False)
+    assert (statistics.runs, statistics.last_duration_ms) == (4, 30)
 
 
 def test_a_turn_that_comes_while_the_job_runs_is_left_out() -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_never_ran_has_no_duration() -> None:
         """Nothing."""
 
     statistics, _ = runs_of(job, interval_ms=1000, life_ms=10)
-    assert statistics == JobStatistics("log-retention", 1000, 0, 0, -1, False)
+    assert statistics == JobStatistics("log-retention", 0, 0, -1)
 
 
 def test_blocking_work_runs_in_a_thread_of_the_schedule() -> None:

@@ -244,7 +244,7 @@ def test_a_full_disk_does_not_keep_an_empty_dir_from_being_opened(fs: LosingFile
     manager = as_it_is(fs, "/d")
     fs.fail_on.clear()
     manager.get_or_create(TP, TOPIC_ID, SMALL).flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
 
     assert manager.offline_log_dirs == {}
     assert b"orders 0 0" in fs.read_file("/d/recovery-point-offset-checkpoint")
@@ -258,7 +258,7 @@ def test_a_checkpoint_that_cannot_be_written_in_one_dir_is_written_in_the_others
         log.flush()
     fs.fail_at[fs.operations + 1] = errno.ENOSPC
     with pytest.raises(KafkaStorageError, match=r"/a: cannot write a checkpoint: .*the disk is full") as raised:
-        manager.checkpoint_recovery_points()
+        manager.checkpoints.write_recovery_points()
 
     assert isinstance(raised.value.__cause__, OSError)
     assert b"t 1 1" in fs.read_file("/b/recovery-point-offset-checkpoint")

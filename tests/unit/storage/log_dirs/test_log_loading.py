@@ -41,7 +41,7 @@ def filled(dirs: tuple[str, ...] = TWO, logs: int = LOGS, clean: bool = False) -
         for _ in range(n):
             log.append_as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(clean)
     return fs
 
@@ -130,7 +130,7 @@ def test_a_disk_error_in_one_logs_files_takes_that_log_only(threads: int) -> Non
     (offline,) = manager.table.offline.values()
     assert "/a/t-4: cannot open the log: Input/output error; the disk failed" in str(offline.error)
     assert len(manager.logs()) == LOGS - 1
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(False)
     again = open_manager(LosingFileSystem(manager._fs.root), TWO)  # type: ignore[attr-defined]
     assert lengths(again) == {n: n for n in range(LOGS)}, "the disk answers again, and nothing was lost"

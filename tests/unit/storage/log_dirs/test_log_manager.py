@@ -190,33 +190,33 @@ def test_checkpoints_are_written_and_read_back(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
     manager.logs()[0].advance_log_start(3)
-    manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks(
+    manager.checkpoints.write_recovery_points()
+    manager.checkpoints.write_high_watermarks(
         lambda: {LogId(TP, TOPIC_ID): 12, LogId(TopicPartition("unknown", 0), TOPIC_ID): 3}
     )
-    manager.checkpoint_log_starts()
+    manager.checkpoints.write_log_starts()
     fs = fs.after_crash()
 
     assert fs.read_file("/d/recovery-point-offset-checkpoint") == seal(f"2\n1\norders 0 20 {TOPIC_ID}\n")
     assert fs.read_file("/d/replication-offset-checkpoint") == seal("1\n1\norders 0 12\n")
     manager = open_manager(fs)
-    assert manager.high_watermarks() == {LogId(TP, TOPIC_ID): 12}
+    assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 12}
     assert manager.logs()[0].log_start_offset == 3
 
 
 def test_a_high_watermark_is_never_above_the_log_end(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 20})
+    manager.checkpoints.write_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 20})
     manager.logs()[0].truncate_to(10)
 
-    assert manager.high_watermarks() == {LogId(TP, TOPIC_ID): 10}
+    assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 10}
 
 
 def test_a_truncation_lowers_the_checkpoint_before_records_go(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     fs.trace.clear()
     manager.logs()[0].truncate_to(5)
 
@@ -235,9 +235,9 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     high_watermark = 20
 
     def checkpoints() -> None:
-        manager.checkpoint_recovery_points()
-        manager.checkpoint_log_starts()
-        manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): high_watermark})
+        manager.checkpoints.write_recovery_points()
+        manager.checkpoints.write_log_starts()
+        manager.checkpoints.write_high_watermarks(lambda: {LogId(TP, TOPIC_ID): high_watermark})
 
     checkpoints()
     lower, steps = log._lower_checkpoints, []
@@ -260,7 +260,7 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     assert again.logs()[0].log_start_offset == 3
     log.append_as_leader(batch(b"more"), 1, NOW_MS)
     log.flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 6}, "afterwards it may claim more again"
 
 
@@ -294,7 +294,7 @@ def test_a_log_of_another_topic_id_is_not_given_out(fs: LosingFileSystem) -> Non
 def test_a_deleted_log_is_gone_and_its_name_is_free(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.removal.delete(TP, TOPIC_ID)
     manager.removal.delete(TP, TOPIC_ID)
 
@@ -324,7 +324,7 @@ def test_one_rotten_log_is_offline_and_the_others_go_on(fs: LosingFileSystem) ->
     manager = open_manager(fs)
     some_log(manager)
     some_log(manager, other)
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     fs = fs.clone()
     fs.damage("/d/orders-0/00000000000000000014.log", 30, 4)
 
@@ -335,7 +335,7 @@ def test_one_rotten_log_is_offline_and_the_others_go_on(fs: LosingFileSystem) ->
         assert len(read_all(manager.logs()[0])) == 20
         with pytest.raises(KafkaStorageError, match="the log is offline"):
             manager.get_or_create(TP, TOPIC_ID, SMALL)
-        manager.checkpoint_recovery_points()
+        manager.checkpoints.write_recovery_points()
         manager.close(False)
     manager = open_manager(fs)
     manager.removal.stray(TP, TOPIC_ID)
@@ -390,7 +390,7 @@ def test_a_failed_log_dir_takes_only_its_logs(fs: LosingFileSystem) -> None:
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.get_or_create(one, TOPIC_ID, SMALL)
     assert manager.get_or_create(TopicPartition("t", 2), TOPIC_ID, SMALL).log_dir == "/b", "it is known not to be in /a"
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(True, 3)
     assert not fs.exists("/a/.kafka_cleanshutdown")
 

@@ -47,9 +47,9 @@ def filled(fs: LosingFileSystem, clock: ManualClock | None = None) -> LogManager
         log.advance_log_start(3)
         cleaner = manager.cleaner_checkpoint(log)
         assert cleaner is not None and cleaner.put(tp, 9, cleaner.generation(tp))
-    manager.checkpoint_recovery_points()
-    manager.checkpoint_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 15, LogId(OTHER, TOPIC_ID): 16})
-    manager.checkpoint_log_starts()
+    manager.checkpoints.write_recovery_points()
+    manager.checkpoints.write_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 15, LogId(OTHER, TOPIC_ID): 16})
+    manager.checkpoints.write_log_starts()
     return manager
 
 
@@ -128,7 +128,7 @@ def test_strays_are_reported_at_every_start_and_never_deleted(fs: LosingFileSyst
     paths = sorted(str(manager.removal.stray(tp, TOPIC_ID)) for tp in (TP, long_name))
     assert all(len(path.rpartition("/")[2]) <= 255 for path in paths)
     assert manager.statistics().strays == 2
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(False)
 
     for _ in range(2):
@@ -218,7 +218,7 @@ def test_a_rotten_log_makes_room_for_a_new_replica_and_its_lines_go(fs: LosingFi
     assert fs.exists(f"{path}/00000000000000000014.log")
     manager = open_manager(fs.after_kill())
     assert (manager.removal.rotten, manager.statistics().rotten, manager.removal.strays) == ([path], 1, [])
-    assert manager.high_watermarks() == {LogId(OTHER, TOPIC_ID): 16}
+    assert manager.checkpoints.high_watermarks() == {LogId(OTHER, TOPIC_ID): 16}
     assert sorted(map(str, (log.topic_partition for log in manager.logs()))) == ["orders-0", "orders-1"]
 
 
@@ -312,7 +312,7 @@ def test_what_follows_a_log_that_left_starts_below_every_old_line(
 
     assert lines(fs, TP) in ([0, 0, 0, 0], [0, 0, 0, None], [None] * 4)
     manager = open_manager(fs)
-    assert (manager.high_watermarks().get(LogId(TP, OTHER_ID), 0), manager.table.offline.names()) == (0, ())
+    assert (manager.checkpoints.high_watermarks().get(LogId(TP, OTHER_ID), 0), manager.table.offline.names()) == (0, ())
 
 
 class OneBadDisk(LosingFileSystem):

@@ -53,12 +53,12 @@ def test_a_checkpoint_in_the_middle_of_a_removal_keeps_the_line_of_the_log(monke
         log.append_as_leader(batch(b"value"), 1, NOW_MS)
     log.flush()
     log.advance_log_start(1)
-    manager.checkpoint_log_starts()
+    manager.checkpoints.write_log_starts()
     take = SegmentList.take
 
     def taken(segments: SegmentList, oldest: Sequence[Segment]) -> None:
         take(segments, oldest)
-        manager.checkpoint_log_starts()
+        manager.checkpoints.write_log_starts()
 
     monkeypatch.setattr(SegmentList, "take", taken)
     log.remove_oldest(1)

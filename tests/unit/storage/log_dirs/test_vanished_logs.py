@@ -36,7 +36,7 @@ def with_records(path: Path, *, flushed: bool = True, partition: TopicPartition 
     if flushed:
         log.append_as_leader(build_batch([b"v"], timestamps_ms=1), 0, 1)
         log.flush()
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     return manager
 
 
@@ -50,7 +50,7 @@ def test_gone_log_is_remembered_by_every_start_after_a_crash_or_a_stop_in_order(
     for clean in (False, True, False):
         manager = opened(tmp_path)
         assert manager.table.vanished.items() == ((LogId(ORDERS, TOPIC_ID), str(tmp_path / "d" / "orders-0")),)
-        manager.checkpoint_recovery_points()
+        manager.checkpoints.write_recovery_points()
         manager.close(clean=clean)
 
 
@@ -66,7 +66,7 @@ def test_new_log_of_that_name_ends_it(tmp_path: Path) -> None:
     manager = opened(tmp_path)
     manager.get_or_create(ORDERS, TOPIC_ID, LogConfig())
     assert not manager.table.vanished
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(clean=False)
     shutil.rmtree(tmp_path / "d" / "orders-0")
     manager = opened(tmp_path)
@@ -110,7 +110,7 @@ def test_lines_of_an_older_release_are_of_whoever_has_the_name(tmp_path: Path) -
     manager = opened(tmp_path)
     assert manager.table.vanished.ids() == (LogId(ORDERS, ""),)
     assert manager.table.vanished.get_as(ORDERS, TOPIC_ID) == str(tmp_path / "d" / "orders-0")
-    manager.checkpoint_recovery_points()
+    manager.checkpoints.write_recovery_points()
     manager.close(clean=False)
     manager = opened(tmp_path)
     assert manager.table.vanished.ids() == (LogId(ORDERS, ""),)

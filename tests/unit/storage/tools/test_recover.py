@@ -360,7 +360,7 @@ def on_a_losing_disk(flushed: int) -> LosingFileSystem:
         log.append_as_leader(batch(b"value-%02d" % n), n // 8, NOW_MS)
         if n + 1 == flushed:
             log.flush()
-            manager.checkpoint_recovery_points()
+            manager.checkpoints.write_recovery_points()
     manager.close(clean=False)
     return fs.clone()
 

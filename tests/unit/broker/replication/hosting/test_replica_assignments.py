@@ -392,7 +392,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     log = log_manager.get_or_create(PARTITION, old_id, LogConfig(), is_new=True)
     log.append_as_leader(batch(b"old"), LEADER_EPOCH, 1_700_000_000_000)
     log.flush()
-    log_manager.checkpoint_recovery_points()
+    log_manager.checkpoints.write_recovery_points()
     path = Path(log.segments[0].log_path)
     log_manager.close(clean=False)
     path.write_bytes(path.read_bytes()[:-1] + b"!")

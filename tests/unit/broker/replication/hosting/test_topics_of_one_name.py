@@ -125,7 +125,7 @@ def test_old_log_that_is_back_after_a_restart_is_set_aside_and_the_new_topic_is_
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
-            broker.log_manager.checkpoint_high_watermarks(broker.replicas.parts.high_watermarks.current)
+            broker.log_manager.checkpoints.write_high_watermarks(broker.replicas.parts.high_watermarks.current)
             image = broker.image
         before = open_manager(broker.fs.after_crash(), DIRS)
         assert {log.topic_id for log in before.logs()} == {OLD, NEW}, "both count as held when the broker registers"
@@ -145,7 +145,7 @@ def test_old_log_that_is_back_damaged_is_set_aside_and_the_new_topic_is_served()
         async with started(LosingFileSystem()) as broker:
             broker.publish(*made(OLD))
             broker.append(OLD, b"old")
-            broker.log_manager.checkpoint_recovery_points()
+            broker.log_manager.checkpoints.write_recovery_points()
             path = broker.log(OLD).segments[0].log_path
             broker.loses_dir_of(OLD)
             broker.publish(RemoveTopicRecord(OLD))
@@ -201,17 +201,17 @@ def test_high_watermark_of_the_old_log_is_not_the_new_logs() -> None:
             broker.publish(*made(OLD))
             broker.append(OLD, b"old")
             broker.append(OLD, b"old")
-            broker.log_manager.checkpoint_high_watermarks(lambda: {LogId(ORDERS, OLD): 2})
+            broker.log_manager.checkpoints.write_high_watermarks(lambda: {LogId(ORDERS, OLD): 2})
             broker.loses_dir_of(OLD)
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
             broker.append(NEW, b"not committed")
-            broker.log_manager.checkpoint_high_watermarks(lambda: {LogId(ORDERS, NEW): 1})
+            broker.log_manager.checkpoints.write_high_watermarks(lambda: {LogId(ORDERS, NEW): 1})
         found = open_manager(broker.fs.after_crash(), DIRS)
-        assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 1}
-        found.checkpoint_high_watermarks(lambda: {LogId(ORDERS, NEW): 2})
-        assert found.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 2}
+        assert found.checkpoints.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 1}
+        found.checkpoints.write_high_watermarks(lambda: {LogId(ORDERS, NEW): 2})
+        assert found.checkpoints.high_watermarks() == {LogId(ORDERS, OLD): 2, LogId(ORDERS, NEW): 2}
 
     run(scenario)
 
@@ -224,7 +224,7 @@ def test_new_topic_is_not_taken_for_the_deleted_one_that_the_checkpoint_still_na
             broker.log_manager.get_or_create(ORDERS, OLD, SMALL, log_dir="/b")
             broker.publish(*made(OLD))
             broker.append(OLD, b"old")
-            broker.log_manager.checkpoint_recovery_points()
+            broker.log_manager.checkpoints.write_recovery_points()
             broker.log_manager.removal.delete(ORDERS, OLD)
             broker.fs.fsync_dir("/b")
             broker.publish(RemoveTopicRecord(OLD), *made(NEW))
@@ -244,7 +244,7 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
             broker.publish(*made(NEW))
             await broker.replicas.deletions.close(stop_wait())
             broker.append(NEW, b"acked")
-            broker.log_manager.checkpoint_recovery_points()
+            broker.log_manager.checkpoints.write_recovery_points()
             image, gone, fs = broker.image, broker.log(NEW).directory, broker.fs.after_crash()
         assert [path for path in fs.listdir("/a") if path.endswith("-delete")]
         remove_tree(fs, gone)
