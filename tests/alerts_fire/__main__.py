@@ -2,8 +2,9 @@
 
 Each fault of cases.py strikes a real cluster of three nodes under a real Prometheus, with some seconds for each minute
 of the rules. The alerts that the table names must fire, no other may, and all must be gone after the fault is healed.
-Prints a row for each fault: what fired after how many seconds, what was gone how many seconds after the remedy, what
-else fired, and how long the whole took. Exit code 1 when a fault was not judged right.
+What their pages look for in the nodes' logs must be there. Prints a row for each fault: what fired after how many
+seconds, what was gone how many seconds after the remedy, what else fired, and how long the whole took. Exit code 1 when
+a fault was not judged right.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import shutil
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tests.alerts_fire import runbook_lines
 from tests.alerts_fire.cases import CASES, Case
 from tests.alerts_fire.stage import OF_THE_MACHINE, WAIT_S_MAX, FaultError, Stage, stage, until
 
@@ -35,6 +37,8 @@ class Outcome:
     missing: frozenset[str]
     left: frozenset[str]
     whole_s: float
+    mute: list[str] = field(default_factory=list)
+    """Commands of the alerts' pages that find no line in any node's log."""
 
     @property
     def beside(self) -> frozenset[str]:
@@ -43,7 +47,7 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        return not (self.missing or self.left or self.beside)
+        return not (self.missing or self.left or self.beside or self.mute)
 
     def row(self) -> str:
         """A line of the table that HEAD begins: alerts without `Penstock`, in brackets what may fire but need not."""
@@ -53,6 +57,7 @@ class Outcome:
         came = [name for name in wanted if name in self.came_s]
         gone = [_cell(self.case, name, None if name in self.left else self.went_s[name]) for name in came]
         others = [f"{_short(name)} WRONG" for name in sorted(self.beside)]
+        others += [f"`{command}` FINDS NOTHING" for command in self.mute]
         others += [f"({_short(name)})" for name in sorted(OF_THE_MACHINE & self.came_s.keys() - judged)]
         cells = [self.case.name, ", ".join(fired), ", ".join(gone), ", ".join(others) or "none", f"{self.whole_s:.0f}"]
         return f"| {' | '.join(cells)} |"
@@ -76,6 +81,8 @@ def run(case: Case, seconds_per_minute: int) -> Outcome:
             lasted_s = time.time() - here.began_s[-1]
             until(lambda: False, max(0.0, HELD_MINUTES * seconds_per_minute - lasted_s))
             came, healing_s = frozenset(here.fired()) | here.firing(), time.time()
+            logs = [here.cluster.log_path(node) for node in range(len(here.cluster))]
+            mute = list(runbook_lines.that_find_nothing(case.must_fire, logs))
         until(lambda: here.all_are_scraped() and here.firing() <= not_judged)
         fired, left = here.fired(), here.firing() - not_judged
     return Outcome(
@@ -85,6 +92,7 @@ def run(case: Case, seconds_per_minute: int) -> Outcome:
         case.must_fire - came,
         left,
         time.monotonic() - opened_s,
+        mute,
     )
 
 

@@ -14,6 +14,7 @@ import typer.main
 from penstock.cli.main import app
 from tests.alerts_fire.__main__ import Outcome
 from tests.alerts_fire.cases import CASES
+from tests.alerts_fire.runbook_lines import that_find_nothing
 from tests.support.prometheus import scaled
 
 OPS = Path(__file__).resolve().parents[3] / "ops"
@@ -118,3 +119,11 @@ def test_a_fault_is_wrong_and_its_row_says_why(
     outcome = Outcome(KILLED, came, dict.fromkeys(came, 1.0), frozenset(missing), frozenset(left), 60)
     assert not outcome.is_right
     assert told in outcome.row()
+
+
+def test_a_command_of_a_page_that_finds_no_line_in_the_logs_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("node 0 is ready\n")
+    assert list(that_find_nothing(["PenstockClockJumped"], [log])) == ["grep 'the clock has jumped by'"]
+    log.write_text("the clock has jumped by 172800 s\n")
+    assert not list(that_find_nothing(["PenstockClockJumped"], [log]))
