@@ -32,7 +32,7 @@ from storage.log.log_health import LogHealth
 from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log.log_writer import LogWriter
-from storage.log.partition_metadata import note_topic_id, write_topic_id
+from storage.log.partition_metadata import note_topic_id
 from storage.log.segment_list import SegmentList
 from storage.log_config import FlushPolicy, LogConfig
 from storage.recovery.recovery import open_segments
@@ -85,12 +85,6 @@ class Log:
             log = cls(fs, directory, topic_partition, config, options)
         log._flushing.created(options.topic_id)
         return log
-
-    def take_topic_id(self, topic_id: str) -> None:
-        """An empty log that has no topic id gets this one; durable when it returns."""
-        write_topic_id(self._fs, self.directory, topic_id)
-        self._fs.fsync_dir(self.directory)
-        self.topic_id = topic_id
 
     @property
     def recovery_point(self) -> int:
