@@ -146,7 +146,10 @@ def _fetchers(broker: BrokerView) -> Iterator[Reading]:
     followed = sum(fetcher.partitions for fetcher in found)
     yield Reading("penstock_fetcher_partitions", "Partitions that the fetchers of this broker follow.", followed)
     lag = max((fetcher.lag_max for fetcher in found), default=0)
-    help_text = "Records by which the partition that lags most is behind its leader."
+    help_text = (
+        "Records by which the partition that lags most is behind its leader's high watermark. A member of the ISR "
+        "holds that back itself, so it lags little."
+    )
     yield Reading("penstock_fetcher_lag_max", help_text, max(0, lag))
     failed = sum(fetcher.failed_partitions for fetcher in found)
     help_text = "Followed partitions that are not fetched before their next leader epoch."

@@ -91,7 +91,7 @@ def _refused_appends(broker: BrokerView) -> Iterator[Reading]:
     refused = broker.replicas.refused.statistics()
     help_text = "Appends that found no room or no descriptor, a leader's or a follower's."
     yield Reading("penstock_appends_refused", help_text, refused.appends, True)
-    help_text = "Partitions whose last append found no room or no descriptor."
+    help_text = "Partitions whose last append found no room or no descriptor, less than 5 minutes ago."
     yield Reading("penstock_partitions_refusing_appends", help_text, refused.partitions)
 
 

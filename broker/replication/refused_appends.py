@@ -1,7 +1,8 @@
 """Appends that a full disk or a lack of descriptors refused: how many, which partitions wait, a log line now and then.
 
 An append that succeeds costs nothing here: a partition counts as refusing for as long as its log ends where it ended
-when it was last refused. Not here: what a disk error means (disk_failures.py).
+when it was last refused, and for five minutes at most. After that nobody has tried, and whether there is room by now is
+not known. Not here: what a disk error means (disk_failures.py).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
 
 _log = logging.getLogger(__name__)
+REFUSING_MS_MAX = 5 * 60_000
+"""Longer than a client waits before it sends a batch again, and than an alert waits before it fires."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedAppendsStatistics:
-    """Refused appends since the start, and partitions whose last append was refused."""
+    """Refused appends since the start, and partitions whose last append was refused lately."""
 
     appends: int
     partitions: int
@@ -29,15 +32,16 @@ class RefusedAppends:
     """Changed on the event loop; `statistics` may be called in another thread."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
         self._lines = ThrottledLines(now_ms)
         self._appends = 0
-        self._refusing: dict[TopicPartition, tuple[Partition, int]] = {}
-        """And where the log ended."""
+        self._refusing: dict[TopicPartition, tuple[Partition, int, int]] = {}
+        """And where the log ended, and when that was."""
 
     def refused(self, partition: Partition) -> None:
         """An append; `say` tells of it."""
         self._appends += 1
-        self._refusing[partition.topic_partition] = partition, partition.log.log_end_offset
+        self._refusing[partition.topic_partition] = partition, partition.log.log_end_offset, self._now_ms()
 
     def say(self, partition: Partition, error: Exception) -> None:
         """An append or a read was refused; the log gets a line unless it had one lately."""
@@ -51,8 +55,11 @@ class RefusedAppends:
         self._lines.forget([key])
 
     def statistics(self) -> RefusedAppendsStatistics:
-        refusing = tuple(self._refusing.values())
-        waiting = sum(p.offline is None and p.log.log_end_offset == end for p, end in refusing)
+        lately_ms = self._now_ms() - REFUSING_MS_MAX
+        waiting = sum(
+            at_ms >= lately_ms and partition.offline is None and partition.log.log_end_offset == end
+            for partition, end, at_ms in tuple(self._refusing.values())
+        )
         return RefusedAppendsStatistics(self._appends, waiting)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Appends that find no room are counted, the partition is shown until one succeeds, and the log is not flooded."""
+"""Appends that find no room are counted, the partition is shown until one succeeds or nobody tries, and the log is not flooded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition, PartitionReports
-from broker.replication.refused_appends import RefusedAppends, RefusedAppendsStatistics
+from broker.replication.refused_appends import REFUSING_MS_MAX, RefusedAppends, RefusedAppendsStatistics
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
@@ -57,8 +57,15 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=0)
         with fs.failing("write", str(PARTITION), code), pytest.raises(KafkaStorageError):
             produce(partition)
+        clock.advance(REFUSING_MS_MAX)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=1)
+        clock.advance(1)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=0), "nobody tried since"
+        with fs.failing("write", str(PARTITION), code), pytest.raises(KafkaStorageError):
+            produce(partition)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=5, partitions=1)
         manager.remove(PARTITION, TOPIC_ID)
-        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=0)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=5, partitions=0)
         await group_commit.close(stop_wait())
         log_manager.close()
 
