@@ -18,7 +18,6 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.process_collector import ProcessCollector
 
 from broker.metrics.metrics_text import metrics_text
@@ -26,6 +25,7 @@ from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 METRICS = "/metrics"
+PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 SILENCE_S = 10
 """A connection that sends no request for this long is closed; each one holds a thread."""
 GZIP_LEVEL = 1
@@ -75,7 +75,7 @@ def serve_pages(
 
 
 def _metrics_page(registry: CollectorRegistry) -> Page:
-    return Page(metrics_text(registry), CONTENT_TYPE_PLAIN_0_0_4)
+    return Page(metrics_text(registry), PROMETHEUS_TEXT)
 
 
 def _application(pages: Mapping[str, Callable[[], Page]]) -> WSGIApplication:
