@@ -10,6 +10,7 @@ from tests.alerts_fire import of_clients, of_disks, of_nodes
 from tests.alerts_fire.stage import Setting, Stage
 
 PLAIN = Setting()
+DELETED_SOON = {"log.segment.delete.delay.ms": 1_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,15 @@ CASES = (
     Case(of_nodes.forged_epochs, "EpochsRefused"),
     Case(of_nodes.forged_shutdowns, "BrokerRegistersAnew"),
     Case(of_nodes.jumped_clock, "ClockJumped", setting=Setting(own_clocks=True)),
-    Case(of_disks.full_disk, "DiskFull", "FailingPeriodicJob", Setting(disk=True)),
-    Case(of_disks.full_disk_of_a_follower, "DiskFull UnderReplicated", "FailingPeriodicJob", Setting(disk=True)),
-    Case(of_disks.undeletable_file, "FailingPeriodicJob", setting=Setting({"log.segment.delete.delay.ms": 1_000})),
+    Case(of_disks.filling_disk, "DiskFilling", setting=Setting(DELETED_SOON, disk=True)),
+    Case(of_disks.full_disk, "DiskFull", "FailingPeriodicJob DiskFilling", Setting(disk=True)),
+    Case(
+        of_disks.full_disk_of_a_follower,
+        "DiskFull UnderReplicated",
+        "FailingPeriodicJob DiskFilling",
+        Setting(disk=True),
+    ),
+    Case(of_disks.undeletable_file, "FailingPeriodicJob", setting=Setting(DELETED_SOON)),
     Case(of_disks.lost_log_dir, "FailedLogDir UnderReplicated", "NodeDown FencedBroker"),
     Case(of_disks.given_up_log_dir, "LogLost OfflinePartitions", "NodeDown FencedBroker"),
     Case(of_disks.rot_in_the_only_replica, "DamagedReplica", "NodeDown FencedBroker OfflinePartitions"),
@@ -82,5 +89,5 @@ CASES = (
         "ConnectionsCut",
         setting=Setting({"max.connections": of_clients.CONNECTIONS_MAX}),
     ),
-    Case(of_nodes.overloaded, "HandlersBusy NetworkBusy", "UnderReplicated"),
+    Case(of_nodes.overloaded, "HandlersBusy NetworkBusy", "UnderReplicated DiskFilling"),
 )

@@ -19,6 +19,7 @@ from tests.support.small_disk import fill
 ON_THE_DISK = 0
 """The node whose second log dir is a disk of its own."""
 SEVERAL_SEGMENTS = 30
+KEPT_BYTES = 1024 * 1024
 INTO_A_RECORD = 5_000
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -34,6 +35,16 @@ def full_disk(stage: Stage) -> Iterator[None]:
         yield
         ballast.unlink()
         must_come(lambda: not stage.refused_appends(), "writes after there is room")
+
+
+@contextmanager
+def filling_disk(stage: Stage) -> Iterator[None]:
+    """Records fill a disk, with room for some hours of the rules; then less is kept, as the alert's page says."""
+    topic = stage.topic("growing", replicas=1, partitions=NODES)
+    stage.begins()
+    with _written_to(stage, topic, NODES):
+        yield
+        stage.admin.alter_topic_config(topic, {"retention.bytes": KEPT_BYTES})
 
 
 @contextmanager

@@ -32,8 +32,9 @@ def write_config(directory: Path, cluster: Cluster, seconds_per_minute: int = 60
 
 
 def scaled(rules: str, seconds_per_minute: int) -> str:
-    """The rules with so many seconds in place of each minute of a `for:` or of a range."""
+    """The rules with so many seconds in place of each minute of a `for:`, of a range, or of hours as `N * 3600`."""
     units = {"m": seconds_per_minute, "h": 60 * seconds_per_minute}
+    rules = rules.replace("* 3600", f"* {units['h']}")
     return re.sub(r"(for: |\[)(\d+)([mh])", lambda found: f"{found[1]}{int(found[2]) * units[found[3]]}s", rules)
 
 
