@@ -5,93 +5,71 @@ from __future__ import annotations
 from ops.dashboards.panels import (
     INSTANCE,
     Dashboard,
-    Panel,
     Query,
     Row,
     Unit,
     Variable,
+    graph,
     quantiles,
     rate,
     rise,
     selected,
 )
+from ops.dashboards.shared import ERRORS, FETCH_TIME, PRODUCE_TIME, REQUESTS, TIMES
 
-TIMES = "penstock_request_seconds"
 CLIENT = 'client_id=~"$client_id"'
 PRODUCE = 'api="Produce"'
 
 BY_CLIENT = Row(
     "By client_id",
     (
-        Panel(
+        graph(
             "Streams",
             "Open produce and fetch streams.",
             Unit.COUNT,
-            (Query(f"sum by (client_id) ({selected('penstock_client_streams', CLIENT)})", "{{client_id}}"),),
+            Query(f"sum by (client_id) ({selected('penstock_client_streams', CLIENT)})", "{{client_id}}"),
         ),
-        Panel(
+        graph(
             "Requests",
             "Produce and fetch requests.",
             Unit.REQUESTS_PER_SECOND,
-            (rate("penstock_client_requests_total", "{{client_id}}", "client_id", CLIENT),),
+            rate("penstock_client_requests_total", "{{client_id}}", "client_id", CLIENT),
         ),
-        Panel(
+        graph(
             "Bytes in",
             "Of these requests.",
             Unit.BYTES_PER_SECOND,
-            (rate("penstock_client_bytes_in_total", "{{client_id}}", "client_id", CLIENT),),
+            rate("penstock_client_bytes_in_total", "{{client_id}}", "client_id", CLIENT),
         ),
-        Panel(
+        graph(
             "Bytes out",
             "Of the answers to them.",
             Unit.BYTES_PER_SECOND,
-            (rate("penstock_client_bytes_out_total", "{{client_id}}", "client_id", CLIENT),),
+            rate("penstock_client_bytes_out_total", "{{client_id}}", "client_id", CLIENT),
         ),
     ),
 )
 SERVED = Row(
     "How they are served",
     (
-        Panel(
-            "Time of a produce",
-            "From its arrival to its answer.",
-            Unit.SECONDS,
-            quantiles(TIMES, where='api="Produce",phase="total"'),
-        ),
-        Panel(
-            "Time of a consumer's fetch",
-            "With its wait for records.",
-            Unit.SECONDS,
-            quantiles(TIMES, where='api="FetchConsumer",phase="total"'),
-        ),
-        Panel(
+        PRODUCE_TIME,
+        FETCH_TIME,
+        graph(
             "Time of other requests",
             "Metadata, offsets, topics, configuration.",
             Unit.SECONDS,
-            quantiles(TIMES, where='api!~"Produce|FetchConsumer|FetchFollower",phase="total"'),
+            *quantiles(TIMES, where='api!~"Produce|FetchConsumer|FetchFollower",phase="total"'),
         ),
-        Panel(
-            "Requests by API",
-            "Answered ones.",
-            Unit.REQUESTS_PER_SECOND,
-            (rate("penstock_requests_total", "{{api}}", "api"),),
-        ),
-        Panel(
-            "Errors by API and name",
-            "One for a whole request, or for each partition that failed. A produce with acks=0 fails only here.",
-            Unit.EVENTS_PER_SECOND,
-            (rate("penstock_request_errors_total", "{{api}} {{error}}", "api, error"),),
-        ),
-        Panel(
+        REQUESTS,
+        ERRORS,
+        graph(
             "Records of a produce request",
             "Few records a request cost the node most: let producers collect more (linger_ms, batch_size).",
             Unit.COUNT,
-            (
-                Query(
-                    f"sum(rate({selected('penstock_messages_in_total')}[$__rate_interval])) / "
-                    f"sum(rate({selected('penstock_requests_total', PRODUCE)}[$__rate_interval]))",
-                    "records",
-                ),
+            Query(
+                f"sum(rate({selected('penstock_messages_in_total')}[$__rate_interval])) / "
+                f"sum(rate({selected('penstock_requests_total', PRODUCE)}[$__rate_interval]))",
+                "records",
             ),
         ),
     ),
@@ -99,26 +77,24 @@ SERVED = Row(
 LIMITS = Row(
     "Limits",
     (
-        Panel(
+        graph(
             "Streams that wait for memory",
             "For room to be read or answered.",
             Unit.COUNT,
-            (Query(f"sum by (kind) ({selected('penstock_memory_waiting_streams')})", "{{kind}}"),),
+            Query(f"sum by (kind) ({selected('penstock_memory_waiting_streams')})", "{{kind}}"),
         ),
-        Panel(
+        graph(
             "Connections",
             "Of the limit (max.connections).",
             Unit.SHARE,
-            (Query(f"{selected('penstock_tcp_connections')} / {selected('penstock_tcp_connections_max')}"),),
+            Query(f"{selected('penstock_tcp_connections')} / {selected('penstock_tcp_connections_max')}"),
         ),
-        Panel(
+        graph(
             "Refused and cut",
             "Requests over a limit of their API, and connections that were cut.",
             Unit.COUNT,
-            (
-                rise("penstock_requests_refused_total", "{{api}}", "api"),
-                rise("penstock_tcp_connections_cut_total", "cut: {{reason}}", "reason"),
-            ),
+            rise("penstock_requests_refused_total", "{{api}}", "api"),
+            rise("penstock_tcp_connections_cut_total", "cut: {{reason}}", "reason"),
         ),
     ),
 )

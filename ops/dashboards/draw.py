@@ -1,7 +1,7 @@
 """Draws the dashboards from a Prometheus, where there is no Grafana: `python -m ops.dashboards.draw URL FOLDER`.
 
-One SVG file for each dashboard, with Grafana's places, the last minutes, and everything chosen. A line is a series; the
-legend has the first ones. A panel without data says so.
+One SVG file for each dashboard, with Grafana's places, the last minutes (as UTC), and everything chosen. A line is a
+series; the legend has those that rise highest. A panel without data says so.
 """
 
 from __future__ import annotations
@@ -21,13 +21,32 @@ from typing import Any
 
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.grafana import COLUMNS, as_json
-from ops.dashboards.panels import Dashboard
+from ops.dashboards.panels import Dashboard, Unit
 
 WIDTH = 1_500
 UNIT_HEIGHT = 30
 LEFT, TOP, BOTTOM = 60, 26, 40
 POINTS = 120
 LEGEND_MAX = 4
+LETTER_WIDTH = 6.5
+DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0, ""))
+SCALES = {
+    Unit.SECONDS.value: ((86_400, " d"), (3_600, " h"), (60, " min"), (1, " s"), (1e-3, " ms"), (0, " s")),
+    Unit.SHARE.value: ((0.01, " %"), (0, "")),
+    Unit.PERCENT.value: ((1, " %"), (0, "")),
+    Unit.BYTES.value: tuple((factor, f" {letter}B") for factor, letter in DECIMAL),
+    Unit.BYTES_PER_SECOND.value: tuple((factor, f" {letter}B/s") for factor, letter in DECIMAL),
+    **{
+        unit.value: tuple((factor, f" {letter}/s") for factor, letter in DECIMAL)
+        for unit in (
+            Unit.RECORDS_PER_SECOND,
+            Unit.REQUESTS_PER_SECOND,
+            Unit.OPERATIONS_PER_SECOND,
+            Unit.EVENTS_PER_SECOND,
+        )
+    },
+}
+"""By unit, the largest first: a number from this factor on is divided by it, and has this name behind it."""
 COLOURS = ("#1f6feb", "#d1242f", "#2da44e", "#bf8700", "#8250df", "#0a7d8c", "#bc4c00", "#57606a")
 
 Ask = Callable[[str], Sequence[Mapping[str, Any]]]
@@ -85,9 +104,11 @@ def _panel(panel: Mapping[str, Any], dashboard: Dashboard, box: Box, ask: Ask) -
         yield f'<text x="{box.x + 8:.0f}" y="{box.y + 50:.0f}" fill="#d1242f">no data</text>'
     elif panel["type"] == "stat":
         value = lines[0][1][-1][1]
-        yield f'<text x="{box.x + 20:.0f}" y="{box.y + 80:.0f}" font-size="40">{value:g}</text>'
+        steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+        colour = [step["color"] for step in steps if step["value"] is None or value >= step["value"]][-1]
+        yield f'<text x="{box.x + 20:.0f}" y="{box.y + 80:.0f}" font-size="40" fill="{colour}">{value:g}</text>'
     else:
-        yield from _graph(lines, box)
+        yield from _graph(lines, box, panel["fieldConfig"]["defaults"]["unit"])
 
 
 def _points(values: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
@@ -99,7 +120,7 @@ def _legend(form: str, labels: Mapping[str, str]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: labels.get(found[1], ""), form)
 
 
-def _graph(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], box: Box) -> Iterator[str]:
+def _graph(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], box: Box, unit: str) -> Iterator[str]:
     every = [point for _, points in lines for point in points]
     first, last = min(at for at, _ in every), max(at for at, _ in every)
     low, high = min(0.0, *(value for _, value in every)), max(value for _, value in every)
@@ -110,23 +131,25 @@ def _graph(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], box: Box)
         y = box.y + TOP + tall - (value - low) / ((high - low) or 1) * tall
         return f"{x:.1f},{y:.1f}"
 
+    when = " to ".join(time.strftime("%H:%M:%S", time.gmtime(at)) for at in (first, last))
+    yield f'<text x="{box.x + box.width - 12:.0f}" y="{box.y + 18:.0f}" text-anchor="end" fill="#57606a">{when}</text>'
     for value in (low, high):
         y = float(place(first, value).split(",")[1])
-        yield f'<text x="{box.x + 6:.0f}" y="{y + 4:.0f}" fill="#57606a">{_short(value)}</text>'
+        yield f'<text x="{box.x + 6:.0f}" y="{y + 4:.0f}" fill="#57606a">{_shown(value, unit)}</text>'
         yield f'<path d="M{box.x + LEFT:.0f},{y:.1f} h{wide:.0f}" stroke="#eeeeee"/>'
-    for number, (legend, points) in enumerate(lines):
+    letters = int(box.width / 2 / LETTER_WIDTH)
+    highest_first = sorted(lines, key=lambda line: max(value for _, value in line[1]), reverse=True)
+    for number, (legend, points) in enumerate(highest_first):
         colour = COLOURS[number % len(COLOURS)]
         yield f'<polyline points="{" ".join(place(*point) for point in points)}" fill="none" stroke="{colour}"/>'
         if number < LEGEND_MAX:
             x, y = box.x + 8 + number % 2 * box.width / 2, box.y + box.height - 22 + number // 2 * 13
-            yield f'<text x="{x:.0f}" y="{y:.0f}" fill="{colour}">{escape(legend)}</text>'
+            yield f'<text x="{x:.0f}" y="{y:.0f}" fill="{colour}">{escape(legend[:letters])}</text>'
 
 
-def _short(value: float) -> str:
-    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= factor:
-            return f"{value / factor:.3g} {letter}"
-    return f"{value:.3g}"
+def _shown(value: float, unit: str) -> str:
+    factor, name = next(step for step in SCALES.get(unit, DECIMAL) if abs(value) >= step[0])
+    return f"{value / (factor or 1):.3g}{name}"
 
 
 def asker(url: str, minutes: float) -> Ask:

@@ -1,11 +1,12 @@
 """A dashboard as Grafana's JSON. Grafana places nothing by itself, so every panel gets a place here.
 
-A row holds stats first, side by side, then graphs, three to a line; the last line's graphs share its width.
+A row holds stats first, then graphs. Those of a row are spread evenly over its lines, and share the width of a line.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,9 +14,8 @@ from ops.dashboards.panels import Dashboard, Panel, Row, Stat, Variable, queries
 
 SCHEMA_VERSION = 39
 COLUMNS = 24
-GRAPHS_IN_A_LINE = 3
-GRAPH_HEIGHT = 8
-STAT_HEIGHT = 4
+GRAPHS_IN_A_LINE, GRAPH_HEIGHT = 3, 8
+STATS_IN_A_LINE, STAT_HEIGHT = 6, 4
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -85,22 +85,20 @@ def _panels(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
         yield {"id": number, "type": "row", "title": row.title, "collapsed": False, "gridPos": place, "panels": []}
         y += 1
         for line, height in _lines(row):
-            width = COLUMNS // len(line)
             for index, panel in enumerate(line):
                 number += 1
-                x = index * width
-                place = {"x": x, "y": y, "w": width if panel is not line[-1] else COLUMNS - x, "h": height}
+                x, end = (COLUMNS * border // len(line) for border in (index, index + 1))
+                place = {"x": x, "y": y, "w": end - x, "h": height}
                 yield {"id": number, **_panel(panel), "gridPos": place}
             y += height
 
 
-def _lines(row: Row) -> Iterator[tuple[list[Panel | Stat], int]]:
-    stats: list[Panel | Stat] = [panel for panel in row.panels if isinstance(panel, Stat)]
-    if stats:
-        yield stats, STAT_HEIGHT
-    graphs: list[Panel | Stat] = [panel for panel in row.panels if isinstance(panel, Panel)]
-    for start in range(0, len(graphs), GRAPHS_IN_A_LINE):
-        yield graphs[start : start + GRAPHS_IN_A_LINE], GRAPH_HEIGHT
+def _lines(row: Row) -> Iterator[tuple[Sequence[Panel | Stat], int]]:
+    for kind, most, height in ((Stat, STATS_IN_A_LINE, STAT_HEIGHT), (Panel, GRAPHS_IN_A_LINE, GRAPH_HEIGHT)):
+        found = [panel for panel in row.panels if isinstance(panel, kind)]
+        lines = math.ceil(len(found) / most)
+        for line in range(lines):
+            yield found[line * len(found) // lines : (line + 1) * len(found) // lines], height
 
 
 def _panel(panel: Panel | Stat) -> dict[str, Any]:

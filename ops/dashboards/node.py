@@ -2,354 +2,305 @@
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Unit, gauge, quantile, quantiles, rate, rise, selected
-
-TIMES = "penstock_request_seconds"
+from ops.dashboards.panels import Dashboard, Query, Row, Unit, gauge, graph, quantile, quantiles, rate, rise, selected
+from ops.dashboards.shared import ERRORS, FETCH_TIME, PRODUCE_TIME, REQUESTS, RESIDENT_MEMORY, TIMES
 
 CONNECTIONS = Row(
     "1. Connections",
     (
-        Panel(
+        graph(
             "Connections and streams",
             "TCP connections at the broker listener, and open produce and fetch streams.",
             Unit.COUNT,
-            (
-                gauge("penstock_tcp_connections", "connections {{instance}}"),
-                gauge("penstock_connections", "streams {{instance}}"),
-            ),
+            gauge("penstock_tcp_connections", "connections {{instance}}"),
+            gauge("penstock_connections", "streams {{instance}}"),
         ),
-        Panel(
+        graph(
             "Connections cut",
             "Over a limit, or because the client did not read its answer.",
             Unit.COUNT,
-            (rise("penstock_tcp_connections_cut_total", "{{reason}} {{instance}}", "instance, reason"),),
+            rise("penstock_tcp_connections_cut_total", "{{reason}} {{instance}}", "instance, reason"),
         ),
-        Panel(
+        graph(
             "Requests refused over a limit",
             "Requests with too many bytes or elements, or that are not messages: docs/request-limits.md.",
             Unit.COUNT,
-            (rise("penstock_requests_refused_total", "{{api}}", "api"),),
+            rise("penstock_requests_refused_total", "{{api}}", "api"),
         ),
     ),
 )
 ARRIVAL = Row(
     "2. Reading and decoding",
     (
-        Panel(
+        graph(
             "Request bytes by API",
             "Bytes of the requests that came, refused ones too.",
             Unit.BYTES_PER_SECOND,
-            (rate("penstock_request_bytes_total", "{{api}}", "api"),),
+            rate("penstock_request_bytes_total", "{{api}}", "api"),
         ),
-        Panel(
+        graph(
             "Memory in use, of its budget",
             "Of requests, built answers and fetch sessions. At 1 streams are not read, and answers are not built, "
             "until there is room.",
             Unit.SHARE,
-            (
-                Query(
-                    f"{selected('penstock_memory_used_bytes')} / {selected('penstock_memory_max_bytes')}",
-                    "{{kind}} {{instance}}",
-                ),
+            Query(
+                f"{selected('penstock_memory_used_bytes')} / {selected('penstock_memory_max_bytes')}",
+                "{{kind}} {{instance}}",
             ),
         ),
-        Panel(
+        graph(
             "Streams that wait for memory",
             "How many wait now, and how often one began to wait.",
             Unit.COUNT,
-            (
-                gauge("penstock_memory_waiting_streams", "{{kind}} {{instance}}"),
-                rise("penstock_memory_pauses_total", "pauses {{kind}} {{instance}}", "instance, kind"),
-            ),
+            gauge("penstock_memory_waiting_streams", "{{kind}} {{instance}}"),
+            rise("penstock_memory_pauses_total", "pauses {{kind}} {{instance}}", "instance, kind"),
         ),
-        Panel(
+        graph(
             "Network processors idle",
             "The share that is left for decoding requests and encoding answers.",
             Unit.SHARE,
-            (gauge("penstock_network_processor_avg_idle_percent"),),
+            gauge("penstock_network_processor_avg_idle_percent"),
         ),
-        Panel(
+        graph(
             "Produce requests converted",
             "Requests with batches that a thread compressed, or checked for keys, before they were queued.",
             Unit.REQUESTS_PER_SECOND,
-            (
-                rate("penstock_produce_conversions_total", "converted {{instance}}"),
-                rate("penstock_produce_conversions_refused_total", "refused batches {{instance}}"),
-            ),
+            rate("penstock_produce_conversions_total", "converted {{instance}}"),
+            rate("penstock_produce_conversions_refused_total", "refused batches {{instance}}"),
         ),
-        Panel(
+        graph(
             "Bytes converted",
             "Before and after.",
             Unit.BYTES_PER_SECOND,
-            (rate("penstock_produce_conversion_bytes_total", "{{when}} {{instance}}", "instance, when"),),
+            rate("penstock_produce_conversion_bytes_total", "{{when}} {{instance}}", "instance, when"),
         ),
     ),
 )
 QUEUE = Row(
     "3. Request queue",
     (
-        Panel(
+        graph(
             "Requests that wait for a handler",
             "At most queued.max.requests.",
             Unit.COUNT,
-            (gauge("penstock_request_queue_size"),),
+            gauge("penstock_request_queue_size"),
         ),
-        Panel("Time in the request queue", "Of all APIs.", Unit.SECONDS, quantiles(TIMES, where='phase="queue"')),
-        Panel(
-            "Requests by API",
-            "Answered requests.",
-            Unit.REQUESTS_PER_SECOND,
-            (rate("penstock_requests_total", "{{api}}", "api"),),
-        ),
+        graph("Time in the request queue", "Of all APIs.", Unit.SECONDS, *quantiles(TIMES, where='phase="queue"')),
+        REQUESTS,
     ),
 )
 HANDLERS = Row(
     "4. Handlers",
     (
-        Panel(
+        graph(
             "Request handlers idle",
             "The share that is left for handling requests.",
             Unit.SHARE,
-            (gauge("penstock_request_handler_avg_idle_percent"),),
+            gauge("penstock_request_handler_avg_idle_percent"),
         ),
-        Panel(
+        graph(
             "Time in the handler, p99 by API",
             "A produce's append, a fetch's read of what is in the page cache.",
             Unit.SECONDS,
-            (quantile(0.99, TIMES, "{{api}}", "api", 'phase="local"'),),
+            quantile(0.99, TIMES, "{{api}}", "api", 'phase="local"'),
         ),
-        Panel(
+        graph(
             "I/O threads",
             "Threads that wait for a disk, and reads that wait for a thread. If the queue does not empty, a disk "
             "hangs, or is too slow for its cold reads. Requests whose records are in the page cache go on.",
             Unit.COUNT,
-            (
-                gauge("penstock_io_threads", "threads {{instance}}"),
-                gauge("penstock_io_threads_busy", "busy {{instance}}"),
-                gauge("penstock_io_queue_size", "queued {{instance}}"),
-                rise("penstock_io_queue_refusals_total", "refused {{instance}}"),
-            ),
+            gauge("penstock_io_threads", "threads {{instance}}"),
+            gauge("penstock_io_threads_busy", "busy {{instance}}"),
+            gauge("penstock_io_queue_size", "queued {{instance}}"),
+            rise("penstock_io_queue_refusals_total", "refused {{instance}}"),
         ),
-        Panel(
+        graph(
             "Cold reads",
             "Reads and look-ups by time that were not in the page cache and were done in I/O threads.",
             Unit.OPERATIONS_PER_SECOND,
-            (rate("penstock_cold_reads_total", "{{work}} {{instance}}", "instance, work"),),
+            rate("penstock_cold_reads_total", "{{work}} {{instance}}", "instance, work"),
         ),
     ),
 )
 LOG = Row(
     "5. The log",
     (
-        Panel("Time of a flush", "fdatasync of one log.", Unit.SECONDS, quantiles("penstock_log_flush_seconds")),
-        Panel(
+        graph("Time of a flush", "fdatasync of one log.", Unit.SECONDS, *quantiles("penstock_log_flush_seconds")),
+        graph(
             "Group commits",
             "fdatasync calls a second. One serves many waiting writes.",
             Unit.OPERATIONS_PER_SECOND,
-            (rate("penstock_log_flushes_total"),),
+            rate("penstock_log_flushes_total"),
         ),
-        Panel(
+        graph(
             "Disk",
             "Bytes of the disk, what is free of it, and the logs of each log dir.",
             Unit.BYTES,
-            (
-                gauge("penstock_log_dir_disk_bytes", "disk {{log_dir}} {{instance}}"),
-                gauge("penstock_log_dir_free_bytes", "free {{log_dir}} {{instance}}"),
-                gauge("penstock_log_dir_log_bytes", "logs {{log_dir}} {{instance}}"),
-            ),
+            gauge("penstock_log_dir_disk_bytes", "disk {{log_dir}} {{instance}}"),
+            gauge("penstock_log_dir_free_bytes", "free {{log_dir}} {{instance}}"),
+            gauge("penstock_log_dir_log_bytes", "logs {{log_dir}} {{instance}}"),
         ),
-        Panel(
+        graph(
             "No room",
             "Logs whose flush waits because a disk is full, partitions that refuse appends, and what was refused.",
             Unit.COUNT,
-            (
-                gauge("penstock_logs_without_room", "logs {{instance}}"),
-                gauge("penstock_partitions_refusing_appends", "partitions {{instance}}"),
-                rise("penstock_log_flushes_deferred_total", "flushes {{instance}}"),
-                rise("penstock_appends_refused_total", "appends {{instance}}"),
-            ),
+            gauge("penstock_logs_without_room", "logs {{instance}}"),
+            gauge("penstock_partitions_refusing_appends", "partitions {{instance}}"),
+            rise("penstock_log_flushes_deferred_total", "flushes {{instance}}"),
+            rise("penstock_appends_refused_total", "appends {{instance}}"),
         ),
     ),
 )
 PURGATORY = Row(
     "6. Waiting for others",
     (
-        Panel(
+        graph(
             "Requests that wait in a purgatory",
             "For acks, for records, or for the controller.",
             Unit.COUNT,
-            (Query(f"sum by (api) ({selected('penstock_purgatory_size')})", "{{api}}"),),
+            Query(f"sum by (api) ({selected('penstock_purgatory_size')})", "{{api}}"),
         ),
-        Panel(
+        graph(
             "Waiting time of a produce",
             "For the flush here and, with acks=all, for the followers.",
             Unit.SECONDS,
-            quantiles(TIMES, where='api="Produce",phase="remote"'),
+            *quantiles(TIMES, where='api="Produce",phase="remote"'),
         ),
-        Panel(
+        graph(
             "Waiting time of a consumer's fetch",
             "For new records, at most fetch.max.wait.ms. Long is normal when nothing is produced.",
             Unit.SECONDS,
-            quantiles(TIMES, where='api="FetchConsumer",phase="remote"'),
+            *quantiles(TIMES, where='api="FetchConsumer",phase="remote"'),
         ),
     ),
 )
 ANSWERS = Row(
     "7. Answers",
     (
-        Panel(
+        graph(
             "Answers that wait to be sent",
             "In order, by connection.",
             Unit.COUNT,
-            (gauge("penstock_response_queue_size"),),
+            gauge("penstock_response_queue_size"),
         ),
-        Panel(
+        graph(
             "Time to send an answer, p99 by API",
             "In the response queue, and until the connection took it.",
             Unit.SECONDS,
-            (quantile(0.99, TIMES, "{{api}}", "api", 'phase="response"'),),
+            quantile(0.99, TIMES, "{{api}}", "api", 'phase="response"'),
         ),
-        Panel(
-            "Errors by API and name",
-            "One for a whole request, or for each partition that failed.",
-            Unit.EVENTS_PER_SECOND,
-            (rate("penstock_request_errors_total", "{{api}} {{error}}", "api, error"),),
-        ),
-        Panel(
-            "Produce in all",
-            "From its arrival until its answer was sent.",
-            Unit.SECONDS,
-            quantiles(TIMES, where='api="Produce",phase="total"'),
-        ),
-        Panel(
-            "A consumer's fetch in all",
+        ERRORS,
+        PRODUCE_TIME,
+        FETCH_TIME,
+        graph(
+            "Time of a follower's fetch",
             "With its wait for records.",
             Unit.SECONDS,
-            quantiles(TIMES, where='api="FetchConsumer",phase="total"'),
-        ),
-        Panel(
-            "A follower's fetch in all",
-            "With its wait for records.",
-            Unit.SECONDS,
-            quantiles(TIMES, where='api="FetchFollower",phase="total"'),
+            *quantiles(TIMES, where='api="FetchFollower",phase="total"'),
         ),
     ),
 )
 MACHINE = Row(
     "Processor, memory, files",
     (
-        Panel(
+        graph(
             "Event loop busy",
             "The share of the last minute in which the loop ran or waited for a processor. At 1 it has no time left.",
             Unit.SHARE,
-            (gauge("penstock_event_loop_busy_ratio"),),
+            gauge("penstock_event_loop_busy_ratio"),
         ),
-        Panel(
+        graph(
             "Event loop lag",
             "How much later than asked for a timer of the loop ran: a piece of work held the loop for that long.",
             Unit.SECONDS,
-            quantiles("penstock_event_loop_lag_seconds"),
+            *quantiles("penstock_event_loop_lag_seconds"),
         ),
-        Panel(
+        graph(
             "Processor time by kind",
             "Processors in use. The kinds add up to the processes' own time.",
             Unit.COUNT,
-            (rate("penstock_cpu_seconds_total", "{{kind}}", "kind"),),
+            rate("penstock_cpu_seconds_total", "{{kind}}", "kind"),
         ),
-        Panel("Resident memory", "Of the process.", Unit.BYTES, (gauge("process_resident_memory_bytes"),)),
-        Panel(
+        RESIDENT_MEMORY,
+        graph(
             "Open files",
             "Sockets, segments and others, of the limit.",
             Unit.SHARE,
-            (Query(f"{selected('process_open_fds')} / {selected('process_max_fds')}"),),
+            Query(f"{selected('process_open_fds')} / {selected('process_max_fds')}"),
         ),
-        Panel(
+        graph(
             "Descriptors in reserve",
             "For the logs, when there are no others. A log had to take one: raise the limit of open files.",
             Unit.COUNT,
-            (
-                gauge("penstock_spare_descriptors", "left {{instance}}"),
-                rise("penstock_spare_descriptors_used_total", "used {{instance}}"),
-            ),
+            gauge("penstock_spare_descriptors", "left {{instance}}"),
+            rise("penstock_spare_descriptors_used_total", "used {{instance}}"),
         ),
     ),
 )
 JOBS = Row(
     "Periodic jobs and the cleaner",
     (
-        Panel(
+        graph(
             "Last run",
             "How long it took, by job.",
             Unit.SECONDS,
-            (Query(f"max by (task) ({selected('penstock_scheduled_last_run_seconds')})", "{{task}}"),),
+            Query(f"max by (task) ({selected('penstock_scheduled_last_run_seconds')})", "{{task}}"),
         ),
-        Panel(
+        graph(
             "Logs to open",
             "That a start has still to open, by log dir. Until then the node is not ready.",
             Unit.COUNT,
-            (gauge("penstock_logs_to_open", "{{log_dir}} {{instance}}"),),
+            gauge("penstock_logs_to_open", "{{log_dir}} {{instance}}"),
         ),
-        Panel(
+        graph(
             "Runs",
             "Of each job.",
             Unit.COUNT,
-            (rise("penstock_scheduled_runs_total", "{{task}}", "task"),),
+            rise("penstock_scheduled_runs_total", "{{task}}", "task"),
         ),
-        Panel(
+        graph(
             "Failures",
             "Of periodic jobs, by job, and the cleaner's passes that were given up. If it goes on, a person must look.",
             Unit.COUNT,
-            (
-                rise("penstock_scheduled_failures_total", "{{task}}", "task"),
-                rise("penstock_cleaner_passes_given_up_total", "cleaner {{instance}}"),
-            ),
+            rise("penstock_scheduled_failures_total", "{{task}}", "task"),
+            rise("penstock_cleaner_passes_given_up_total", "cleaner {{instance}}"),
         ),
-        Panel(
+        graph(
             "Cleaner: dirtiest log",
             "The share of the dirtiest compacted log that is not cleaned yet, and the share that the last pass kept.",
             Unit.PERCENT,
-            (
-                gauge("penstock_cleaner_max_dirty_percent", "dirty {{instance}}"),
-                gauge("penstock_cleaner_recopy_percent", "kept {{instance}}"),
-            ),
+            gauge("penstock_cleaner_max_dirty_percent", "dirty {{instance}}"),
+            gauge("penstock_cleaner_recopy_percent", "kept {{instance}}"),
         ),
-        Panel(
+        graph(
             "Cleaner: bytes",
             "Read and written.",
             Unit.BYTES_PER_SECOND,
-            (
-                rate("penstock_cleaner_bytes_read_total", "read {{instance}}"),
-                rate("penstock_cleaner_bytes_written_total", "written {{instance}}"),
-            ),
+            rate("penstock_cleaner_bytes_read_total", "read {{instance}}"),
+            rate("penstock_cleaner_bytes_written_total", "written {{instance}}"),
         ),
-        Panel(
+        graph(
             "Cleaner: passes",
             "Those that ended well, and the delete markers that they removed.",
             Unit.COUNT,
-            (
-                rise("penstock_cleaner_passes_total", "passes {{instance}}"),
-                rise("penstock_cleaner_tombstones_removed_total", "delete markers {{instance}}"),
-            ),
+            rise("penstock_cleaner_passes_total", "passes {{instance}}"),
+            rise("penstock_cleaner_tombstones_removed_total", "delete markers {{instance}}"),
         ),
-        Panel("Cleaner: last pass", "How long it took.", Unit.SECONDS, (gauge("penstock_cleaner_last_pass_seconds"),)),
-        Panel(
+        graph("Cleaner: last pass", "How long it took.", Unit.SECONDS, gauge("penstock_cleaner_last_pass_seconds")),
+        graph(
             "Cleaner: what it cannot clean",
             "Logs that are not cleaned any more until a restart, batches that it kept as they were, and dead threads.",
             Unit.COUNT,
-            (
-                gauge("penstock_cleaner_uncleanable_partitions", "logs {{instance}}"),
-                rise("penstock_cleaner_undecodable_batches_total", "batches {{instance}}"),
-                gauge("penstock_cleaner_dead_threads", "dead threads {{instance}}"),
-            ),
+            gauge("penstock_cleaner_uncleanable_partitions", "logs {{instance}}"),
+            rise("penstock_cleaner_undecodable_batches_total", "batches {{instance}}"),
+            gauge("penstock_cleaner_dead_threads", "dead threads {{instance}}"),
         ),
-        Panel(
+        graph(
             "Clock is believed",
             "0 after the clock has jumped: nothing is deleted by age until it is right again.",
             Unit.COUNT,
-            (
-                gauge("penstock_wall_clock_believed", "believed {{instance}}"),
-                rise("penstock_wall_clock_jumps_total", "jumps {{instance}}"),
-            ),
+            gauge("penstock_wall_clock_believed", "believed {{instance}}"),
+            rise("penstock_wall_clock_jumps_total", "jumps {{instance}}"),
         ),
     ),
 )

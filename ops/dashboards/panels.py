@@ -96,6 +96,11 @@ class Dashboard:
         return tuple(panel for row in self.rows for panel in row.panels)
 
 
+def graph(title: str, help: str, unit: Unit, *queries: Query, may_be_negative: bool = False) -> Panel:
+    """A panel of these queries."""
+    return Panel(title, help, unit, queries, may_be_negative)
+
+
 def queries_of(panel: Panel | Stat) -> tuple[Query, ...]:
     return (Query(panel.query, ""),) if isinstance(panel, Stat) else panel.queries
 

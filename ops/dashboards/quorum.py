@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ops.dashboards.panels import Dashboard, Panel, Query, Row, Stat, Unit, gauge, quantiles, rate, rise, selected
+from ops.dashboards.panels import Dashboard, Query, Row, Stat, Unit, gauge, graph, quantiles, rate, rise, selected
+from ops.dashboards.shared import SESSIONS
 
 STANDING = Row(
     "Standing",
@@ -30,142 +31,120 @@ STANDING = Row(
 ELECTIONS = Row(
     "Elections",
     (
-        Panel(
+        graph(
             "Leader",
             "The node id that each node takes for the leader.",
             Unit.COUNT,
-            (gauge("penstock_quorum_leader_id"),),
+            gauge("penstock_quorum_leader_id"),
         ),
-        Panel("Epoch", "It rises with each election.", Unit.COUNT, (gauge("penstock_quorum_epoch"),)),
-        Panel(
+        graph("Epoch", "It rises with each election.", Unit.COUNT, gauge("penstock_quorum_epoch")),
+        graph(
             "Elections",
             "Pre-votes that a node asked for because it heard of no leader, elections in which it stood, and those "
             "that it won.",
             Unit.COUNT,
-            (
-                rise("penstock_quorum_pre_votes_total", "pre-votes {{instance}}"),
-                rise("penstock_quorum_elections_total", "stood {{instance}}"),
-                rise("penstock_quorum_elections_won_total", "won {{instance}}"),
-            ),
+            rise("penstock_quorum_pre_votes_total", "pre-votes {{instance}}"),
+            rise("penstock_quorum_elections_total", "stood {{instance}}"),
+            rise("penstock_quorum_elections_won_total", "won {{instance}}"),
         ),
-        Panel(
+        graph(
             "Resignations and truncations",
             "A leader that heard of no majority resigned; a follower's log was cut back to the leader's.",
             Unit.COUNT,
-            (
-                rise("penstock_quorum_resignations_total", "resigned {{instance}}"),
-                rise("penstock_quorum_truncations_total", "truncated {{instance}}"),
-            ),
+            rise("penstock_quorum_resignations_total", "resigned {{instance}}"),
+            rise("penstock_quorum_truncations_total", "truncated {{instance}}"),
         ),
-        Panel(
+        graph(
             "Between the voters",
             "Messages that could not be sent or got no answer, and requests that were refused.",
             Unit.COUNT,
-            (
-                rise("penstock_quorum_send_failures_total", "failed {{instance}}"),
-                rise("penstock_quorum_requests_rejected_total", "rejected {{instance}}"),
-                rise("penstock_quorum_epoch_jumps_refused_total", "epoch too high {{instance}}"),
-                rise("penstock_quorum_answers_malformed_total", "malformed {{instance}}"),
-                rise("penstock_quorum_answers_dropped_total", "too late {{instance}}"),
-            ),
+            rise("penstock_quorum_send_failures_total", "failed {{instance}}"),
+            rise("penstock_quorum_requests_rejected_total", "rejected {{instance}}"),
+            rise("penstock_quorum_epoch_jumps_refused_total", "epoch too high {{instance}}"),
+            rise("penstock_quorum_answers_malformed_total", "malformed {{instance}}"),
+            rise("penstock_quorum_answers_dropped_total", "too late {{instance}}"),
         ),
     ),
 )
 LOG = Row(
     "The metadata log",
     (
-        Panel(
+        graph(
             "Time of a commit",
             "From a decision of the active controller until a majority has it on disk.",
             Unit.SECONDS,
-            quantiles("penstock_quorum_commit_seconds"),
+            *quantiles("penstock_quorum_commit_seconds"),
         ),
-        Panel(
+        graph(
             "Decisions that wait",
             "Proposed and not committed yet.",
             Unit.COUNT,
-            (gauge("penstock_quorum_proposals_waiting"),),
+            gauge("penstock_quorum_proposals_waiting"),
         ),
-        Panel(
+        graph(
             "Bytes that wait",
             "Proposed as leader and not committed yet.",
             Unit.BYTES,
-            (gauge("penstock_quorum_uncommitted_bytes"),),
+            gauge("penstock_quorum_uncommitted_bytes"),
         ),
-        Panel(
+        graph(
             "Records that are not committed",
             "In a node's metadata log, above the committed offset that it knows.",
             Unit.COUNT,
-            (Query(f"{selected('penstock_quorum_log_end_offset')} - {selected('penstock_quorum_high_watermark')}"),),
+            Query(f"{selected('penstock_quorum_log_end_offset')} - {selected('penstock_quorum_high_watermark')}"),
         ),
-        Panel(
+        graph(
             "Commits",
             "By how much the committed offset rose in a second.",
             Unit.RECORDS_PER_SECOND,
-            (Query(f"deriv({selected('penstock_quorum_high_watermark')}[$__rate_interval])"),),
+            Query(f"deriv({selected('penstock_quorum_high_watermark')}[$__rate_interval])"),
         ),
-        Panel(
+        graph(
             "Behind the quorum",
             "Records that a node's image is behind the highest committed offset of the cluster.",
             Unit.COUNT,
-            (Query(f"scalar(max(penstock_quorum_high_watermark)) - 1 - {selected('penstock_metadata_offset')}"),),
+            Query(f"scalar(max(penstock_quorum_high_watermark)) - 1 - {selected('penstock_metadata_offset')}"),
         ),
-        Panel(
+        graph(
             "Age of the metadata",
             "For how long a node has not heard from the leader, and the leader from a majority of the voters.",
             Unit.SECONDS,
-            (gauge("penstock_metadata_age_seconds"),),
+            gauge("penstock_metadata_age_seconds"),
         ),
-        Panel(
+        graph(
             "Flushes",
             "Of the metadata log, and of the epoch and the vote.",
             Unit.OPERATIONS_PER_SECOND,
-            (
-                rate("penstock_quorum_flushes_total", "log {{instance}}"),
-                rate("penstock_quorum_election_states_saved_total", "vote {{instance}}"),
-            ),
+            rate("penstock_quorum_flushes_total", "log {{instance}}"),
+            rate("penstock_quorum_election_states_saved_total", "vote {{instance}}"),
         ),
-        Panel(
+        graph(
             "Fetches answered",
             "Of voters and observers, by the leader.",
             Unit.REQUESTS_PER_SECOND,
-            (rate("penstock_quorum_fetches_answered_total"),),
+            rate("penstock_quorum_fetches_answered_total"),
         ),
     ),
 )
 CONTROLLER = Row(
     "The controller",
     (
-        Panel(
+        graph(
             "Brokers",
             "In service by the active controller, and registered ones that are fenced.",
             Unit.COUNT,
-            (
-                Query("max(penstock_controller_active_brokers)", "in service"),
-                Query("max(penstock_fenced_brokers)", "fenced"),
-                gauge("penstock_broker_fenced", "takes itself for fenced {{instance}}"),
-            ),
+            Query("max(penstock_controller_active_brokers)", "in service"),
+            Query("max(penstock_fenced_brokers)", "fenced"),
+            gauge("penstock_broker_fenced", "takes itself for fenced {{instance}}"),
         ),
-        Panel(
+        graph(
             "Leader elections",
             "Of partitions. Unclean ones are from outside the ISR: acked records may be lost.",
             Unit.COUNT,
-            (
-                rise("penstock_leader_elections_total", "all {{instance}}"),
-                rise("penstock_unclean_leader_elections_total", "unclean {{instance}}"),
-            ),
+            rise("penstock_leader_elections_total", "all {{instance}}"),
+            rise("penstock_unclean_leader_elections_total", "unclean {{instance}}"),
         ),
-        Panel(
-            "Sessions and registrations",
-            "Brokers fenced for silence, brokers that came back after an unclean stop, and running ones that "
-            "registered again.",
-            Unit.COUNT,
-            (
-                rise("penstock_broker_sessions_expired_total", "expired {{instance}}"),
-                rise("penstock_unclean_registrations_total", "unclean {{instance}}"),
-                rise("penstock_broker_registrations_anew_total", "anew {{instance}}"),
-            ),
-        ),
+        SESSIONS,
     ),
 )
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from ops.dashboards.panels import (
     INSTANCE,
     Dashboard,
-    Panel,
     Query,
     Row,
     Unit,
     Variable,
     gauge,
+    graph,
     rate,
     rise,
     selected,
 )
+from ops.dashboards.shared import ISR_CHANGES, REPLICATION
 
 TOPIC = 'topic=~"$topic"'
 
@@ -26,146 +27,117 @@ def _by_topic(metric: str) -> tuple[Query, ...]:
 TRAFFIC = Row(
     "Traffic by topic",
     (
-        Panel("Records in", "From producers.", Unit.RECORDS_PER_SECOND, _by_topic("penstock_topic_messages_in_total")),
-        Panel("Bytes in", "From producers.", Unit.BYTES_PER_SECOND, _by_topic("penstock_topic_bytes_in_total")),
-        Panel("Bytes out", "To consumers.", Unit.BYTES_PER_SECOND, _by_topic("penstock_topic_bytes_out_total")),
+        graph("Records in", "From producers.", Unit.RECORDS_PER_SECOND, *_by_topic("penstock_topic_messages_in_total")),
+        graph("Bytes in", "From producers.", Unit.BYTES_PER_SECOND, *_by_topic("penstock_topic_bytes_in_total")),
+        graph("Bytes out", "To consumers.", Unit.BYTES_PER_SECOND, *_by_topic("penstock_topic_bytes_out_total")),
     ),
 )
 SIZES = Row(
     "Sizes",
     (
-        Panel(
+        graph(
             "Bytes by topic",
             "Of all replicas on the chosen nodes; of the largest partitions, where there are many.",
             Unit.BYTES,
-            (Query(f"sum by (topic) ({selected('penstock_partition_log_bytes', TOPIC)})", "{{topic}}"),),
+            Query(f"sum by (topic) ({selected('penstock_partition_log_bytes', TOPIC)})", "{{topic}}"),
         ),
-        Panel(
+        graph(
             "Largest replicas",
             "The ten largest.",
             Unit.BYTES,
-            (
-                Query(
-                    f"topk(10, {selected('penstock_partition_log_bytes', TOPIC)})",
-                    "{{topic}}-{{partition}} {{instance}}",
-                ),
+            Query(
+                f"topk(10, {selected('penstock_partition_log_bytes', TOPIC)})",
+                "{{topic}}-{{partition}} {{instance}}",
             ),
         ),
-        Panel("Segments", "Of all logs.", Unit.COUNT, (gauge("penstock_log_segments"),)),
-        Panel(
+        graph("Segments", "Of all logs.", Unit.COUNT, gauge("penstock_log_segments")),
+        graph(
             "Bytes deleted by retention",
             "By node.",
             Unit.BYTES_PER_SECOND,
-            (rate("penstock_log_bytes_deleted_total"),),
+            rate("penstock_log_bytes_deleted_total"),
         ),
-        Panel(
+        graph(
             "Segments deleted by retention",
             "By the reason.",
             Unit.COUNT,
-            (rise("penstock_log_segments_deleted_total", "{{reason}}", "reason"),),
+            rise("penstock_log_segments_deleted_total", "{{reason}}", "reason"),
         ),
     ),
 )
 REPLICAS = Row(
     "Replicas",
     (
-        Panel(
+        graph(
             "Partitions, leaders, logs to create",
             "Of each broker.",
             Unit.COUNT,
-            (
-                gauge("penstock_partitions", "partitions {{instance}}"),
-                gauge("penstock_leaders", "leaders {{instance}}"),
-                gauge("penstock_partitions_to_create", "to create {{instance}}"),
-            ),
+            gauge("penstock_partitions", "partitions {{instance}}"),
+            gauge("penstock_leaders", "leaders {{instance}}"),
+            gauge("penstock_partitions_to_create", "to create {{instance}}"),
         ),
-        Panel(
+        graph(
             "Not fully in sync",
             "Led partitions with replicas out of the ISR, and those below min.insync.replicas.",
             Unit.COUNT,
-            (
-                gauge("penstock_under_replicated_partitions", "under-replicated {{instance}}"),
-                gauge("penstock_under_min_isr_partitions", "under min ISR {{instance}}"),
-            ),
+            gauge("penstock_under_replicated_partitions", "under-replicated {{instance}}"),
+            gauge("penstock_under_min_isr_partitions", "under min ISR {{instance}}"),
         ),
-        Panel(
-            "ISR changes",
-            "Members that left and joined an ISR led here.",
-            Unit.COUNT,
-            (
-                rise("penstock_isr_shrinks_total", "shrinks {{instance}}"),
-                rise("penstock_isr_expands_total", "expands {{instance}}"),
-            ),
-        ),
-        Panel(
+        ISR_CHANGES,
+        graph(
             "Partitions without a leader",
             "isr_out_of_service ends when a broker with an in-sync replica starts; log_lost needs a person.",
             Unit.COUNT,
-            (Query("max by (reason) (penstock_leaderless_partitions)", "{{reason}}"),),
+            Query("max by (reason) (penstock_leaderless_partitions)", "{{reason}}"),
         ),
-        Panel(
+        graph(
             "Replicas out of service",
             "By the reason. Damaged ones are fetched anew as soon as that is safe.",
             Unit.COUNT,
-            (
-                gauge("penstock_lost_replicas", "{{why}} {{instance}}"),
-                gauge("penstock_offline_replicas", "offline {{instance}}"),
-            ),
+            gauge("penstock_lost_replicas", "{{why}} {{instance}}"),
+            gauge("penstock_offline_replicas", "offline {{instance}}"),
         ),
-        Panel(
+        graph(
             "Set aside and rebuilt",
             "Directories that were set aside for a person to look at, and damaged logs that were fetched anew.",
             Unit.COUNT,
-            (
-                gauge("penstock_set_aside_directories", "{{why}} {{instance}}"),
-                rise("penstock_replicas_rebuilt_total", "rebuilt {{instance}}"),
-            ),
+            gauge("penstock_set_aside_directories", "{{why}} {{instance}}"),
+            rise("penstock_replicas_rebuilt_total", "rebuilt {{instance}}"),
         ),
     ),
 )
 FETCHERS = Row(
     "Fetchers",
     (
-        Panel(
+        graph(
             "Lag of the followers",
-            "Records by which the partition that lags most is behind its leader, by the following node.",
+            "Records to the leader's high watermark, of the partition that lags most, by the following node. A member "
+            "of the ISR holds the high watermark back itself, so it lags little.",
             Unit.COUNT,
-            (gauge("penstock_fetcher_lag_max"),),
+            gauge("penstock_fetcher_lag_max"),
         ),
-        Panel(
+        graph(
             "Followed partitions",
             "All that the fetchers follow; failed ones wait for their next leader epoch, delayed ones for a back-off.",
             Unit.COUNT,
-            (
-                gauge("penstock_fetcher_partitions", "all {{instance}}"),
-                gauge("penstock_fetcher_failed_partitions", "failed {{instance}}"),
-                gauge("penstock_fetcher_delayed_partitions", "delayed {{instance}}"),
-            ),
+            gauge("penstock_fetcher_partitions", "all {{instance}}"),
+            gauge("penstock_fetcher_failed_partitions", "failed {{instance}}"),
+            gauge("penstock_fetcher_delayed_partitions", "delayed {{instance}}"),
         ),
-        Panel(
-            "Replication",
-            "Record bytes fetched from leaders and sent to followers.",
-            Unit.BYTES_PER_SECOND,
-            (
-                rate("penstock_replication_bytes_in_total", "in {{instance}}"),
-                rate("penstock_replication_bytes_out_total", "out {{instance}}"),
-            ),
-        ),
-        Panel(
+        REPLICATION,
+        graph(
             "Answers of leaders refused",
             "Their records failed their checks here.",
             Unit.COUNT,
-            (rise("penstock_replication_answers_refused_total"),),
+            rise("penstock_replication_answers_refused_total"),
         ),
-        Panel(
+        graph(
             "Log starts made durable",
             "Checkpoint writes for deletions and followers, what waited for one, and writes that failed.",
             Unit.OPERATIONS_PER_SECOND,
-            (
-                rate("penstock_log_start_commits_total", "writes {{instance}}"),
-                rate("penstock_log_start_commit_requests_total", "requests {{instance}}"),
-                rate("penstock_log_start_commit_failures_total", "failed {{instance}}"),
-            ),
+            rate("penstock_log_start_commits_total", "writes {{instance}}"),
+            rate("penstock_log_start_commit_requests_total", "requests {{instance}}"),
+            rate("penstock_log_start_commit_failures_total", "failed {{instance}}"),
         ),
     ),
 )

@@ -1,7 +1,7 @@
 """The metrics of a running job, for Prometheus: what the last micro-batches did and how far the job is behind.
 
-Every sample has the labels `job` and `query`; a job has one or two queries. docs/pipelines.md has the table. The
-numbers come from streams.py; here they only get their names.
+Every sample has the labels `pipeline`, the job's name (`job` is Prometheus' own), and `query`; a job has one or two
+queries. docs/pipelines.md has the table. The numbers come from streams.py; here they only get their names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 from penstock.errors import ConfigError
 
 ADDRESS = "127.0.0.1"
-_LABELS = ("job", "query")
+_LABELS = ("pipeline", "query")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pytest
 
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.__main__ import FOLDER
-from ops.dashboards.draw import picture
+from ops.dashboards.draw import SCALES, picture
 from ops.dashboards.grafana import COLUMNS, as_json, text_of
-from ops.dashboards.panels import Dashboard, queries_of
+from ops.dashboards.panels import Dashboard, Row, Stat, Unit, graph, queries_of
 
 PANEL_FIELDS = {"id", "type", "title", "description", "gridPos", "datasource", "targets", "fieldConfig", "options"}
 QUERIES_MAX = 26
@@ -80,6 +80,27 @@ def test_a_picture_has_a_line_for_each_series_and_says_where_there_is_no_data() 
     assert drawn.count("<polyline") == 1 and "a&lt;b" in drawn and "NaN" not in drawn
     assert drawn.count("no data") == len(cluster.panels) - 1
     assert not [expression for expression in asked if "$" in expression]
+
+
+def test_a_picture_names_units_the_highest_lines_and_the_colour_of_a_number() -> None:
+    node = next(dashboard for dashboard in DASHBOARDS if dashboard.name == "node")
+    many = [{"metric": {"api": f"api-{n}"}, "values": [[0, "0"], [60, f"{n * 1e6}"]]} for n in range(6)]
+    drawn = picture(node, lambda expression: many if "penstock_request_bytes_total" in expression else [])
+    assert ">5 MB/s<" in drawn and ">0 B/s<" in drawn and ">00:00:00 to 00:01:00<" in drawn
+    assert [f"api-{n}" in drawn for n in range(6)] == [False, False, True, True, True, True]
+    cluster = next(dashboard for dashboard in DASHBOARDS if dashboard.name == "cluster")
+    down = [{"metric": {}, "values": [[0, "1"]]}]
+    drawn = picture(cluster, lambda expression: down if "bool 0" in expression and "up{" in expression else [])
+    assert 'fill="red">1<' in drawn
+    assert all(steps[-1][0] == 0 for steps in SCALES.values()), "every number has a name"
+
+
+def test_the_panels_of_a_row_are_spread_evenly_over_its_lines() -> None:
+    row = Row(
+        "r", tuple(Stat(f"s{n}", "h", "q") for n in range(7)) + tuple(graph(f"g{n}", "h", Unit.COUNT) for n in range(4))
+    )
+    panels = as_json(Dashboard("d", "d", "d", (row,)))["panels"][1:]
+    assert [panel["gridPos"]["w"] for panel in panels] == [8, 8, 8, 6, 6, 6, 6, 12, 12, 12, 12]
 
 
 def _through_grafanas_types(made: dict[str, Any]) -> Any:

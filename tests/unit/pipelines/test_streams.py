@@ -46,7 +46,7 @@ def test_metrics_add_up_over_batches() -> None:
     figures.take("silver", BatchFigures(30, 1.5, 100.0, 2, 3, 11))
     figures.take("silver", BatchFigures(0, 0.5, 101.0, 0, 0, None))
     text = generate_latest(figures.registry).decode()
-    labels = '{job="silver",query="silver"}'
+    labels = '{pipeline="silver",query="silver"}'
     for line in ("batches_total%s 1.0", "input_rows_total%s 30.0", "late_rows_total%s 2.0", "lag_records%s 11.0"):
         assert f"penstock_pipeline_{line % labels}\n" in text
 
