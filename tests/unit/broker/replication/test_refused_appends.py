@@ -1,4 +1,4 @@
-"""Appends that find no room are counted, the partition is shown until one succeeds or nobody tries, and the log is not flooded."""
+"""Appends that find no room: counted; the partition shown until one succeeds or nobody tries; no flood in the log."""
 
 from __future__ import annotations
 
