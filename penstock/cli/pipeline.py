@@ -1,7 +1,8 @@
 """`penstock pipeline`: runs the Spark jobs that ship, each from a conf file; lists them and their keys.
 
 Exit codes besides those of every command: 3, records are gone that should have been read; 4, an
-audit has findings. A stop by SIGTERM or Ctrl-C lets the running micro-batch end and is no failure.
+audit has findings. A stop by SIGTERM or Ctrl-C lets the running micro-batch end and is no failure;
+a second signal ends the job at once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from penstock.cli.options import AsJson
 from penstock.cli.output import note, print_fields, print_json, print_table
 
 EXIT_DATA_LOSS = 3
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 app = typer.Typer(help="Run the Spark jobs that ship with Penstock.", no_args_is_help=True)
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="One of `penstock pipeline list`.")]
@@ -56,18 +58,24 @@ def run(
     conf: Annotated[Path, typer.Option("--conf", metavar="FILE", help="The job's keys, as TOML.")],
     as_json: AsJson = False,
 ) -> None:
-    """Run a job; stop a stream with SIGTERM or Ctrl-C."""
+    """Run a job. SIGTERM or Ctrl-C lets the micro-batch under way end; a second one ends the job at once."""
     from penstock.pipelines.catalog import run_job
     from penstock.spark.planning import DataLossError
 
     stop = threading.Event()
 
+    def ask_to_stop(*_: object) -> None:
+        stop.set()
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
     def catch_signals() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        if not stop.is_set():
+            for number in STOP_SIGNALS:
+                signal.signal(number, ask_to_stop)
 
     try:
-        result = run_job(job, conf, stop=stop, say=note, on_start=catch_signals)
+        result = run_job(job, conf, stop=stop, say=note, catch_signals=catch_signals)
     except DataLossError as error:
         note(f"penstock: data loss: {error}")
         raise typer.Exit(EXIT_DATA_LOSS) from None

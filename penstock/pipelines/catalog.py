@@ -14,7 +14,7 @@ import importlib
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,8 @@ class Job:
     module: str
     conf_class: str
     summary: str
+    ends_cleanly: bool = True
+    """Whether it watches the stop flag, so that a signal ends it at a good place."""
 
     @property
     def conf(self) -> type[Any]:
@@ -61,7 +63,9 @@ _ALL = (
     Job("gold", "gold", "GoldConf", "silver's rows summed by window and group; final windows to a compacted topic"),
     Job("backfill", "backfill", "BackfillConf", "a topic's records between two times to Parquet, chunk by chunk"),
     Job("table-to-topic", "table_to_topic", "TableToTopicConf", "the rows of a Parquet table as records of a topic"),
-    Job("audit", "audit", "AuditConf", "all replicas of topics, verified and compared from closed segment files"),
+    Job(
+        "audit", "audit", "AuditConf", "all replicas of topics, verified and compared from closed segment files", False
+    ),
     Job("clicks", "clicks", "ClicksConf", "a seeded click-stream to a topic, with the answers that jobs must find"),
 )
 JOBS = {job.name: job for job in _ALL}
@@ -89,27 +93,31 @@ def run_job(
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
     say: Callable[[str], None] = lambda _: None,
-    on_start: Callable[[], None] = lambda: None,
+    catch_signals: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Runs a job once; the result has its name and its seconds.
 
-    Without `spark` a local session is started and stopped again. `on_start` is called once Spark runs, which takes the
-    process's signals for itself.
+    Without `spark` a local session is started and stopped again. `catch_signals` makes signals set `stop`. It is called
+    before the job, and again once Spark runs, which takes the process's signals for itself; never for a job that does
+    not watch `stop`.
     """
     job = find_job(name)
     conf, run = parse_job(name, job.conf, read_conf(conf_path), str(conf_path))
     began = time.monotonic()
     job.check(conf)
-    figures = Figures(name, run.metrics_port)
-    with local_spark(name, run) as local:
+    catch = catch_signals if job.ends_cleanly else lambda: None
+    catch()
+    with Figures(name, run.metrics_port) as figures, local_spark(name, run) as local:
 
         def session() -> SparkSession:
             if spark is not None:
                 return spark
             made = local()
-            on_start()
+            catch()
             return made
 
         context = JobContext(name, run, session, figures, stop or threading.Event(), say)
+        if spark is None:
+            context = replace(context, hush=lambda: local().sparkContext.setLogLevel("OFF"))
         result = job.run(conf, context)
     return {"job": name, **result, "seconds": round(time.monotonic() - began, 3)}

@@ -6,7 +6,9 @@ queries. docs/pipelines.md has the table. The numbers come from streams.py; here
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
@@ -29,10 +31,11 @@ class BatchFigures:
 
 
 class Figures:
-    """The metrics of one job; serves them if `port` is not 0."""
+    """The metrics of one job; serves them if `port` is not 0, until it is closed."""
 
     def __init__(self, job: str, port: int = 0) -> None:
         self._job = job
+        self._server: tuple[WSGIServer, threading.Thread] | None = None
         self.registry = CollectorRegistry()
         self._batches = self._counter("batches", "Micro-batches that had rows.")
         self._rows = self._counter("input_rows", "Rows read from the source.")
@@ -64,8 +67,24 @@ class Figures:
 
     def _serve(self, port: int) -> None:
         try:
-            start_http_server(port, ADDRESS, self.registry)
-        except OSError as error:
+            self._server = start_http_server(port, ADDRESS, self.registry)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"[run] metrics_port = {port}: {ADDRESS}:{port} cannot be used ({error.strerror}); choose another port"
+                f"[run] metrics_port = {port}: {ADDRESS}:{port} cannot be used ({why}); choose another port"
             ) from None
+
+    def close(self) -> None:
+        """Frees the port, so that the next job of this process can use it."""
+        if self._server is not None:
+            server, thread = self._server
+            server.shutdown()
+            server.server_close()
+            thread.join()
+            self._server = None
+
+    def __enter__(self) -> Figures:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 SPARK_SETTINGS = {
     # streams.py looks at them five times a second.
     "spark.sql.streaming.numRecentProgressUpdates": "100",
-    # A conf's `window` and `watermark` count in UTC, as record times do.
-    "spark.sql.session.timeZone": "UTC",
 }
+STOP_LOOK_S = 0.1
 
 
 def _silent(_: str) -> None:
     """Nobody watches."""
+
+
+def _leave_log() -> None:
+    """The session is the user's own, and so is its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,21 @@ class JobContext:
     figures: Figures
     stop: threading.Event = field(default_factory=threading.Event)
     say: Callable[[str], None] = _silent
+    hush: Callable[[], None] = _leave_log
+    """Ends Spark's log, before a stop cuts a micro-batch off: Spark logs that as an error, with its stack."""
 
     @property
     def spark(self) -> SparkSession:
         return self.session()
+
+    def pause(self, seconds: float) -> None:
+        """Sleeps so long, or until a stop.
+
+        Not `stop.wait`: a signal sets the flag within the thread that waits, which may hold the flag's lock just then.
+        """
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self.stop.is_set():
+            time.sleep(min(left, STOP_LOOK_S))
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def run_queries(queries: Sequence[StreamingQuery], context: JobContext) -> dict[
         with plain_errors():
             while any(one.is_running() for one in watched):
                 if context.stop.is_set():
-                    _stop(watched)
+                    _stop(watched, context)
                 time.sleep(LOOK_EVERY_S)
                 for one in watched:
                     one.look()
@@ -69,13 +69,15 @@ def run_queries(queries: Sequence[StreamingQuery], context: JobContext) -> dict[
     return {one.name: one.totals for one in watched}
 
 
-def _stop(watched: Sequence[_Watched]) -> None:
+def _stop(watched: Sequence[_Watched], context: JobContext) -> None:
     deadline = time.monotonic() + STOP_WAIT_S
+    context.say("stopping after the micro-batch under way; a second signal ends the job at once")
     for one in watched:
         begun = one.progress_count
         while one.in_batch() and one.progress_count == begun and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S / 4)
             one.look()
+        context.hush()
         one.query.stop()
 
 

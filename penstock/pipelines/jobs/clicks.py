@@ -55,7 +55,7 @@ def run_clicks(conf: ClicksConf, context: JobContext) -> dict[str, Any]:
     """Sends everything; a stop ends it after the records that are under way, without answers."""
     stream = ClickStream(conf.seed, conf.events)
     answers = Answers(conf.window.ms)
-    pace = _Pace(conf.events_per_second, time.monotonic, context.stop.wait)
+    pace = _Pace(conf.events_per_second, time.monotonic, context.pause)
     options = sink_options({"bootstrap": conf.bootstrap, "topic": conf.topic, **context.run.client_options})
     with Producer(conf.bootstrap, **options.client) as producer:
         for chunk in _chunks(stream.records()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -81,15 +82,15 @@ def _of_log_dir(log_dir: Path, topics: tuple[str, ...]) -> Iterator[ClosedSegmen
     cleaned = read_offset_checkpoint(log_dir / CLEANED_FILE)
     for directory in sorted(log_dir.iterdir()):
         name = _PARTITION.fullmatch(directory.name)
-        if name is None or not directory.is_dir():
+        if name is None:
             continue
         tp = TopicPartition(name["topic"], int(name["partition"]))
         if tp.topic not in topics if topics else tp.topic.startswith(INTERNAL_PREFIX):
             continue
         topic_id = _topic_id(directory)
-        offsets = {int(m["offset"]): path for path in directory.iterdir() if (m := _SEGMENT.fullmatch(path.name))}
-        for base_offset, next_base_offset in pairwise(sorted(offsets)):
-            path = offsets[base_offset]
+        sizes = _segment_sizes(directory)
+        for base_offset, next_base_offset in pairwise(sorted(sizes)):
+            path, size_bytes = sizes[base_offset]
             yield ClosedSegment(
                 node=node,
                 topic=tp.topic,
@@ -98,10 +99,21 @@ def _of_log_dir(log_dir: Path, topics: tuple[str, ...]) -> Iterator[ClosedSegmen
                 path=str(path),
                 base_offset=base_offset,
                 next_base_offset=next_base_offset,
-                size_bytes=path.stat().st_size,
+                size_bytes=size_bytes,
                 high_watermark=high_watermarks.get(tp, 0),
                 cleaned_offset=cleaned.get(tp, 0),
             )
+
+
+def _segment_sizes(directory: Path) -> dict[int, tuple[Path, int]]:
+    """Each segment's file and size, by its first offset; without what the node removes meanwhile."""
+    found = {}
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in directory.iterdir():
+            if name := _SEGMENT.fullmatch(path.name):
+                with suppress(FileNotFoundError):
+                    found[int(name["offset"])] = path, path.stat().st_size
+    return found
 
 
 def _topic_id(directory: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,12 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.pipeline import describe, list_jobs
+from penstock.client.admin.admin import Admin
+from penstock.types import LATEST_TIMESTAMP, TopicPartition
+from tests.support.fake_broker import FakeCluster
+from tests.support.waiting import wait_until
+
+CODE = "from penstock.cli.main import main; main()"
 
 
 def test_jobs_and_keys_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,8 +32,33 @@ def test_jobs_and_keys_are_listed_as_json(capsys: pytest.CaptureFixture[str]) ->
 def test_a_mistake_in_a_conf_is_one_line(tmp_path: Path) -> None:
     conf = tmp_path / "job.toml"
     conf.write_text('bootstrap = "127.0.0.1:1"\ntopc = "t"\n')
-    code = "from penstock.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "pipeline", "run", "bronze", "--conf", str(conf)]
+    command = [sys.executable, "-c", CODE, "pipeline", "run", "bronze", "--conf", str(conf)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr == f"penstock: {conf}: topc: the job bronze has no such key; did you mean 'topic'?\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_job_without_spark_at_once_and_all_that_it_counts_is_there(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    conf, answers, place = tmp_path / "clicks.toml", tmp_path / "answers.json", TopicPartition("clicks", 0)
+    command = [sys.executable, "-c", CODE, "pipeline", "run", "clicks", "--conf", str(conf), "--json"]
+    with FakeCluster() as fake, Admin(fake.bootstrap) as admin:
+        fake.create_topic("clicks")
+        # 500 records go at once; the next ones after 500 s
+        conf.write_text(
+            f'bootstrap = "{fake.bootstrap}"\ntopic = "clicks"\nevents_per_second = 1\nanswers = "{answers}"\n'
+        )
+
+        def sent() -> int:
+            return admin.list_offsets({place: LATEST_TIMESTAMP})[place].offset
+
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: sent() > 0)
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=30)
+        assert (process.returncode, stderr) == (0, "")
+        result = json.loads(stdout)
+        assert (result["stopped"], result["records"]) == (True, sent())
+    assert not answers.exists()

@@ -76,8 +76,16 @@ def run(monkeypatch: pytest.MonkeyPatch, *queries: FakeQuery, stop_at: int = 0) 
             stop.set()
 
     monkeypatch.setattr(streams.time, "sleep", look)
-    context = JobContext("job", RunConf(), lambda: pytest.fail("Spark is not needed"), Figures("job"), stop)
-    return run_queries(list(queries), context)
+
+    def hush() -> None:
+        assert any(query.isActive for query in queries), "too late: Spark logs what the stop cuts off"
+        hushed.append(True)
+
+    hushed: list[bool] = []
+    context = JobContext("job", RunConf(), lambda: pytest.fail("Spark is not needed"), Figures("job"), stop, hush=hush)
+    totals = run_queries(list(queries), context)
+    assert bool(hushed) is bool(stop_at), "Spark's log ends only for a stop"
+    return totals
 
 
 def test_a_stop_waits_for_the_micro_batch_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

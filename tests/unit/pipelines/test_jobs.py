@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import ConfigError
+from penstock.pipelines.catalog import run_job
 from penstock.pipelines.frame.conf import Duration
 from penstock.pipelines.jobs.audit import AuditConf
 from penstock.pipelines.jobs.backfill import (
@@ -135,3 +136,11 @@ def test_a_chunk_whose_records_may_be_deleted_is_a_loss(below: int) -> None:
     with pytest.raises(DataLossError, match="t-0: the log starts after 20260101T000000Z, so records from then on may"):
         first_offsets(client, backfill(), chunk)
     assert first_offsets(client, backfill(fail_on_data_loss=False), chunk) == {TopicPartition("t", 0): below}
+
+
+def test_an_audit_leaves_signals_alone_so_that_one_ends_it_at_once(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    conf = tmp_path / "audit.toml"
+    conf.write_text(f'log_dirs = ["{tmp_path}"]\n')
+    result = run_job("audit", conf, catch_signals=lambda: pytest.fail("signals would be without effect"))
+    assert result["findings"] == []

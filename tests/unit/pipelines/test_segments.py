@@ -46,6 +46,12 @@ def test_every_segment_but_the_newest_of_each_replica_is_closed(tmp_path: Path) 
     assert closed_segments(log_dirs, ("payments",)) == []
 
 
+def test_a_segment_that_the_node_removes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    (log_dir,) = make_log_dirs(tmp_path, 1)
+    segment_path(Path(log_dir), 10).symlink_to(tmp_path / "removed")  # listed, but not there when it is looked at
+    assert [segment.base_offset for segment in closed_segments((log_dir,))] == [0, 20]
+
+
 def test_a_directory_that_is_no_log_dir_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"^log_dirs: {tmp_path} is not a log dir: meta.properties cannot be read"):
         closed_segments((str(tmp_path),))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import Any
 
+import pytest
 from prometheus_client import generate_latest
 
 from penstock.errors import ConfigError, PenstockError
-from penstock.pipelines.frame.figures import BatchFigures, Figures
+from penstock.pipelines.frame.figures import ADDRESS, BatchFigures, Figures
 from penstock.pipelines.frame.plain_error import plain_error
 from penstock.pipelines.frame.streams import batch_figures
 from penstock.spark.planning import DataLossError
+from penstock.testing.layout import free_ports
 
 
 def places(**offsets: int) -> str:
@@ -49,6 +52,32 @@ def test_metrics_add_up_over_batches() -> None:
     labels = '{pipeline="silver",query="silver"}'
     for line in ("batches_total%s 1.0", "input_rows_total%s 30.0", "late_rows_total%s 2.0", "lag_records%s 11.0"):
         assert f"penstock_pipeline_{line % labels}\n" in text
+
+
+def test_metrics_are_served_until_the_job_ends_and_the_port_is_free_for_the_next() -> None:
+    port = free_ports(1)[0].metrics
+    for job in ("bronze", "silver"):
+        with Figures(job, port) as figures:
+            figures.take(job, BatchFigures(30, 1.5, 100.0, 2, 3, 11))
+            text = metrics_page(port)
+        assert f'penstock_pipeline_input_rows_total{{job="{job}",query="{job}"}} 30.0' in text
+    with pytest.raises(OSError):
+        metrics_page(port)
+
+
+def test_a_port_that_cannot_be_used_is_named() -> None:
+    port = free_ports(1)[0].metrics
+    in_use = rf"metrics_port = {port}: .* \(Address already in use\); choose another"
+    with Figures("bronze", port), pytest.raises(ConfigError, match=in_use):
+        Figures("silver", port)
+    with pytest.raises(ConfigError, match=r"metrics_port = 70000: .* cannot be used \(.*0-65535.*\); choose another"):
+        Figures("silver", 70_000)
+
+
+def metrics_page(port: int) -> str:
+    with urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=5) as answer:
+        text: str = answer.read().decode()
+    return text
 
 
 def test_the_error_of_a_worker_is_found_in_the_trace() -> None:
