@@ -9,22 +9,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from penstock.client.admin.admin import Admin
 from penstock.client.producer.producer import Producer
 from penstock.pipelines.clickstream.answers import Answers
-from penstock.pipelines.clickstream.events import ClickRecord, ClickStream
+from penstock.pipelines.clickstream.events import ClickStream
 from penstock.pipelines.frame.conf import Duration, conf_key
 from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.sending import chunks, make_topic, send_chunk
 from penstock.spark.options import sink_options
-
-CHUNK = 500
-"""Records sent before the acks are awaited: so far partitions can be apart in simulated time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +42,7 @@ class ClicksConf:
 
 def check_clicks(conf: ClicksConf) -> None:
     """Creates the topic if it does not exist."""
-    with Admin(conf.bootstrap) as admin:
-        if conf.topic not in admin.list_topics():
-            admin.create_topic(conf.topic, conf.partitions, config={"retention.ms": -1})
+    make_topic(conf.bootstrap, conf.topic, conf.partitions)
 
 
 def run_clicks(conf: ClicksConf, context: JobContext) -> dict[str, Any]:
@@ -58,7 +52,7 @@ def run_clicks(conf: ClicksConf, context: JobContext) -> dict[str, Any]:
     pace = _Pace(conf.events_per_second, time.monotonic, context.pause)
     options = sink_options({"bootstrap": conf.bootstrap, "topic": conf.topic, **context.run.client_options})
     with Producer(conf.bootstrap, **options.client) as producer:
-        for chunk in _chunks(stream.records()):
+        for chunk in chunks(stream.records()):
             if context.stop.is_set():
                 break
             send_chunk(producer, conf.topic, chunk)
@@ -70,17 +64,6 @@ def run_clicks(conf: ClicksConf, context: JobContext) -> dict[str, Any]:
         _write(Path(conf.answers).absolute(), answers, conf.watermark.ms)
     kinds = {kind.value: count for kind, count in sorted(answers.kinds.items(), key=lambda item: item[0].value)}
     return {"topic": conf.topic, "records": answers.records, **kinds, "stopped": stopped}
-
-
-def send_chunk(producer: Producer, topic: str, chunk: list[ClickRecord]) -> None:
-    """Returns when every record is acked; the first failure is raised."""
-    futures = [
-        producer.send(topic, record.value, record.key, list(record.headers), timestamp_ms=record.timestamp_ms)
-        for record in chunk
-    ]
-    producer.flush()
-    for future in futures:
-        future.result()
 
 
 def answers_json(answers: Answers, watermark_ms: int) -> dict[str, Any]:
@@ -97,11 +80,6 @@ def _write(path: Path, answers: Answers, watermark_ms: int) -> None:
     waiting = path.with_name(path.name + ".tmp")
     waiting.write_text(json.dumps(answers_json(answers, watermark_ms), indent=1), encoding="utf-8")
     os.replace(waiting, path)
-
-
-def _chunks(records: Iterator[ClickRecord]) -> Iterator[list[ClickRecord]]:
-    while chunk := list(islice(records, CHUNK)):
-        yield chunk
 
 
 class _Pace:

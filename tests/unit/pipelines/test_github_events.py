@@ -1,0 +1,107 @@
+"""Promises about the job github-events: what a line of the archive becomes, and what a download that fails says."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.pipelines.frame.conf import Duration
+from penstock.pipelines.jobs.github_events import (
+    LINE_BYTES_MAX,
+    FeedRecord,
+    FeedUnavailableError,
+    GithubEventsConf,
+    check_github_events,
+    download,
+    event_of,
+    hour_url,
+    lines_of,
+)
+from tests.support.github_archive import archive_events, archive_server, zipped
+
+HOUR = datetime(2026, 1, 31, 9, tzinfo=UTC)
+HOUR_MS = 1769850000_000
+SOON = Duration(5_000)
+
+
+def conf(**more: Any) -> GithubEventsConf:
+    return GithubEventsConf(**{"bootstrap": "127.0.0.1:1", "topic": "t", "hour": HOUR, **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"hour": HOUR.replace(minute=5)}, "hour = 2026-01-31T09:05:00+00:00 must be a full hour such as 2026-01-31T"),
+        ({"hours": 745}, "hours = 745 must be at most 744"),
+        ({"url": "file:///etc"}, "url = 'file:///etc' must begin with https:// or http://"),
+        ({"timeout": Duration(0)}, "timeout must be longer than 0 s"),
+    ],
+)
+def test_a_conf_that_asks_for_no_archive_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        conf(**more)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_hour_that_is_not_over_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the archive has hours that are over; 2999-01-01T01:00:00"):
+        check_github_events(conf(hour=datetime(2999, 1, 1, tzinfo=UTC)))
+
+
+def test_the_hour_of_a_file_has_no_leading_zero() -> None:
+    assert hour_url("https://data.gharchive.org/", HOUR) == "https://data.gharchive.org/2026-01-31-9.json.gz"
+
+
+def test_an_event_has_its_repository_as_key_and_its_own_time() -> None:
+    line = b'{"id": "1", "repo": {"name": "a/b"}, "created_at": "2026-01-31T09:00:07Z"}'
+    assert event_of(line, HOUR) == FeedRecord(HOUR_MS + 7_000, b"a/b", line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{cut",
+        b"[]",
+        b'"text"',
+        b"[" * 100_000,
+        b'{"repo": {"name": "a/b"}}',
+        b'{"repo": {"name": 7}, "created_at": "2026-01-31T09:00:07Z"}',
+        b'{"repo": null, "created_at": "2026-01-31T09:00:07Z"}',
+        b'{"repo": {"name": "a/b"}, "created_at": "yesterday"}',
+        b'{"repo": {"name": "a/b"}, "created_at": "2026-01-31T09:00:07"}',
+        b'{"repo": {"name": "a/b"}, "created_at": "2999-01-31T09:00:07Z"}',
+        b'{"repo": {"name": "\\ud800"}, "created_at": "2026-01-31T09:00:07Z"}',
+        b"\xff",
+    ],
+)
+def test_a_line_that_is_no_event_is_sent_without_a_key_at_its_hour(line: bytes) -> None:
+    assert event_of(line, HOUR) == FeedRecord(HOUR_MS, None, line)
+
+
+def test_a_line_that_is_too_long_is_left_out_whole() -> None:
+    longest, too_long = b"a" * (LINE_BYTES_MAX - 1), b"b" * (3 * LINE_BYTES_MAX)
+    told = lines_of(io.BytesIO(b"\n".join([longest, too_long, b"c\r", b"", b"last"])))
+    assert list(told) == [longest, None, b"c", b"", b"last"]
+
+
+def test_a_download_has_every_line_or_says_what_is_wrong() -> None:
+    lines = archive_events(1, HOUR, 500)
+    whole = zipped(lines)
+    files = {"whole": whole, "cut": whole[: len(whole) // 2], "not-gzip": b"<html>", "rotten": whole[:-8] + bytes(8)}
+    with archive_server(files) as url:
+        assert list(download(f"{url}/whole", SOON)) == lines
+        with pytest.raises(FeedUnavailableError, match=r"/gone: the archive answers 404 .*; choose an hour that the"):
+            list(download(f"{url}/gone", SOON))
+        for name in ("cut", "not-gzip", "rotten"):
+            with pytest.raises(
+                FeedUnavailableError, match=rf"/{name}: the download broke off \(.*\); run the job again"
+            ):
+                list(download(f"{url}/{name}", SOON))
+    with pytest.raises(
+        FeedUnavailableError, match=r"cannot be reached \(.*refused\); check the network and https_proxy"
+    ):
+        list(download(f"{url}/whole", SOON))
