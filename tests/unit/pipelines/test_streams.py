@@ -60,7 +60,7 @@ def test_metrics_are_served_until_the_job_ends_and_the_port_is_free_for_the_next
         with Figures(job, port) as figures:
             figures.take(job, BatchFigures(30, 1.5, 100.0, 2, 3, 11))
             text = metrics_page(port)
-        assert f'penstock_pipeline_input_rows_total{{job="{job}",query="{job}"}} 30.0' in text
+        assert f'penstock_pipeline_input_rows_total{{pipeline="{job}",query="{job}"}} 30.0' in text
     with pytest.raises(OSError):
         metrics_page(port)
 
