@@ -63,8 +63,8 @@ class Cluster:
         defaults: Mapping[str, object] = TEST_CONFIG,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
-        if not 1 <= nodes <= NODES_MAX:
-            raise ConfigError(f"nodes = {nodes}: must be from 1 to {NODES_MAX}")
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= NODES_MAX:
+            raise ConfigError(f"nodes = {nodes!r}: must be a whole number from 1 to {NODES_MAX}")
         if len(node_configs) not in (0, nodes):
             raise ConfigError(f"node_configs: has {len(node_configs)} entries for {nodes} nodes; give one for each")
         replicas = {"default.replication.factor": min(3, nodes), "min.insync.replicas": 2 if nodes >= 3 else 1}

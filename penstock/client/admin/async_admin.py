@@ -20,6 +20,14 @@ from penstock.client.admin.cluster_views import every_view, newest_view, quorum_
 from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
 from penstock.client.admin.health import ClusterHealth, judge
+from penstock.client.cluster.arguments import (
+    MAX_INT32,
+    checked_mapping,
+    checked_number,
+    checked_partition,
+    checked_partitions,
+    checked_topic,
+)
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
@@ -85,9 +93,15 @@ class AsyncAdmin:
         config: Mapping[str, Any] | None = None,
     ) -> TopicDescription:
         """Creates a topic and waits until every partition has a leader that every broker knows."""
+        changes = checked_mapping("config", config, '{"retention.ms": 86400000}')
+        topic = NewTopic(
+            checked_topic(name),
+            checked_number("partitions", partitions, -1, MAX_INT32),
+            checked_number("replication_factor", replication_factor, -1, MAX_INT32),
+            {key: config_text(value) for key, value in changes.items()},
+        )
         await self.start()
         deadline_ms = self._deadline_ms()
-        topic = NewTopic(name, partitions, replication_factor, {k: config_text(v) for k, v in (config or {}).items()})
         outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
         return await self._wait_visible(name, outcome.topic_id, deadline_ms)
 
@@ -137,6 +151,7 @@ class AsyncAdmin:
 
     async def _find_topic(self, name: str, deadline_ms: int) -> TopicInfo:
         """The topic as a broker has it that knows no less of the metadata than was seen here before."""
+        checked_topic(name)
         snapshot = await self._cluster.refresh((name,), deadline_ms=deadline_ms)
         topic = next((topic for topic in snapshot.topics if topic.name == name), None)
         if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
@@ -215,19 +230,22 @@ class AsyncAdmin:
 
         The low watermark of each partition: below it nothing is left on any live replica.
         """
+        before = checked_mapping("before_offsets", before_offsets, "{TopicPartition('orders', 0): 100}")
+        wanted = {checked_partition(tp): checked_number("offset", offset, -1) for tp, offset in before.items()}
         await self.start()
-        wanted = {TopicPartition(*tp): offset for tp, offset in before_offsets.items()}
         return await delete_records(self._cluster, wanted, self._config.default_api_timeout_ms)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 
     async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""
+        checked_topic(name)
         await self.start()
         return await configs.describe_topic(self._cluster, name, self._deadline_ms())
 
     async def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
         """Every key of a broker's own configuration, which is a file and changed there."""
+        checked_number("node_id", node_id, 0, MAX_INT32)
         await self.start()
         return await configs.describe_broker(self._cluster, node_id, self._deadline_ms())
 
@@ -244,6 +262,10 @@ class AsyncAdmin:
 
         Over when every broker in service has heard of it.
         """
+        checked_topic(name)
+        example = '{"retention.ms": 86400000}'
+        for argument, given in (("changes", changes), ("append", append), ("subtract", subtract)):
+            checked_mapping(argument, given, example)
         await self.start()
         wanted = configs.config_changes(changes, append, subtract)
         await configs.alter_topic(self._cluster, name, wanted, self._deadline_ms(), validate_only=validate_only)
@@ -272,10 +294,12 @@ class AsyncAdmin:
     ) -> dict[TopicPartition, OffsetInfo]:
         """Offsets at a time in ms, 'earliest', 'latest' or 'max-timestamp'; a plain sequence of partitions means
         'latest'."""
-        await self.start()
         specs: Mapping[TopicPartition, int | str]
-        specs = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, "latest")
-        wanted = {TopicPartition(*tp): _offset_spec(spec) for tp, spec in specs.items()}
+        specs = (
+            partitions if isinstance(partitions, Mapping) else dict.fromkeys(checked_partitions(partitions), "latest")
+        )
+        wanted = {checked_partition(tp): _offset_spec(spec) for tp, spec in specs.items()}
+        await self.start()
         return await list_offsets(self._cluster, wanted, self._config.default_api_timeout_ms)
 
     async def close(self) -> None:
@@ -327,4 +351,4 @@ def _offset_spec(spec: int | str) -> int:
                 f"offset spec {spec!r} must be 'earliest', 'latest', 'max-timestamp' or a time in ms since 1970"
             )
         return OFFSET_SPECS[spec]
-    return spec
+    return checked_number("time_ms", spec, min(OFFSET_SPECS.values()))

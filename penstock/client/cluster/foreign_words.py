@@ -91,6 +91,11 @@ ADMIN_METHODS = {
 }
 """Methods of other clients, and what to write here."""
 
+POLL_ARGUMENTS = {
+    "num_messages": "write max_records=100",
+    "timeout": "write timeout_ms=1000, a whole number of milliseconds",
+}
+
 C = TypeVar("C")
 
 
@@ -154,3 +159,10 @@ def checked_timeout_ms(timeout_ms: Any) -> int:
     if timeout_ms < 0:
         raise ValueError(f"poll({timeout_ms}): the time limit must not be negative; poll again to wait for longer")
     return timeout_ms
+
+
+def refuse_arguments(method: str, others: Mapping[str, Any]) -> None:
+    """TypeError for an argument that a poll does not have, with what to write."""
+    for name, value in others.items():
+        hint = POLL_ARGUMENTS.get(name, "it takes timeout_ms and max_records")
+        raise TypeError(f"{method}({name}={value!r}): there is no argument {name!r}; {hint}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.client.cluster.arguments import checked_number
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.positions import Deliver
 from penstock.errors import MissingDependencyError
@@ -52,7 +53,7 @@ def take_table(core: ConsumerCore, options: ArrowOptions) -> Any:
     """What the buffer holds as a table, at most `fetch_max_bytes` of it; no rows when it is empty."""
     batches: list[Any] = []
     rows = size_bytes = 0
-    rows_max = NO_LIMIT if options.max_records is None else options.max_records
+    rows_max = NO_LIMIT if options.max_records is None else checked_number("max_records", options.max_records, 0)
     with core.reader.turn():
         while size_bytes < core.config.fetch_max_bytes and rows < rows_max:
             piece = core.reader.next_piece()

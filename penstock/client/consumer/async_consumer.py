@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Never, TypeVar, Unpack
 
 from penstock.client.cluster.config import ConsumerConfig
-from penstock.client.cluster.foreign_words import CONSUMER_METHODS, checked_timeout_ms, with_method_hints
+from penstock.client.cluster.foreign_words import (
+    CONSUMER_METHODS,
+    checked_timeout_ms,
+    refuse_arguments,
+    with_method_hints,
+)
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ConsumerOptions
 from penstock.client.cluster.waiting import Waiting
@@ -117,19 +122,21 @@ class AsyncConsumer:
             found = await self.poll(ITERATION_POLL_MS, 1)
         return found[0]
 
-    async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> list[ConsumerRecord]:
+    async def poll(self, timeout_ms: int = 0, max_records: int | None = None, **others: Never) -> list[ConsumerRecord]:
         """What there is, in order within each partition; waits at most `timeout_ms` for the first record.
 
         The error of a partition is raised when there is nothing to return, and again by every poll that would end
         empty: the position stays at it until a seek. The other partitions go on. The error of a whole fetch, which
         asking again does not mend, is raised each time that the broker refuses; it is asked again all the same.
         """
+        refuse_arguments("poll", others)
         return await self._wait(timeout_ms, lambda: self._core.take_records(max_records))
 
     async def poll_arrow(
-        self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False
+        self, timeout_ms: int = 0, max_records: int | None = None, *, include_headers: bool = False, **others: Never
     ) -> pa.Table:
         """The same as a table: key, value, topic, partition, offset, timestamp, timestampType (and headers)."""
+        refuse_arguments("poll_arrow", others)
         from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 
         options = ArrowOptions(max_records, include_headers)

@@ -12,6 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.client.cluster.arguments import (
+    MAX_INT32,
+    checked_mapping,
+    checked_number,
+    checked_partition,
+    checked_partitions,
+    checked_topic,
+)
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig, consumer_config
 from penstock.client.cluster.offsets import list_offsets
@@ -117,7 +125,7 @@ class ConsumerCore:
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
         """What is there, at most `max_records`; empty when nothing is."""
-        limit = self.config.max_poll_records if max_records is None else max_records
+        limit = self.config.max_poll_records if max_records is None else checked_number("max_records", max_records, 0)
         self._polls += 1
         taken: list[ConsumerRecord] = []
         size_bytes = 0
@@ -158,16 +166,16 @@ class ConsumerCore:
     # -- changing: the loop --------------------------------------------------------------------------------------------
 
     def check_assigned(self, tp: TopicPartition) -> TopicPartition:
-        tp = TopicPartition(*tp)
+        tp = checked_partition(tp)
         if tp not in self.positions.states:
             raise UnknownTopicOrPartitionError(f"{tp} is not assigned to this consumer; assign it first")
         return tp
 
     async def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
-        if isinstance(offset, bool) or not isinstance(offset, int):
-            raise TypeError(f"offset must be an int, not {type(offset).__name__}")
-        if offset < 0:
+        if offset in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             raise ValueError(f"offset {offset} is negative; use seek_to_beginning or seek_to_end")
+        checked_number("offset", offset, 0)
+        checked_number("leader_epoch", leader_epoch, NO_EPOCH, MAX_INT32)
         self.positions.seek(self.check_assigned(tp), offset, leader_epoch)
         self.fetcher.touch()
 
@@ -198,16 +206,19 @@ class ConsumerCore:
         """A read of its own, which ends with the consumer at the latest."""
         if self.closed:
             raise ClientClosedError("this consumer is closed; make a new one")
+        checked_partition(span.topic_partition)
+        checked_number("from_offset", span.from_offset, 0)
+        checked_number("to_offset", span.to_offset, 0)
         return RawFetch(self.cluster, self.config, span, self._raw_fetches, self._threads)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
-        info = await self.cluster.topic(topic, self.config.request_timeout_ms)
+        info = await self.cluster.topic(checked_topic(topic), self.config.request_timeout_ms)
         return [TopicPartition(topic, p.partition) for p in info.partitions]
 
     async def offsets(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-        wanted = {TopicPartition(*tp): timestamp for tp in partitions}
+        wanted = dict.fromkeys(checked_partitions(partitions), timestamp)
         found = await list_offsets(self.cluster, wanted, self.config.request_timeout_ms)
         return {tp: info.offset for tp, info in found.items()}
 
@@ -220,10 +231,8 @@ class ConsumerCore:
     async def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, TimestampAndOffset | None]:
-        for tp, time_ms in times_ms.items():
-            if time_ms < 0:
-                raise ValueError(f"{tp}: time {time_ms} is negative; it counts milliseconds since 1970")
-        wanted = {TopicPartition(*tp): time_ms for tp, time_ms in times_ms.items()}
+        times = checked_mapping("times_ms", times_ms, "{TopicPartition('orders', 0): 1700000000000}")
+        wanted = {checked_partition(tp): checked_number("time_ms", time_ms, 0) for tp, time_ms in times.items()}
         found = await list_offsets(self.cluster, wanted, self.config.request_timeout_ms)
         return {
             tp: None

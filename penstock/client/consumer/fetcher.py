@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
@@ -179,7 +180,7 @@ class Fetcher:
         self.touch()
 
     async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        wanted = _named(partitions)
+        wanted = checked_partitions(partitions)
         self._cluster.subscribe(self.touch)
         for tp in wanted:
             await check_partition(self._cluster, tp, self._config.request_timeout_ms)
@@ -300,22 +301,3 @@ class Fetcher:
 
 def _only_deliver(effects: Iterable[Effect]) -> bool:
     return all(isinstance(effect, Deliver) for effect in effects)
-
-
-def _named(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Each once; TypeError for anything else, above all for the name of a topic."""
-    if isinstance(partitions, (str, TopicPartition)):
-        raise _not_partitions(partitions)
-    found = list(partitions)
-    for tp in found:
-        if not isinstance(tp, (tuple, list)) or len(tp) != 2:
-            raise _not_partitions(tp)
-    return list(dict.fromkeys(TopicPartition(*tp) for tp in found))
-
-
-def _not_partitions(given: object) -> TypeError:
-    topic = given if isinstance(given, str) else "orders"
-    return TypeError(
-        f"assign takes a list of TopicPartition(topic, partition), not {given!r}; for every partition of a topic write"
-        f" assign(partitions_for({topic!r}))"
-    )

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from penstock.client.cluster.arguments import checked_topic
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ProducerConfig, producer_config
 from penstock.client.cluster.options import parse_bootstrap
@@ -35,7 +36,6 @@ from penstock.client.wire.messages import TopicInfo
 from penstock.errors import (
     BufferExhaustedError,
     ClientClosedError,
-    InvalidTopicError,
     MessageTooLargeError,
     UnknownTopicOrPartitionError,
 )
@@ -158,11 +158,7 @@ class ProducerCore:
 
     async def wait_topic(self, topic: Any) -> TopicInfo:
         """The topic once it is known; raises if it does not exist, or if no broker answers."""
-        if not isinstance(topic, str):
-            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-        if not topic:
-            raise InvalidTopicError("the topic name is empty")
-        return await self.cluster.topic(topic, self.config.max_block_ms)
+        return await self.cluster.topic(checked_topic(topic), self.config.max_block_ms)
 
     async def partitions_for(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]

@@ -1,0 +1,81 @@
+"""Checks what people pass to the methods of a client: topics, partitions, numbers.
+
+A wrong type is a TypeError and a wrong value a ValueError, as everywhere in Python; each names the argument, and says
+what to write instead. Unchecked, it would surface as an error of some inner call, or go to the broker. Not here: the
+options of a client (options.py), and what users of other clients write by habit (foreign_words.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.errors import InvalidTopicError
+from penstock.types import TopicPartition
+
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+
+
+def checked_topic(topic: Any) -> str:
+    """The name of one topic; InvalidTopicError where it is empty."""
+    if not isinstance(topic, str):
+        remedy = "; call once for each topic" if isinstance(topic, (list, tuple, set)) else ""
+        raise TypeError(f"topic must be a str, not {type(topic).__name__}{remedy}")
+    if not topic:
+        raise InvalidTopicError("the topic name is empty")
+    return topic
+
+
+def checked_partition(partition: Any) -> TopicPartition:
+    """One partition of one topic: a TopicPartition, or a pair that means one."""
+    if not isinstance(partition, (tuple, list)) or len(partition) != 2:
+        topic = partition if isinstance(partition, str) else "orders"
+        raise TypeError(f"a partition is TopicPartition({topic!r}, 0), a topic and a number, not {partition!r}")
+    topic, number = partition
+    checked_topic(topic)
+    if isinstance(number, bool) or not isinstance(number, int):
+        remedy = f"; write TopicPartition({topic!r}, {int(number)})" if str(number).isdecimal() else ""
+        raise TypeError(
+            f"TopicPartition({topic!r}, {number!r}): the partition must be an int, not {type(number).__name__}{remedy}"
+        )
+    return TopicPartition(topic, number)
+
+
+def checked_partitions(partitions: Any) -> list[TopicPartition]:
+    """Partitions, each once; not the name of a topic, and not one partition alone."""
+    if isinstance(partitions, (str, TopicPartition)) or not isinstance(partitions, Iterable):
+        raise _not_partitions(partitions)
+    found = []
+    for partition in partitions:
+        if not isinstance(partition, (tuple, list)) or len(partition) != 2:
+            raise _not_partitions(partition)
+        found.append(checked_partition(partition))
+    return list(dict.fromkeys(found))
+
+
+def _not_partitions(given: object) -> TypeError:
+    topic = given if isinstance(given, str) else "orders"
+    return TypeError(
+        f"give a list of TopicPartition(topic, partition), not {given!r}; every partition of a topic is"
+        f" partitions_for({topic!r})"
+    )
+
+
+def checked_number(name: str, number: Any, low: int, high: int = MAX_INT64) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        remedy = f"; write {name}={int(number)}" if str(number).isdecimal() else ""
+        raise TypeError(f"{name}={number!r} must be an int, not {type(number).__name__}{remedy}")
+    if not low <= number <= high:
+        raise ValueError(f"{name}={number} must be from {low} to {high}")
+    return number
+
+
+def checked_mapping(name: str, given: Any, example: str) -> Mapping[Any, Any]:
+    """A dict; None means an empty one."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} must be a dict, like {example}, not {type(given).__name__}")
+    return given
