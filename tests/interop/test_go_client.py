@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Admin, Consumer, TopicPartition
+from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.support.waiting import wait_until
 
@@ -154,6 +154,25 @@ def test_go_loses_and_reorders_nothing_while_leaders_are_killed(client: str, clu
         assert {(partition, offset): value for partition, offset, value in consumer.lines()} == found
     finally:
         producer.kill()
+        consumer.kill()
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
+def test_go_reads_a_partition_that_had_no_leader_beside_others_that_had_one(
+    client: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    with Admin(cluster.bootstrap) as admin, Producer(cluster.bootstrap) as producer:
+        admin.create_topic("alone", PARTITIONS, replication_factor=1)
+        for partition in range(PARTITIONS):
+            producer.send("alone", b"line", partition=partition).result(TIMEOUT_S)
+        killed = kill_leader(cluster, "alone")
+        wait_until(lambda: admin.describe_topic("alone").partitions[0].leader_id == -1)
+    consumer = Running(client, cluster, tmp_path, "consume", "alone")
+    try:
+        wait_until(lambda: len(consumer.lines()) == PARTITIONS - 1)
+        cluster.start(killed)
+        wait_until(lambda: len(consumer.lines()) == PARTITIONS)
+    finally:
         consumer.kill()
 
 

@@ -56,7 +56,8 @@ func NewConsumer(ctx context.Context, cluster *Cluster, topic string, handle fun
 
 // Run returns the error of ctx, of handle, or one that is not worth another attempt.
 //
-// It works in rounds: one session with each leader, until a partition fails; then it learns who leads that one now.
+// It works in rounds: one session with each leader, until a partition fails; then it learns who leads that one now. A
+// partition without a leader is looked for again every second.
 func (c *Consumer) Run(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		if err := c.round(ctx); err != nil {
@@ -86,12 +87,14 @@ func (c *Consumer) Run(ctx context.Context) error {
 // round has a session with each leader, and ends all of them when a partition fails.
 func (c *Consumer) round(ctx context.Context) error {
 	sessions := map[string][]*position{}
+	leaderless := false
 	for _, p := range c.positions {
 		leader, err := c.cluster.leader(ctx, p.key)
 		if err != nil && !errors.As(err, &p.failure) {
 			return err
 		}
 		p.leader = leader
+		leaderless = leaderless || err != nil
 		if err == nil {
 			if p.topicID == "" {
 				p.topicID = leader.TopicID
@@ -102,6 +105,10 @@ func (c *Consumer) round(ctx context.Context) error {
 		}
 	}
 	var over atomic.Bool
+	if leaderless {
+		// The others are read meanwhile, and without a failure of theirs this round would not end.
+		defer time.AfterFunc(backoffMax, func() { over.Store(true) }).Stop()
+	}
 	results := make(chan error, len(sessions))
 	for address, positions := range sessions {
 		go func() {
@@ -149,8 +156,12 @@ func (c *Consumer) session(ctx context.Context, address string, positions []*pos
 		}
 		for _, result := range answer.Partitions {
 			p := byKey[partitionKey{result.Topic, result.Partition}]
-			if p == nil || result.TopicId != p.topicID || result.FetchOffset != p.offset {
-				continue // an answer to a question that is not asked any more
+			if p == nil {
+				continue
+			}
+			if result.TopicId != p.topicID || result.FetchOffset != p.offset {
+				p.told = false // an answer to a question that is not asked any more: ask again
+				continue
 			}
 			if err := c.take(p, result); err != nil {
 				return err
