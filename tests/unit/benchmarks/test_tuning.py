@@ -36,7 +36,9 @@ def test_every_step_is_a_configuration_that_a_node_takes(story: str) -> None:
     config: dict[str, object] = {}
     for step in STORIES[story]:
         config |= step.config
-        parse_config({**NODE, **config})
+        taken = parse_config({**NODE, **config})
+
+        assert {name: getattr(taken, name.replace(".", "_")) for name in config} == config
 
 
 def test_the_tuning_ends_at_the_defaults_and_one_fetcher_more() -> None:
