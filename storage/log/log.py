@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 
 from penstock import epochs
 from penstock.errors import InvariantViolation, OffsetOutOfRangeError
@@ -28,19 +29,18 @@ from storage.disk.small_file_writes import SmallFileWrites
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
 from storage.log.flush_schedule import FlushSchedule
+from storage.log.log_cut import CutParts, LogCut, LogSpan
 from storage.log.log_health import LogHealth
 from storage.log.log_reader import LogReader, Records
 from storage.log.log_types import AppendInfo, CleanedSegment, FetchData, LogCounters, LogOptions, LogStatistics
 from storage.log.log_writer import LogWriter
-from storage.log.partition_metadata import note_topic_id
+from storage.log.partition_metadata import note_topic_id, write_topic_id
 from storage.log.segment_list import SegmentList
 from storage.log_config import FlushPolicy, LogConfig
 from storage.recovery.recovery import open_segments
 from storage.segment.cold_read import ColdRead
 from storage.segment.segment import Segment, Wanted
 from storage.segment.timestamp_lookup import TimeLookUp
-
-_NO_LIMIT = 2**63
 
 
 class Log:
@@ -57,7 +57,6 @@ class Log:
         self.topic_id = options.topic_id
         self.config = config
         self.flush_policy = options.flush_policy
-        self._lower_checkpoints = options.lower_checkpoints
         names = SmallFileWrites(options.threads)
         recovered = open_segments(fs, directory, config, options.last_known, names, options.before_doubtful_cut)
         self._segments = SegmentList(fs, directory, recovered.segments, options.open_files)
@@ -65,13 +64,14 @@ class Log:
         self._flushing = FlushTracker(fs, directory, self._segments, self._epochs, recovered.log_end_offset)
         self._flush_schedule = FlushSchedule()
         self._changes = FileChanges(fs, directory, options.threads.lock())
-        self.log_start_offset = recovered.log_start_offset
-        self.log_end_offset = recovered.log_end_offset
-        self._claims_below = _NO_LIMIT  # while a truncation is under way, where it cuts
+        self._span = LogSpan(recovered.log_start_offset, recovered.log_end_offset)
         self._health = LogHealth(directory)
         self._counters = LogCounters(recovery_cut_bytes=recovered.cut_bytes)
         self.reader = LogReader(self._segments, self._epochs, self._health, self._counters)
         self._writer = LogWriter(self._segments, self._epochs, self._flushing, self._health, self._counters)
+        parts = CutParts(self._span, self._segments, self._epochs, self._flushing, self._changes)
+        lower = partial(options.lower_checkpoints, topic_partition)
+        self._cut = LogCut(parts, self._health, self._counters, lower)
 
     @classmethod
     def create(
@@ -86,6 +86,22 @@ class Log:
         log._flushing.created(options.topic_id)
         return log
 
+    def take_topic_id(self, topic_id: str) -> None:
+        """An empty log that has no topic id gets this one; durable when it returns."""
+        write_topic_id(self._fs, self.directory, topic_id)
+        self._fs.fsync_dir(self.directory)
+        self.topic_id = topic_id
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._span.start
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self._span.end
+
     @property
     def recovery_point(self) -> int:
         """Every record below it is on stable storage, whatever the flush policy."""
@@ -94,11 +110,11 @@ class Log:
     @property
     def claimed_recovery_point(self) -> int:
         """The recovery point that a checkpoint may hold. In any thread, so the bound is read BEFORE the value."""
-        return min(self._claims_below, self.recovery_point)
+        return min(self._span.claims_below, self.recovery_point)
 
     @property
     def claimed_log_start_offset(self) -> int:
-        return min(self._claims_below, self.log_start_offset)
+        return min(self._span.claims_below, self.log_start_offset)
 
     @property
     def flushed_offset(self) -> int:
@@ -163,7 +179,7 @@ class Log:
         return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info)
 
     def _append(self, runs: Iterable[Placed], info: AppendInfo) -> AppendInfo:
-        self.log_end_offset = self._writer.append(runs, self.log_end_offset, self.config)
+        self._span.end = self._writer.append(runs, self._span.end, self.config)
         self._counters.appended_bytes += info.size_bytes
         self._counters.appended_records += info.record_count
         return info
@@ -247,63 +263,25 @@ class Log:
         self._health.must_be_writable()
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
-            if self._flushing.cut_is_unflushed:
-                self._flush_now()
-            return
-        if offset < self.log_start_offset:
-            self.truncate_fully_and_start_at(offset)
-            return
-        segment = self._segments.holding(offset)
-        with self._health.reading():
-            place = segment.place_of(offset)
-        cut_at = min(place.offset, offset)
-        self._before_truncation(cut_at)
-        try:
-            with self._health.refusing("truncate"):
-                self._segments.truncate_to(segment, place._replace(offset=cut_at))
-        finally:
-            self._ends_at(self._segments.active.next_offset)
-        self._flush_now()
+        elif offset < self.log_start_offset:
+            self._cut.to_nothing(offset, self.config.index_interval_bytes)
+        else:
+            self._cut.to(offset)
+        if self._flushing.cut_is_unflushed:
+            self._flush_now()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop every record; the next record has `offset`. Durable when it returns."""
         self._health.must_be_writable()
-        self._before_truncation(0)
-        try:
-            with self._health.refusing("truncate"):
-                self._segments.start_over(offset, self.config.index_interval_bytes)
-        finally:
-            self._ends_at(self._segments.active.next_offset)
+        self._cut.to_nothing(offset, self.config.index_interval_bytes)
         self._flush_now()
-
-    def _before_truncation(self, offset: int) -> None:
-        """Lower the checkpoints BEFORE any record is cut, or a crash in mid-truncation looks like rot."""
-        self._claims_below = offset
-        try:
-            with self._health.refusing("truncate"):
-                self._changes.run()
-                self._lower_checkpoints(self.topic_partition, offset)
-        except BaseException:
-            self._claims_below = _NO_LIMIT
-            raise
-        self._flushing.truncating(offset)
-
-    def _ends_at(self, offset: int) -> None:
-        """The segments now end at `offset`; after a shortage in between that may be above the wanted end."""
-        oldest = self._segments.oldest.base_offset
-        self.log_end_offset = offset
-        self.log_start_offset = min(max(self.log_start_offset, oldest), offset)
-        self._epochs.truncate_from_end(offset if offset > oldest else 0)
-        self._counters.truncations += 1
-        self._flushing.truncated()
-        self._claims_below = _NO_LIMIT
 
     def advance_log_start(self, offset: int) -> None:
         """Delete the records below `offset`: they cannot be read any more, and retention removes their segments."""
         self._health.must_be_writable()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise self._out_of_range(offset)
-        self.log_start_offset = offset
+        self._span.start = offset
         self._epochs.truncate_from_start(offset)
 
     def _out_of_range(self, offset: int) -> OffsetOutOfRangeError:

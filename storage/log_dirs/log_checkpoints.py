@@ -4,7 +4,8 @@ The methods that write may run in any thread while the loop changes the logs: th
 which may be too low but not too high. If one dir cannot be written, the others are written nevertheless. A disk may
 hang, so `try_…` writes one dir, for a caller that has a thread for each.
 
-The broker has the schedule; the files are in `log_directory.py`; `log.py` lowers checkpoints before a truncation.
+The broker has the schedule; the files are in `log_directory.py`; `storage/log/log_cut.py` lowers checkpoints before
+a cut.
 """
 
 from __future__ import annotations

@@ -133,11 +133,9 @@ class LogOpener:
                 f"{log.directory} belongs to topic id {log.topic_id or '(none)'}, not {topic_id}; set it aside as stray"
             )
         try:
-            write_topic_id(self._fs, log.directory, topic_id)
-            self._fs.fsync_dir(log.directory)
+            log.take_topic_id(topic_id)
         except OSError as error:
             raise storage_error("write the topic id", log.directory, error) from error
-        log.topic_id = topic_id
 
     def __repr__(self) -> str:
         return f"LogOpener({self._config.flush_policy})"

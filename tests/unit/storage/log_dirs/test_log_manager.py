@@ -240,14 +240,14 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
         manager.checkpoints.write_high_watermarks(lambda: {LogId(TP, TOPIC_ID): high_watermark})
 
     checkpoints()
-    lower, steps = log._lower_checkpoints, []
+    lower, steps = log._cut._lower_checkpoints, []
 
-    def lowered(tp: TopicPartition, offset: int) -> None:
-        lower(tp, offset)
+    def lowered(offset: int) -> None:
+        lower(offset)
         checkpoints()
         steps.append(manager.logs()[0].recovery_point)
 
-    log._lower_checkpoints = lowered
+    log._cut._lower_checkpoints = lowered
     high_watermark = 5  # as a follower does BEFORE
     log.truncate_to(5)
     survivor = fs.after_crash()

@@ -1,0 +1,103 @@
+"""Cuts the end of one log, or all of it.
+
+The order keeps a crash from looking like rot. The checkpoints of the log dir are lowered BEFORE any record is cut, and
+until the cut has ended they claim nothing above it (`LogSpan.claims_below`), because a thread may write them at any
+time. Then the segments are cut. AFTER that the log's start, end, epochs and flush state follow what the segments hold:
+a shortage in between may leave more than was wanted. A cut waits for the disk, on the event loop.
+
+Not here: the flush that makes a cut durable (log.py), and where a history leaves another one (the broker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from storage.log.file_changes import FileChanges
+from storage.log.flush import FlushTracker
+from storage.log.log_health import LogHealth
+from storage.log.log_types import LogCounters
+from storage.log.segment_list import SegmentList
+from storage.segment.epoch_cache import EpochCache
+
+NO_LIMIT = 2**63
+
+
+@dataclass(slots=True)
+class LogSpan:
+    """Where a log starts and ends."""
+
+    start: int
+    end: int
+    claims_below: int = NO_LIMIT
+    """While a truncation is under way, where it cuts: no checkpoint may claim more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutParts:
+    """What a truncation changes of a log."""
+
+    span: LogSpan
+    segments: SegmentList
+    epochs: EpochCache
+    flushing: FlushTracker
+    changes: FileChanges
+
+
+class LogCut:
+    """Of one log, which says when."""
+
+    __slots__ = ("_counters", "_health", "_lower_checkpoints", "_parts")
+
+    def __init__(
+        self, parts: CutParts, health: LogHealth, counters: LogCounters, lower_checkpoints: Callable[[int], None]
+    ) -> None:
+        """`lower_checkpoints` lowers each line of the log in a checkpoint to at most this offset, durably."""
+        self._parts, self._health, self._counters = parts, health, counters
+        self._lower_checkpoints = lower_checkpoints
+
+    def to(self, offset: int) -> None:
+        """Cut every batch that holds `offset` or comes after it. The log holds the offset."""
+        segments = self._parts.segments
+        segment = segments.holding(offset)
+        with self._health.reading():
+            place = segment.place_of(offset)
+        cut_at = min(place.offset, offset)
+        with self._cutting(cut_at):
+            segments.truncate_to(segment, place._replace(offset=cut_at))
+
+    def to_nothing(self, next_offset: int, index_interval_bytes: int) -> None:
+        """Drop every record; the next one has `next_offset`."""
+        with self._cutting(0):
+            self._parts.segments.start_over(next_offset, index_interval_bytes)
+
+    @contextmanager
+    def _cutting(self, offset: int) -> Iterator[None]:
+        span, flushing = self._parts.span, self._parts.flushing
+        span.claims_below = offset
+        try:
+            with self._health.refusing("truncate"):
+                self._parts.changes.run()
+                self._lower_checkpoints(offset)
+        except BaseException:
+            span.claims_below = NO_LIMIT
+            raise
+        flushing.truncating(offset)
+        try:
+            with self._health.refusing("truncate"):
+                yield
+        finally:
+            self._follow_segments()
+
+    def _follow_segments(self) -> None:
+        span, segments = self._parts.span, self._parts.segments
+        oldest, span.end = segments.oldest.base_offset, segments.active.next_offset
+        span.start = min(max(span.start, oldest), span.end)
+        self._parts.epochs.truncate_from_end(span.end if span.end > oldest else 0)
+        self._counters.truncations += 1
+        self._parts.flushing.truncated()
+        span.claims_below = NO_LIMIT
+
+    def __repr__(self) -> str:
+        return f"LogCut({self._parts.span})"
