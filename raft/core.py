@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from random import Random
 
 from penstock.errors import InvariantViolation, NotControllerError, NotLeaderOrFollowerError
-from penstock.types import NO_LEADER, LeaderHint
+from penstock.types import LeaderHint
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog, LogView
-from raft.election import Election, ElectionOutcome, log_is_up_to_date, may_grant
+from raft.election import Election, ElectionOutcome
 from raft.following import Following
 from raft.leadership import Leadership
 from raft.messages import (
@@ -223,16 +223,12 @@ class RaftCore:
     def _on_vote(self, request_id: int, request: VoteRequest, now_ms: int) -> None:
         if request.candidate_epoch > self.epoch:
             self._become_unattached(request.candidate_epoch, now_ms)
-        up_to_date = log_is_up_to_date(request, self._log.last_epoch, self._log.log_end_offset)
-        granted = may_grant(self._quorum, request, up_to_date, self._following.has_fetched)
+        granted = self._election.grants(request, self._following.has_fetched)
         if granted and not request.pre_vote and self.state is not State.VOTED:
             self._quorum.to_voted(request.candidate_id)
             self._left_old_state()
             self._election.arm(now_ms)
-        # A leader from which nothing was fetched yet is known only by hearsay, and may be dead.
-        hearsay = request.pre_vote and self.state is State.FOLLOWER and not self._following.has_fetched
-        leader_id = NO_LEADER if hearsay else self.leader_id
-        self._outbox.reply(request_id, VoteResponse(leader_id, self.epoch, granted))
+        self._outbox.reply(request_id, self._election.answer(request, granted, self._following.has_fetched))
 
     def _on_fetch(self, request_id: int, request: FetchRequest, now_ms: int) -> None:
         if self._leadership is None:
@@ -252,7 +248,7 @@ class RaftCore:
         if position == 0:
             self._become_prospective(now_ms)
         else:
-            self._election.arm_after(position * self.config.election_timeout_ms // 2, now_ms)
+            self._election.arm_as_successor(position, now_ms)
 
     # -- answers of others ---------------------------------------------------------------------------------------------
 

@@ -60,8 +60,22 @@ class Election:
         timeout_ms = self._shared.config.election_timeout_ms
         self.deadline_ms = now_ms + self._shared.random.randint(timeout_ms, 2 * timeout_ms)
 
-    def arm_after(self, delay_ms: int, now_ms: int) -> None:
-        self.deadline_ms = now_ms + delay_ms
+    def arm_as_successor(self, position: int, now_ms: int) -> None:
+        """The leader has named this node as one that may follow it: each waits half a time-out for the one before."""
+        self.deadline_ms = now_ms + position * self._shared.config.election_timeout_ms // 2
+
+    def grants(self, request: VoteRequest, has_fetched: bool) -> bool:
+        """Whether this node, already in the epoch of the request, gives its (pre-)vote."""
+        log = self._shared.log
+        up_to_date = log_is_up_to_date(request, log.last_epoch, log.log_end_offset)
+        return may_grant(self._shared.quorum, request, up_to_date, has_fetched)
+
+    def answer(self, request: VoteRequest, granted: bool, has_fetched: bool) -> VoteResponse:
+        """The answer, with the leader that this node knows: AFTER a vote that was given was noted."""
+        quorum = self._shared.quorum
+        # A leader from which nothing was fetched yet is known only by hearsay, and may be dead.
+        hearsay = request.pre_vote and quorum.state is State.FOLLOWER and not has_fetched
+        return VoteResponse(NO_LEADER if hearsay else quorum.leader_id, quorum.epoch, granted)
 
     def start_round(self, pre_vote: bool, now_ms: int) -> ElectionOutcome:
         """Ask every other voter; alone, the round is won at once."""
@@ -106,11 +120,7 @@ class Election:
         self._retry_at_ms.clear()
 
     def _ask(self, voter: int) -> None:
-        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
-        request = VoteRequest(
-            config.cluster_id, quorum.epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, self._pre_vote
-        )
-        self._shared.outbox.ask(voter, request)
+        self._shared.ask_for_vote(voter, pre_vote=self._pre_vote)
 
     def _outcome(self) -> ElectionOutcome:
         config = self._shared.config

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from penstock.errors import FencedLeaderEpochError, UnknownLeaderEpochError
 from penstock.types import NO_LEADER
-from raft.messages import NO_ERROR, FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from raft.messages import NO_ERROR, FetchRequest, FetchResponse, VoteResponse
 from raft.quorum_state import Forgotten
 from raft.shared import NEVER_MS, Shared
 
@@ -56,7 +56,7 @@ class Rejoining:
             if now_ms >= at_ms:
                 del self._ask_at_ms[voter]
                 self._in_flight.add(voter)
-                self._ask(voter)
+                self._shared.ask_for_vote(voter, pre_vote=True)
 
     def ask_again(self, now_ms: int) -> None:
         """Open requests, if any, were dropped with the state that sent them: send them again."""
@@ -94,10 +94,3 @@ class Rejoining:
 
     def next_deadline_ms(self) -> int:
         return min(self._ask_at_ms.values(), default=NEVER_MS)
-
-    def _ask(self, voter: int) -> None:
-        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
-        request = VoteRequest(
-            config.cluster_id, quorum.epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, True
-        )
-        self._shared.outbox.ask(voter, request)

@@ -88,6 +88,14 @@ class Shared:
             leader_id=quorum.leader_id, leader_epoch=quorum.epoch, error_code=error.code, error_message=why
         )
 
+    def ask_for_vote(self, voter: int, *, pre_vote: bool) -> None:
+        """In the present epoch, for this node with its present log."""
+        config, epoch, log = self.config, self.quorum.epoch, self.log
+        request = VoteRequest(
+            config.cluster_id, epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, pre_vote
+        )
+        self.outbox.ask(voter, request)
+
     def backoff_ms(self, failures: int) -> int:
         """The wait after this many failures in a row, by the configured back-off."""
         return Backoff(self.config.retry_backoff_ms, self.config.retry_backoff_max_ms, self.random).wait_ms(failures)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.types import NO_LEADER, EpochEndOffset
-from raft import core as core_module
 from raft import election as election_module
 from raft import progress
 from raft.decided_log import DecidedLog
@@ -106,9 +105,9 @@ PATCHES: dict[str, tuple[_Patch, ...]] = {
     "divergence_not_noticed": ((DecidedLog, "diverging_epoch", _never_diverging),),
     "truncation_to_high_watermark": ((Following, "attach", _truncate_to_high_watermark),),
     "high_watermark_while_diverging": ((Following, "_apply", _believe_high_watermark_while_diverging),),
-    "stuck_pre_vote": ((core_module, "may_grant", _stuck_pre_vote),),
-    "vote_for_a_shorter_log": ((core_module, "log_is_up_to_date", _always_up_to_date),),
-    "second_vote_in_an_epoch": ((core_module, "may_grant", _grant_without_memory),),
+    "stuck_pre_vote": ((election_module, "may_grant", _stuck_pre_vote),),
+    "vote_for_a_shorter_log": ((election_module, "log_is_up_to_date", _always_up_to_date),),
+    "second_vote_in_an_epoch": ((election_module, "may_grant", _grant_without_memory),),
     "loss_not_noticed": ((SimNode, "noticed", _loss_not_noticed),),
     "forgetful_voter_votes": ((QuorumState, "takes_part", property(lambda self: self.is_voter)),),
     "forgetting_not_persisted": ((SimNode, "save", _forgetting_not_persisted),),
