@@ -2,13 +2,14 @@
 
     disk-room    every 10 s
 
-The disk is asked in a thread of its log dir, because one that hangs does not answer; its figures stay as they were.
+The disk is asked in a thread of its log dir, because one that hangs does not answer; its figures stay as they were. A
+log dir that has failed is asked no more and has no figures: its disk may be gone, and a job that fails has an alert.
 Not here: what happens when a disk is full (`broker/replication/refused_appends.py`, `storage/log/group_commit.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from broker.jobs.scheduler import Scheduler
@@ -20,8 +21,10 @@ INTERVAL_MS = 10_000
 class DiskRooms:
     """One per broker; lives on the event loop."""
 
-    def __init__(self, log_dirs: Sequence[str], fs: FileSystem, scheduler: Scheduler) -> None:
-        """Made after the log dirs were opened: their disks have just answered."""
+    def __init__(self, in_use: Callable[[], Sequence[str]], fs: FileSystem, scheduler: Scheduler) -> None:
+        """Made after the log dirs were opened: their disks have just answered. `in_use()` are those that work now."""
+        log_dirs = in_use()
+        self._in_use = in_use
         self._fs = fs
         self._scheduler = scheduler
         self._rooms: dict[str, DiskRoom] = {}
@@ -31,6 +34,9 @@ class DiskRooms:
         scheduler.add_for_each(log_dirs, "disk-room", INTERVAL_MS, self.look)
 
     async def look(self, log_dir: str) -> None:
+        if log_dir not in self._in_use():
+            self._rooms.pop(log_dir, None)
+            return
         self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
 
     def statistics(self) -> Mapping[str, DiskRoom]:

@@ -19,7 +19,7 @@ ETC, STATE, UNITS = "/etc/penstock", "/var/lib/penstock", "/etc/systemd/system"
 USER = "penstock"
 TEMPLATE_EXECUTABLE = "/opt/penstock/bin/penstock"
 """In the unit as it is shipped."""
-HIDDEN = ("/home", "/root", "/tmp", "/run/user")
+HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")
 """The unit's ProtectHome and PrivateTmp hide these."""
 
 

@@ -110,7 +110,7 @@ def test_several_nodes_of_a_machine_need_ports_log_dirs_and_a_rack() -> None:
         list(check(config(), machine(second=config(2, **{"log.dirs": "/var/lib/penstock/1/data"}))))
 
 
-@pytest.mark.parametrize("path", ["/home/me/data", "/tmp/data", "/root/data"])
+@pytest.mark.parametrize("path", ["/home/me/data", "/tmp/data", "/var/tmp/data", "/root/data"])
 def test_what_the_unit_hides_is_refused(path: str) -> None:
     with pytest.raises(ConfigError, match=f"{path}: hidden from the service by its unit"):
         list(check(config(**{"log.dirs": path}), machine()))
