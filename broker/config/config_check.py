@@ -137,6 +137,11 @@ def _check_numbers(config: NodeConfig) -> None:
             f"{config.replica_fetch_response_max_bytes}, so every fetch would wait for replica.fetch.wait.max.ms; "
             "lower it"
         )
+    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
+        raise ConfigError(
+            f"replica.fetch.wait.max.ms = {config.replica_fetch_wait_max_ms}: above replica.lag.time.max.ms = "
+            f"{config.replica_lag_time_max_ms}, so a follower that waits for records would leave the ISR; lower it"
+        )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(
             f"broker.heartbeat.interval.ms = {config.broker_heartbeat_interval_ms}: not below "

@@ -272,6 +272,12 @@ def test_a_fetch_that_would_always_wait_is_refused() -> None:
     assert says in refusal(replica_fetch_min_bytes=2000, replica_fetch_response_max_bytes=1000)
 
 
+def test_a_fetch_that_would_wait_until_its_follower_lags_is_refused() -> None:
+    says = "replica.fetch.wait.max.ms = 500: above replica.lag.time.max.ms = 499, so a follower that waits"
+    assert says in refusal(replica_lag_time_max_ms=499)
+    assert parse(replica_lag_time_max_ms=500).replica_fetch_wait_max_ms == 500
+
+
 def test_the_node_gives_every_topic_key_its_default_and_the_same_one_as_the_topics_table() -> None:
     assert topic_defaults(parse()) == {
         definition.broker_key: definition.default for definition in TOPIC_CONFIGS.values()
