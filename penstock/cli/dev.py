@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -22,6 +24,7 @@ NODES_MAX = 9
 """More nodes on one machine show nothing new."""
 SAID = "penstock: "
 """A command or a node that fails gives the reason in a line that begins with this."""
+PORT_IN_USE = os.strerror(errno.EADDRINUSE).lower()
 LOOK_EVERY_S = 0.5
 """How often the nodes are checked for one that ended by itself."""
 
@@ -99,7 +102,8 @@ def why_not_started(error: NodeFailedError) -> str:
     """The last line of the node's log if that gives the reason, otherwise what happened and where the log is."""
     last = error.log_lines[-1] if error.log_lines else ""
     if last.startswith(SAID):
-        return last.removeprefix(SAID)
+        reason = last.removeprefix(SAID)
+        return reason + ("; `penstock dev --port PORT` takes other ports" if PORT_IN_USE in reason else "")
     return f"{error.what}; see {error.log_path}"
 
 

@@ -21,7 +21,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, AsJson, Bootstrap, Com
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
 from penstock.cli.patience.watch import patience
-from penstock.errors import ApiError, BootstrapError, ConfigError, PenstockError
+from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecordError, PenstockError
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -103,6 +103,10 @@ def produce(
                 error.add_note("nothing was written")
             else:
                 error.add_note(f"{acked} records were acked; the records after them may or may not be written")
+            if shape.has_no_key and isinstance(error, InvalidRecordError):
+                error.add_note("a compacted topic needs a key in every record: give --key-separator SEP or --key TEXT")
+            if error is failures.told:
+                error.args = ("not every line was written, as said above",)
             raise
     if as_json:
         print_json({"topic": topic, "records": acked})
@@ -115,6 +119,7 @@ class FailureReport:
 
     def __init__(self) -> None:
         self.line_count = self._shown = 0
+        self.told: PenstockError | None = None  # the first failure, once it was reported
 
     def watch(self, future: BulkFuture | RecordFuture, line_count: int) -> None:
         """`future` stands for the next `line_count` lines of the input."""
@@ -131,6 +136,7 @@ class FailureReport:
             name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
             lines = f"line {first}" if first == last else f"some of the lines {first} to {last}"
             note(f"penstock: {lines} failed: {name}: {error}")
+            self.told = self.told or error
         elif self._shown == FAILURES_SHOWN_MAX + 1:
             note("penstock: more lines failed; only the first failures are shown")
 
@@ -170,6 +176,10 @@ class LineShape:
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
     partition: int | None = None
+
+    @property
+    def has_no_key(self) -> bool:
+        return self.key is None and not self.separator
 
     @property
     def in_flight_max(self) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from penstock.errors import CorruptMessageError
 from penstock.record.codecs import XERIAL_MAGIC
 from penstock.record.frames import (
     LZ4_CONTENT_SIZE_BIT,
@@ -26,6 +27,7 @@ from penstock.record.frames import (
     ZSTD_MAX_BLOCK_BYTES,
     zstd_content_size,
 )
+from penstock.record.varint import decode_zigzag
 
 Buffer = bytes | bytearray | memoryview
 
@@ -70,12 +72,11 @@ def _gzip(data: Buffer, at: int, end: int) -> int:
 def _snappy(data: Buffer, at: int, end: int) -> int:
     if data[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:
         return 0
-    value = 0
-    for index, byte in enumerate(data[at : min(at + SNAPPY_SIZE_BYTES, end)]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value if value <= SNAPPY_MAX_BYTES else NOT_A_STREAM
-    return NOT_A_STREAM
+    try:
+        value, _ = decode_zigzag(data[at : min(at + SNAPPY_SIZE_BYTES, end)], 0)
+    except CorruptMessageError:
+        return NOT_A_STREAM
+    return value if value <= SNAPPY_MAX_BYTES else NOT_A_STREAM
 
 
 def _lz4(data: Buffer, at: int, end: int) -> int:

@@ -55,14 +55,19 @@ _BY_STATUS: dict[grpc.StatusCode, type[ApiError]] = {
     grpc.StatusCode.ABORTED: NetworkError,
     grpc.StatusCode.DEADLINE_EXCEEDED: RequestTimedOutError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhaustedError,
-    grpc.StatusCode.UNIMPLEMENTED: UnsupportedVersionError,
     grpc.StatusCode.INVALID_ARGUMENT: InvalidRequestError,
     grpc.StatusCode.UNAUTHENTICATED: ClusterAuthorizationFailedError,
     grpc.StatusCode.PERMISSION_DENIED: ClusterAuthorizationFailedError,
 }
 
+OTHER_PORT = "give a broker's port for clients, not one for metrics, controllers or other brokers"
+
 _BROKEN_SIGNS = ("RST_STREAM", "GOAWAY", "Internal error from Core")
 """What gRPC says, under codes that vary, when a connection died in mid-call."""
+
+
+_NO_GRPC_SIGNS = ("Failed parsing HTTP/2", "http1.x server")
+"""What gRPC says where the peer speaks something else."""
 
 
 def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
@@ -72,6 +77,14 @@ def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
     told = error_in_trailer(error.trailing_metadata(), details)
     if told is not None:
         return told  # the broker's own error, about the request as a whole
+    if any(sign in details for sign in _NO_GRPC_SIGNS):
+        return NetworkError(f"{endpoint}: this is not a client listener: no gRPC is spoken there; {OTHER_PORT}")
+    if status is grpc.StatusCode.UNIMPLEMENTED:
+        told_by_grpc = f"the call is not known there ({details})"
+        return UnsupportedVersionError(
+            f"{endpoint}: this is not a client listener, or the node is older than this client: {told_by_grpc};"
+            f" {OTHER_PORT}"
+        )
     cls = _BY_STATUS.get(status, UnknownServerError)
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         cls = MessageTooLargeError

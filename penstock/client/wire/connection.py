@@ -90,7 +90,11 @@ class ConsumerFetchStream(_MessageStream):
         await self._stream.write(wire.encode_fetch(call).SerializeToString())
 
     async def read(self) -> FetchAnswer:
-        return wire.decode_fetch(await self._stream.read())
+        raw = await self._stream.read()
+        try:
+            return wire.decode_fetch(raw)
+        except DecodeError:
+            raise _no_message(self.endpoint) from None
 
 
 class Connection:
@@ -182,4 +186,8 @@ def _parsed(message: Any, raw: bytes, endpoint: Endpoint) -> Any:
     try:
         return message.FromString(raw)
     except DecodeError:
-        raise NetworkError(f"{endpoint}: the answer is not a message") from None
+        raise _no_message(endpoint) from None
+
+
+def _no_message(endpoint: Endpoint) -> NetworkError:
+    return NetworkError(f"{endpoint}: the answer is not a message")

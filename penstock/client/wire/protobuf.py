@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from google.protobuf.message import DecodeError
-
 from penstock.client.wire.messages import (
     BrokerInfo,
     ClusterInfo,
@@ -38,7 +36,6 @@ from penstock.client.wire.messages import (
     TopicOutcome,
 )
 from penstock.error_message import error_in_message
-from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
 from penstock.records_field import RecordsField
@@ -93,11 +90,8 @@ def encode_fetch(call: FetchCall) -> pb.FetchRequest:
 
 
 def decode_fetch(raw: bytes) -> FetchAnswer:
-    """A FetchResponse; NetworkError where the bytes are none."""
-    try:
-        response, all_records = _FETCHED.split(raw)
-    except DecodeError as error:
-        raise NetworkError(f"the answer to a fetch is not a message: {error}") from None
+    """A FetchResponse; DecodeError where the bytes are none."""
+    response, all_records = _FETCHED.split(raw)
     results = tuple(
         FetchResult(
             r.topic,

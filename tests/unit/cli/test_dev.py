@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from broker.node.preflight import check_ports
 from penstock.cli.dev import as_before, note_ended, require_stopped, why_not_started
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing import NodeFailedError
 from penstock.testing.layout import new_layout, stored_layout
+from penstock.types import Endpoint
 
 
 def log_path(index: int) -> Path:
@@ -58,6 +62,15 @@ def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:
         "node 1 ended with code 2; the end of node-1/node.log:\n    INFO: a\n    penstock: port taken"
     )
     assert why_not_started(failure) == "port taken"
+
+
+def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = SimpleNamespace(listeners={"BROKER": Endpoint(*taken.getsockname())}, metrics_listener=None)
+        with pytest.raises(ConfigError) as refused:
+            check_ports(config)  # type: ignore[arg-type]
+    failure = NodeFailedError("node 0 ended with code 2", log_path(0), [f"penstock: {refused.value}"])
+    assert why_not_started(failure) == f"{refused.value}; `penstock dev --port PORT` takes other ports"
 
 
 @pytest.mark.parametrize("log", [[], ["INFO: 3 of 9 logs opened"]])

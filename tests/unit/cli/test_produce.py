@@ -147,8 +147,12 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
         cluster.fail_produce("t", 0, InvalidRecordError("no key"))
         with pytest.raises(InvalidRecordError) as caught:
             produce.produce("t", bootstrap=cluster.bootstrap)
-    assert caught.value.__notes__ == ["0 records were acked; the records after them may or may not be written"]
+    assert caught.value.__notes__ == [
+        "0 records were acked; the records after them may or may not be written",
+        "a compacted topic needs a key in every record: give --key-separator SEP or --key TEXT",
+    ]
     assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
+    assert str(caught.value) == "not every line was written, as said above", "the error is told once"
 
 
 def test_where_no_broker_took_a_record_nothing_was_written(monkeypatch: pytest.MonkeyPatch) -> None:

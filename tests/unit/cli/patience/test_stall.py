@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from penstock.cli.patience import waits
@@ -84,6 +86,8 @@ def test_the_thread_looks_by_itself_and_ends_with_the_work(monkeypatch: pytest.M
 
     with patience(standing, lambda: ""):
         wait_until(lambda: len(looked) >= 2)
+        assert [thread.name for thread in threading.enumerate()].count("patience") == 1
+    wait_until(lambda: "patience" not in [thread.name for thread in threading.enumerate()])
 
 
 def info(**changes: object) -> ClusterInfo:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import grpc
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
@@ -59,6 +61,28 @@ def test_a_stranger_on_the_port_is_a_typed_error_in_bounded_time(answer: bytes |
         pytest.raises(BootstrapError, match=address),
     ):
         producer.send("t", b"v")
+
+
+@pytest.mark.parametrize(
+    "page", [b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n" * 9]
+)
+def test_a_port_for_metrics_is_told_to_be_no_client_listener(page: bytes) -> None:
+    with (
+        stranger(page) as address,
+        Admin(address, bootstrap_timeout_ms=2_000) as admin,
+        pytest.raises(BootstrapError, match=f"{address}: this is not a client listener: no gRPC is spoken there; "),
+    ):
+        admin.list_topics()
+
+
+def test_a_listener_for_nodes_is_told_to_be_no_client_listener() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    told = f"{address}: this is not a client listener, or the node is older than this client: "
+    with Admin(address, bootstrap_timeout_ms=2_000) as admin, pytest.raises(BootstrapError, match=told):
+        admin.list_topics()
+    server.stop(None).wait()
 
 
 def test_one_living_address_is_enough() -> None:

@@ -35,7 +35,7 @@ def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbag
                 await produce.read()
             fetch = connection.open_fetch()
             await fetch.write(FetchCall(1, 0, 1, 1 << 20, (), (), "test"))
-            with pytest.raises(NetworkError, match="the answer to a fetch is not a message"):
+            with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await fetch.read()
             await connection.close()
 
