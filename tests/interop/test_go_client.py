@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -155,6 +156,20 @@ def test_go_loses_and_reorders_nothing_while_leaders_are_killed(client: str, clu
     finally:
         producer.kill()
         consumer.kill()
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
+def test_go_ends_by_ctrl_c_while_it_waits_for_a_line(client: str, cluster: Cluster, tmp_path: Path) -> None:
+    with Admin(cluster.bootstrap) as admin:
+        admin.create_topic("typed", PARTITIONS, replication_factor=1)
+    producer = Running(client, cluster, tmp_path, "produce", "typed")
+    try:
+        producer.feed(range(1))
+        wait_until(lambda: len(producer.lines()) == 1)
+        producer.process.send_signal(signal.SIGINT)
+        assert producer.process.wait(TIMEOUT_S) == 1
+    finally:
+        producer.kill()
 
 
 @pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)

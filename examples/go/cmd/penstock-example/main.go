@@ -106,7 +106,7 @@ func produce(ctx context.Context, cluster *penstock.Cluster, topic string, acks 
 	return errors.Join(context.Cause(ctx), read)
 }
 
-// deal returns when stdin ends; then no queue gets more.
+// deal returns when stdin ends or ctx does; then no queue gets more.
 func deal(ctx context.Context, queues []chan string) error {
 	defer func() {
 		for _, lines := range queues {
@@ -114,14 +114,28 @@ func deal(ctx context.Context, queues []chan string) error {
 		}
 	}()
 	input := bufio.NewScanner(os.Stdin)
-	for next := 0; input.Scan(); next++ {
+	scanned := make(chan string)
+	go func() { // a read of stdin cannot be interrupted
+		defer close(scanned)
+		for input.Scan() {
+			scanned <- input.Text()
+		}
+	}()
+	for next := 0; ; next++ {
 		select {
-		case queues[next%len(queues)] <- input.Text():
+		case line, more := <-scanned:
+			if !more {
+				return input.Err()
+			}
+			select {
+			case queues[next%len(queues)] <- line:
+			case <-ctx.Done():
+				return nil
+			}
 		case <-ctx.Done():
 			return nil
 		}
 	}
-	return input.Err()
 }
 
 // nextBatch waits for a line, and takes with it those that wait already; nil at the end.
