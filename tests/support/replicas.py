@@ -1,4 +1,7 @@
-"""One broker's replicas over real logs, wired as in the node, with fakes for what a test has no use for."""
+"""One broker's replicas over real logs, wired as in the node, with fakes for what a test has no use for.
+
+`PublishedMetadata` brings them records of metadata through the real publisher.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.durability import Durability
 from broker.replication.hosting.assignment import Assignment, TopicSettings
 from broker.replication.hosting.replica_parts import ReplicaParts, ReplicaPorts, known_replicas, replica_parts
@@ -15,6 +19,9 @@ from broker.replication.leader.isr_upkeep import IsrProposals, IsrUpkeep
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.partition import Partition
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.records import Record
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
 from penstock.types import LeaderHint, TopicPartition
@@ -100,3 +107,19 @@ class Replicas:
     ) -> None:
         """Applies the metadata of one replica of this broker."""
         self.assignments.apply(key, Assignment(topic_id, state, settings, hint))
+
+
+class PublishedMetadata:
+    """The image of a broker with these replicas; `publish` commits records to it."""
+
+    def __init__(self, replicas: Replicas, log_manager: LogManager, image: MetadataImage = EMPTY_IMAGE) -> None:
+        self._publisher = MetadataPublisher(replicas.assignments, log_manager, {})
+        self.image = image
+        self._publisher.caught_up(image)
+
+    def publish(self, *records: Record) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(self.image.offset + len(records), 1)
+        self._publisher.publish(delta, self.image)

@@ -6,16 +6,15 @@ import asyncio
 import errno
 
 from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.delta import MetadataDelta
-from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
+from metadata.image import EMPTY_IMAGE
+from metadata.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS, stop_wait
 from tests.support.partitions import TOPIC_ID
-from tests.support.replicas import Replicas
+from tests.support.replicas import PublishedMetadata, Replicas
 from tests.support.storage import NOW_MS, batch, open_manager
 
 ME, PARTITIONS = 1, 10
@@ -28,21 +27,12 @@ class Broker:
         self.log_manager: LogManager = open_manager(fs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
-        self._publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
-        self._publisher.caught_up(EMPTY_IMAGE)
+        self.publish = PublishedMetadata(self.replicas, self.log_manager).publish
         made = (PartitionRecord(TOPIC_ID, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
-        self._image: MetadataImage = EMPTY_IMAGE
         self.publish(TopicRecord("big", TOPIC_ID), *made)
         for log in self.log_manager.logs():
             log.append_as_leader(batch(b"x"), 0, NOW_MS)
             log.flush()
-
-    def publish(self, *records: Record) -> None:
-        delta = MetadataDelta(self._image)
-        for record in records:
-            delta.replay(record)
-        self._image = delta.apply(self._image.offset + len(records), 1)
-        self._publisher.publish(delta, self._image)
 
 
 def test_a_topic_of_many_partitions_is_deleted_with_one_sync_of_the_log_dir() -> None:

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.delta import MetadataDelta
-from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
 from penstock.types import TopicPartition
@@ -21,7 +18,7 @@ from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log.group_commit import GroupCommit
 from tests.support.faulty_fs import Fault, FaultyFileSystem
 from tests.support.machine import THREADS, stop_wait
-from tests.support.replicas import Replicas
+from tests.support.replicas import PublishedMetadata, Replicas
 from tests.support.storage import NOW_MS, batch, open_manager
 
 ME = 1
@@ -43,19 +40,10 @@ class Broker:
         self.log_manager = open_manager(self.fs, self.dirs)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
-        self.publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
-        self.image = EMPTY_IMAGE
-        self.publisher.caught_up(self.image)
+        self.publish = PublishedMetadata(self.replicas, self.log_manager).publish
         self.publish(*made(ORDERS, OLD))
         self.publish(*made(OTHER, OTHERS))
         assert [log.log_dir for log in self.log_manager.logs()] == list(self.dirs)
-
-    def publish(self, *records: Record) -> None:
-        delta = MetadataDelta(self.image)
-        for record in records:
-            delta.replay(record)
-        self.image = delta.apply(self.image.offset + len(records), 1)
-        self.publisher.publish(delta, self.image)
 
     async def produce(self, partition: TopicPartition, topic_id: str) -> None:
         """A record, and its flush."""

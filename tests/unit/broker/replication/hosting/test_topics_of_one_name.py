@@ -7,8 +7,6 @@ import errno
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
@@ -19,7 +17,7 @@ from storage.log.log import Log
 from storage.log_dirs.log_table import LogId
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS, stop_wait
-from tests.support.replicas import Replicas
+from tests.support.replicas import PublishedMetadata, Replicas
 from tests.support.storage import NOW_MS, SMALL, batch, open_manager, read_all
 
 ME, OTHER_BROKER = 1, 2
@@ -41,16 +39,8 @@ class Broker:
         self.log_manager = open_manager(fs, DIRS)
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         self.replicas = Replicas(ME, self.log_manager, self.group_commit, ManualClock())
-        self.publisher = MetadataPublisher(self.replicas.assignments, self.log_manager, {})
-        self.image = image
-        self.publisher.caught_up(image)
-
-    def publish(self, *records: Record) -> None:
-        delta = MetadataDelta(self.image)
-        for record in records:
-            delta.replay(record)
-        self.image = delta.apply(self.image.offset + len(records), 1)
-        self.publisher.publish(delta, self.image)
+        self.metadata = PublishedMetadata(self.replicas, self.log_manager, image)
+        self.publish = self.metadata.publish
 
     def log(self, topic_id: str) -> Log:
         """The log of the partition, which must be online and led here."""
@@ -126,7 +116,7 @@ def test_old_log_that_is_back_after_a_restart_is_set_aside_and_the_new_topic_is_
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
             broker.log_manager.checkpoints.write_high_watermarks(broker.replicas.parts.high_watermarks.current)
-            image = broker.image
+            image = broker.metadata.image
         before = open_manager(broker.fs.after_crash(), DIRS)
         assert {log.topic_id for log in before.logs()} == {OLD, NEW}, "both count as held when the broker registers"
         assert not before.table.offline
@@ -151,7 +141,7 @@ def test_old_log_that_is_back_damaged_is_set_aside_and_the_new_topic_is_served()
             broker.publish(RemoveTopicRecord(OLD))
             broker.publish(*made(NEW))
             broker.append(NEW, b"new")
-            image, fs = broker.image, broker.fs.after_crash()
+            image, fs = broker.metadata.image, broker.fs.after_crash()
         fd = fs.open(path)
         fs.pwritev(fd, [b"rot"], 30)
         async with started(fs, image) as broker:
@@ -228,7 +218,7 @@ def test_new_topic_is_not_taken_for_the_deleted_one_that_the_checkpoint_still_na
             broker.log_manager.removal.delete(ORDERS, OLD)
             broker.fs.fsync_dir("/b")
             broker.publish(RemoveTopicRecord(OLD), *made(NEW))
-            image = broker.image
+            image = broker.metadata.image
         async with started(broker.fs.after_crash(), image) as broker:
             assert read_all(broker.log(NEW)) == []
 
@@ -245,7 +235,7 @@ def test_new_topics_log_that_is_gone_is_missed_although_the_old_one_is_still_bei
             await broker.replicas.deletions.close(stop_wait())
             broker.append(NEW, b"acked")
             broker.log_manager.checkpoints.write_recovery_points()
-            image, gone, fs = broker.image, broker.log(NEW).directory, broker.fs.after_crash()
+            image, gone, fs = broker.metadata.image, broker.log(NEW).directory, broker.fs.after_crash()
         assert [path for path in fs.listdir("/a") if path.endswith("-delete")]
         remove_tree(fs, gone)
         async with started(fs, image) as broker:
