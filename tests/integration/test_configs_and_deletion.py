@@ -200,7 +200,9 @@ def test_deleted_records_are_gone_on_every_replica(cluster: Cluster, admin: Admi
 
 def test_bad_deletions_have_typed_errors_and_delete_nothing(cluster: Cluster, admin: Admin) -> None:
     tp, compacted = make(admin, "kept", records=5), make(admin, "compacted", cleanup_policy="compact")
-    for offset in (-2, 6, 2**62):
+    with pytest.raises(ValueError, match="offset=-2 must be from -1"):
+        admin.delete_records({tp: -2})
+    for offset in (6, 2**62):
         with pytest.raises(OffsetOutOfRangeError) as caught:
             admin.delete_records({tp: offset})
         assert (caught.value.log_start_offset, caught.value.log_end_offset) == (0, 5)
