@@ -114,6 +114,8 @@ class ListOffsetsPartition:
 class ListOffsetsRequest:
     partitions: tuple[ListOffsetsPartition, ...]
     replica_id: int = -1
+    timeout_ms: int = 0
+    """0: not given."""
 
 
 @dataclass(frozen=True, slots=True)

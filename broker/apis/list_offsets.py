@@ -3,9 +3,9 @@
 'Latest' is the high watermark, the end of what a consumer can read. A leader that has committed no record of its own
 epoch yet does not know it for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 
-A look-up by time that needs the disk runs in an I/O thread; the look-ups of one request run one after another. After
-`DISK_WAIT_MS` the request is answered with what was found: a partition that needs the disk until then is
-REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
+A look-up by time that needs the disk runs in an I/O thread; the look-ups of one request run one after another. When two
+thirds of the request's time-out have passed, it is answered with what was found: a partition that needs the disk then
+is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, 
 from storage.log.log_reader import ColdLookUp
 from storage.segment.timestamp_lookup import TimeLookUp
 
-DISK_WAIT_MS = 2_000
-"""Less than the 3 s after which our own clients take a broker for silent and ask it again for every partition."""
+TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
+"""Of a request that gives none, and the most that counts."""
 
 
 class _Answering:
     """A request, and its results so far."""
 
-    __slots__ = ("is_late", "request", "results", "timer", "wanted")
+    __slots__ = ("disk_wait_ms", "is_late", "request", "results", "timer", "wanted")
 
-    def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition]) -> None:
+    def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition], timeout_ms: int) -> None:
         self.request, self.wanted = request, wanted
+        self.disk_wait_ms = min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX) * 2 // 3
         self.results: list[ListOffsetsResult] = []
         self.timer: asyncio.TimerHandle | None = None
         self.is_late = False
@@ -57,7 +58,7 @@ class ListOffsetsApi:
         self._partitions, self._io, self._fail = partitions, io, fail
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
-        self._go_on(_Answering(request, body.partitions), None)
+        self._go_on(_Answering(request, body.partitions, body.timeout_ms), None)
 
     def _go_on(self, answering: _Answering, cold: ColdLookUp | None) -> None:
         """Until the next look-up in a thread; `cold` is the one that has run."""
@@ -92,12 +93,15 @@ class ListOffsetsApi:
     def _begin(self, log_dir: str, cold: ColdLookUp, answering: _Answering) -> None:
         if answering.is_late:
             cold.discard()
-            raise RequestTimedOutError(f"the disk of {log_dir} has not answered within {DISK_WAIT_MS} ms; try again")
+            why = f"the disks have not answered within {answering.disk_wait_ms} ms, the last one that of {log_dir}"
+            raise RequestTimedOutError(f"{why}; try again")
         if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, lambda: self._found(answering, cold)):
             cold.discard()
             raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
         if answering.timer is None:
-            answering.timer = asyncio.get_running_loop().call_later(DISK_WAIT_MS / 1000, self._time_up, answering)
+            answering.timer = asyncio.get_running_loop().call_later(
+                answering.disk_wait_ms / 1000, self._time_up, answering
+            )
 
     def _found(self, answering: _Answering, cold: ColdLookUp) -> None:
         if not answering.is_late:

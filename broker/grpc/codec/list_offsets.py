@@ -17,6 +17,7 @@ def request_from_pb(message: pb.ListOffsetsRequest) -> ListOffsetsRequest:
             for p in message.partitions
         ),
         message.replica_id,
+        message.timeout_ms,
     )
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from broker.apis.list_offsets import DISK_WAIT_MS, ListOffsetsApi
+from broker.apis.list_offsets import TIMEOUT_MS_DEFAULT, ListOffsetsApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoWork
 from broker.network.request_channel import Request
@@ -132,10 +132,10 @@ class ColdBroker:
             flush(made)
         self.fs.go_cold()
 
-    def ask(self, *wanted: tuple[int, int]) -> Request:
+    def ask(self, *wanted: tuple[int, int], timeout_ms: int = 0) -> Request:
         """Each is a partition and a time."""
         parts = (ListOffsetsPartition(TopicPartition("t", number), TOPIC_ID, time_ms, -1) for number, time_ms in wanted)
-        body = ListOffsetsRequest(tuple(parts))
+        body = ListOffsetsRequest(tuple(parts), timeout_ms=timeout_ms)
         request = Request("ListOffsets", body, Sink(), "test", NOW_NS)
         replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))
         ListOffsetsApi(replicas, self.io, FailedRequests(pytest.fail).fail).handle(request, body)
@@ -170,18 +170,20 @@ def test_a_look_up_is_answered_as_the_partition_stands_when_the_disk_has_answere
     run_virtual(main())
 
 
-def test_a_disk_that_hangs_keeps_no_other_offset_from_the_client() -> None:
+@pytest.mark.parametrize(("timeout_ms", "waits_ms"), [(0, TIMEOUT_MS_DEFAULT * 2 // 3), (30_000, 20_000)])
+def test_a_disk_that_hangs_keeps_no_other_offset_from_the_client(timeout_ms: int, waits_ms: int) -> None:
     async def main() -> None:
         broker = ColdBroker(3)
-        request = broker.ask((0, T + 11), (1, T + 11), (2, EARLIEST_TIMESTAMP), (2, T + 11))
+        asked = (0, T + 11), (1, T + 11), (2, EARLIEST_TIMESTAMP), (2, T + 11)
+        request = broker.ask(*asked, timeout_ms=timeout_ms)
         broker.io.step()
-        await asyncio.sleep((DISK_WAIT_MS - 1) / 1000)
+        await asyncio.sleep((waits_ms - 1) / 1000)
         assert not request.is_complete
         await asyncio.sleep(2 / 1000)
         found = results(request)
         assert [result.offset for result in found] == [1, -1, 0, -1]
         assert [type(result.error) for result in found if result.error] == [RequestTimedOutError] * 2
-        assert "the disk of /d" in str(found[1].error)
+        assert "that of /d" in str(found[1].error)
         broker.io.step()  # too late
         assert len(found) == 4 and not broker.io.queue
 
