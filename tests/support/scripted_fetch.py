@@ -137,6 +137,9 @@ class ScriptedCluster:
         for listener in tuple(self._listeners):
             listener()
 
+    async def meet_topics(self, names: object, deadline_ms: int) -> None:
+        """Its only topic is known."""
+
     def track(self, topics: object) -> None:
         pass
 

@@ -68,7 +68,10 @@ class AsyncAdmin:
         environment = given_or_system(environment)
         self._config: AdminConfig = admin_config(options)
         self._clock = environment.clock
-        self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), self._config.connection(), environment)
+        connection = self._config.connection()
+        patience_ms = min(connection.bootstrap_timeout_ms, self._config.default_api_timeout_ms)
+        connection = replace(connection, bootstrap_timeout_ms=patience_ms)
+        self._cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), connection, environment)
         self._closed = False
 
     async def start(self) -> None:
@@ -80,8 +83,14 @@ class AsyncAdmin:
         if self._closed:
             raise ClientClosedError("this admin client is closed; make a new one")
 
-    def _deadline_ms(self) -> int:
-        return self._clock.now_ms() + self._config.default_api_timeout_ms
+    async def _begin(self) -> int:
+        """Reaches the cluster for a call; the deadline of that call."""
+        deadline_ms = self._clock.now_ms() + self._config.default_api_timeout_ms
+        await self.start()
+        return deadline_ms
+
+    def _left_ms(self, deadline_ms: int, most_ms: int = MAX_INT32) -> int:
+        return min(max(deadline_ms - self._clock.now_ms(), 1), most_ms)
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -100,14 +109,13 @@ class AsyncAdmin:
             checked_number("replication_factor", replication_factor, -1, MAX_INT32),
             {key: config_text(value) for key, value in changes.items()},
         )
-        await self.start()
-        deadline_ms = self._deadline_ms()
+        deadline_ms = await self._begin()
         outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
         return await self._wait_visible(name, outcome.topic_id, deadline_ms)
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
         while True:
-            seen = [topic for topic in await self._ask_every_broker(name) if topic is not None]
+            seen = [topic for topic in await self._ask_every_broker(name, deadline_ms) if topic is not None]
             if seen and all(_has_leaders(topic, topic_id) for topic in seen):
                 return _description(seen[0])
             if self._clock.now_ms() >= deadline_ms:
@@ -116,15 +124,17 @@ class AsyncAdmin:
                 )
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
-    async def _ask_every_broker(self, name: str) -> list[TopicInfo | None]:
+    async def _ask_every_broker(self, name: str, deadline_ms: int) -> list[TopicInfo | None]:
         """The topic as each broker in service has it; None for one that does not answer."""
-        await self._cluster.refresh()
-        return await self._ask_brokers(name, [b.endpoint for b in self._cluster.cache.brokers if not b.fenced])
+        await self._cluster.refresh(deadline_ms=deadline_ms)
+        endpoints = [b.endpoint for b in self._cluster.cache.brokers if not b.fenced]
+        return await self._ask_brokers(name, endpoints, deadline_ms)
 
-    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint]) -> list[TopicInfo | None]:
+    async def _ask_brokers(self, name: str, endpoints: Sequence[Endpoint], deadline_ms: int) -> list[TopicInfo | None]:
         async def ask(endpoint: Endpoint) -> TopicInfo | None:
+            timeout_ms = self._left_ms(deadline_ms, METADATA_ATTEMPT_MS)
             try:
-                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), METADATA_ATTEMPT_MS)
+                snapshot = await self._cluster.connection_to(endpoint).metadata((name,), timeout_ms)
             except ApiError:
                 return None
             missing = TopicInfo(name, "", (), error=UnknownTopicOrPartitionError())
@@ -137,12 +147,11 @@ class AsyncAdmin:
 
         A topic that is made anew under the name meanwhile stays.
         """
-        await self.start()
-        deadline_ms = self._deadline_ms()
+        deadline_ms = await self._begin()
         topic_id = (await self._find_topic(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
-        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name)):
+        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name, deadline_ms)):
             if self._clock.now_ms() >= deadline_ms:
                 raise TimedOutError(
                     f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
@@ -181,8 +190,8 @@ class AsyncAdmin:
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
-        await self.start()
-        topics = await self._cluster.list_topics(self._deadline_ms())
+        deadline_ms = await self._begin()
+        topics = await self._cluster.list_topics(deadline_ms)
         return sorted(topic.name for topic in topics if topic.error is None)
 
     async def describe_topic(self, name: str) -> TopicDescription:
@@ -191,24 +200,24 @@ class AsyncAdmin:
         The metadata names a leader even for a partition whose last in-sync replica is lost. Only that leader knows what
         is wrong, so it is asked too.
         """
-        await self.start()
-        topic = await self._find_topic(name, self._deadline_ms())
-        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
+        deadline_ms = await self._begin()
+        topic = await self._find_topic(name, deadline_ms)
+        return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
 
     async def describe_topics(self) -> list[TopicDescription]:
         """Every topic, sorted by name; each as `describe_topic` has it."""
-        await self.start()
-        topics = await self._cluster.list_topics(self._deadline_ms())
+        deadline_ms = await self._begin()
+        topics = await self._cluster.list_topics(deadline_ms)
         at_once = asyncio.Semaphore(DESCRIBED_AT_ONCE)
 
         async def described(topic: TopicInfo) -> TopicDescription:
             async with at_once:
-                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic)))
+                return _description(replace(topic, partitions=await self._with_errors_of_leaders(topic, deadline_ms)))
 
         known = [topic for topic in topics if topic.error is None]
         return sorted(await asyncio.gather(*map(described, known)), key=lambda topic: topic.name)
 
-    async def _with_errors_of_leaders(self, topic: TopicInfo) -> tuple[PartitionInfo, ...]:
+    async def _with_errors_of_leaders(self, topic: TopicInfo, deadline_ms: int) -> tuple[PartitionInfo, ...]:
         """The partitions, each with the error that its leader has for it, where that is the only in-sync replica."""
         alone = {
             p.leader_id for p in topic.partitions if p.error is None and p.leader_id != NO_LEADER and len(p.isr) < 2
@@ -216,7 +225,7 @@ class AsyncAdmin:
         endpoints = [at for node_id in sorted(alone) if (at := self._cluster.cache.endpoint(node_id)) is not None]
         told = {
             (p.partition, p.leader_id, p.leader_epoch): p.error
-            for answer in await self._ask_brokers(topic.name, endpoints)
+            for answer in await self._ask_brokers(topic.name, endpoints, deadline_ms)
             if answer is not None and answer.topic_id == topic.topic_id
             for p in answer.partitions
             if p.error is not None
@@ -232,22 +241,22 @@ class AsyncAdmin:
         """
         before = checked_mapping("before_offsets", before_offsets, "{TopicPartition('orders', 0): 100}")
         wanted = {checked_partition(tp): checked_number("offset", offset, -1) for tp, offset in before.items()}
-        await self.start()
-        return await delete_records(self._cluster, wanted, self._config.default_api_timeout_ms)
+        deadline_ms = await self._begin()
+        return await delete_records(self._cluster, wanted, self._left_ms(deadline_ms))
 
     # -- configs -------------------------------------------------------------------------------------------------------
 
     async def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""
         checked_topic(name)
-        await self.start()
-        return await configs.describe_topic(self._cluster, name, self._deadline_ms())
+        deadline_ms = await self._begin()
+        return await configs.describe_topic(self._cluster, name, deadline_ms)
 
     async def describe_broker_config(self, node_id: int) -> dict[str, ConfigEntry]:
         """Every key of a broker's own configuration, which is a file and changed there."""
         checked_number("node_id", node_id, 0, MAX_INT32)
-        await self.start()
-        return await configs.describe_broker(self._cluster, node_id, self._deadline_ms())
+        deadline_ms = await self._begin()
+        return await configs.describe_broker(self._cluster, node_id, deadline_ms)
 
     async def alter_topic_config(
         self,
@@ -266,26 +275,26 @@ class AsyncAdmin:
         example = '{"retention.ms": 86400000}'
         for argument, given in (("changes", changes), ("append", append), ("subtract", subtract)):
             checked_mapping(argument, given, example)
-        await self.start()
+        deadline_ms = await self._begin()
         wanted = configs.config_changes(changes, append, subtract)
-        await configs.alter_topic(self._cluster, name, wanted, self._deadline_ms(), validate_only=validate_only)
+        await configs.alter_topic(self._cluster, name, wanted, deadline_ms, validate_only=validate_only)
 
     # -- cluster and quorum --------------------------------------------------------------------------------------------
 
     async def describe_cluster(self) -> ClusterInfo:
         """Id, controller and every registered broker, fenced ones too, by the broker that has heard the latest."""
-        await self.start()
-        return await newest_view(self._cluster, self._deadline_ms())
+        deadline_ms = await self._begin()
+        return await newest_view(self._cluster, deadline_ms)
 
     async def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
-        await self.start()
-        return judge(*await asyncio.gather(every_view(self._cluster), quorum_view(self._cluster, self._deadline_ms())))
+        deadline_ms = await self._begin()
+        return judge(*await asyncio.gather(every_view(self._cluster), quorum_view(self._cluster, deadline_ms)))
 
     async def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
-        await self.start()
-        return await quorum_view(self._cluster, self._deadline_ms())
+        deadline_ms = await self._begin()
+        return await quorum_view(self._cluster, deadline_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
@@ -299,8 +308,8 @@ class AsyncAdmin:
             partitions if isinstance(partitions, Mapping) else dict.fromkeys(checked_partitions(partitions), "latest")
         )
         wanted = {checked_partition(tp): _offset_spec(spec) for tp, spec in specs.items()}
-        await self.start()
-        return await list_offsets(self._cluster, wanted, self._config.default_api_timeout_ms)
+        deadline_ms = await self._begin()
+        return await list_offsets(self._cluster, wanted, self._left_ms(deadline_ms))
 
     async def close(self) -> None:
         """Closes every connection. Idempotent."""

@@ -53,7 +53,7 @@ async def describe_broker(cluster: ClusterClient, node_id: int, deadline_ms: int
     """Every key of a broker's own configuration, told by the broker itself."""
     connection = cluster.connection(node_id)
     if connection is None:
-        await cluster.refresh()
+        await cluster.refresh(deadline_ms=deadline_ms)
         connection = cluster.connection(node_id)
     if connection is None:
         raise BrokerIdNotRegisteredError(
@@ -91,12 +91,13 @@ async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms:
 
     async def has_heard(endpoint: Endpoint) -> bool:
         try:
-            snapshot = await cluster.connection_to(endpoint).metadata((), METADATA_ATTEMPT_MS)
+            left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+            snapshot = await cluster.connection_to(endpoint).metadata((), min(left_ms, METADATA_ATTEMPT_MS))
         except ApiError:
             return True  # not in service, as far as we can tell; it reads the whole metadata when it comes back
         return snapshot.metadata_offset >= metadata_offset
 
-    await cluster.refresh()
+    await cluster.refresh(deadline_ms=deadline_ms)
     while True:
         endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
         if all(await asyncio.gather(*map(has_heard, endpoints))):

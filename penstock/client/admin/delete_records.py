@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, check_partition
+from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.wire.connection import Connection
@@ -21,8 +21,7 @@ async def delete_records(
 ) -> dict[TopicPartition, int]:
     """The low watermark of each partition afterwards; -1 as an offset is everything that can be read now."""
     deadline_ms = cluster.clock.now_ms() + timeout_ms
-    for tp in before_offsets:
-        await check_partition(cluster, tp, timeout_ms)
+    await check_partitions(cluster, before_offsets, timeout_ms)
     topic_ids = {tp.topic: cluster.cache.topic_id(tp.topic) for tp in before_offsets}
     everything = {tp: LATEST_TIMESTAMP for tp, offset in before_offsets.items() if offset == NO_OFFSET}
     ends = await list_offsets(cluster, everything, timeout_ms, topic_ids) if everything else {}

@@ -78,8 +78,7 @@ async def ask_leaders(
     what is wanted is meant for those topics alone.
     """
     deadline_ms = cluster.clock.now_ms() + timeout_ms
-    for tp in wanted:
-        await check_partition(cluster, tp, timeout_ms)
+    await check_partitions(cluster, wanted, timeout_ms)
     found: dict[TopicPartition, R] = {}
     attempt = 0
     while True:
@@ -101,6 +100,14 @@ async def ask_leaders(
             raise error
         cluster.refresh_soon()
         await asyncio.sleep(max(wait_ms, 1) / 1000)
+
+
+async def check_partitions(cluster: ClusterClient, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
+    """`check_partition` for each, after one refresh for all topics that are not known."""
+    wanted = list(partitions)
+    await cluster.meet_topics((tp.topic for tp in wanted), cluster.clock.now_ms() + timeout_ms)
+    for tp in wanted:
+        await check_partition(cluster, tp, timeout_ms)
 
 
 async def check_partition(cluster: ClusterClient, tp: TopicPartition, timeout_ms: int) -> None:

@@ -245,7 +245,7 @@ class ClusterClient:
         attempt = 0
         while True:
             attempt += 1
-            snapshot = await self.refresh((name,))
+            snapshot = await self.refresh((name,), deadline_ms=start_ms + max(timeout_ms, 1))
             answer = next((topic for topic in snapshot.topics if topic.name == name), None)
             if answer is not None and answer.error is None and answer.partitions:
                 self._tracked.add(name)
@@ -262,6 +262,13 @@ class ClusterClient:
                     f" create it first: penstock topics create {name}"
                 )
             await self._pause(attempt)
+
+    async def meet_topics(self, names: Iterable[str], deadline_ms: int) -> None:
+        """Learns all of these in one request; what has no answer yet is left to `topic`."""
+        unknown = {name for name in names if name not in self._tracked}
+        if len(unknown) > 1:
+            snapshot = await self.refresh(unknown, deadline_ms=deadline_ms)
+            self.track(t.name for t in snapshot.topics if t.name in unknown and t.error is None and t.partitions)
 
     async def meet_topic(self, name: str, topic_id: str) -> None:
         """Returns once the topic of that name is known by this id, or UNKNOWN_TOPIC_GRACE_MS later.

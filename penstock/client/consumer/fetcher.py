@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.client.cluster.arguments import checked_partitions
-from penstock.client.cluster.by_leader import check_partition
+from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.config import ConsumerConfig
 from penstock.client.cluster.offsets import list_offsets_once
@@ -182,8 +182,7 @@ class Fetcher:
     async def _check(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         wanted = checked_partitions(partitions)
         self._cluster.subscribe(self.touch)
-        for tp in wanted:
-            await check_partition(self._cluster, tp, self._config.request_timeout_ms)
+        await check_partitions(self._cluster, wanted, self._config.request_timeout_ms)
         self._cluster.track({tp.topic for tp in wanted})
         return wanted
 

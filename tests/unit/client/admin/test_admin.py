@@ -292,3 +292,17 @@ def test_more_partitions_than_one_call_takes_are_asked_for_in_several(
         assert admin.delete_records(wanted) == wanted
         assert len(admin.list_offsets(list(wanted))) == 9
     assert sorted(len(request.partitions) for _, request in cluster.deletions) == [1, 1, 1, 2, 2, 2]
+
+
+def test_offsets_of_many_topics_take_one_look_at_the_metadata(cluster: FakeCluster) -> None:
+    names = [f"t{number}" for number in range(50)]
+    for name in names:
+        cluster.create_topic(name)
+    with Admin(cluster.bootstrap) as admin:
+        admin.list_topics()
+        before = cluster.metadata_requests
+        assert len(admin.list_offsets([TopicPartition(name, 0) for name in names])) == 50
+        assert cluster.metadata_requests == before + 1
+        missing = TopicPartition("nope", 0)
+        with pytest.raises(UnknownTopicOrPartitionError, match="topic 'nope' does not exist"):
+            admin.list_offsets([missing, *(TopicPartition(name, 0) for name in names)])

@@ -1,0 +1,52 @@
+"""Every call of an admin client ends at its time limit, whenever the brokers stop to answer; in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from penstock import AsyncAdmin, TopicPartition
+from penstock.errors import ApiError, BootstrapError, TimedOutError
+from tests.support.client_environment import fake_environment
+from tests.support.fake_nodes import TOPIC, FakeNodes
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+LIMIT_MS = 2_000
+SLACK_MS = 10
+T0 = TopicPartition(TOPIC, 0)
+CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
+    "create_topic": lambda admin: admin.create_topic("new"),
+    "delete_topic": lambda admin: admin.delete_topic(TOPIC),
+    "list_topics": lambda admin: admin.list_topics(),
+    "describe_topic": lambda admin: admin.describe_topic(TOPIC),
+    "describe_topics": lambda admin: admin.describe_topics(),
+    "delete_records": lambda admin: admin.delete_records({T0: 0}),
+    "describe_topic_config": lambda admin: admin.describe_topic_config(TOPIC),
+    "describe_broker_config": lambda admin: admin.describe_broker_config(7),
+    "alter_topic_config": lambda admin: admin.alter_topic_config(TOPIC, {"retention.ms": 1}),
+    "describe_cluster": lambda admin: admin.describe_cluster(),
+    "describe_quorum": lambda admin: admin.describe_quorum(),
+    "list_offsets": lambda admin: admin.list_offsets([T0]),
+}
+
+
+@pytest.mark.parametrize("is_met", [True, False], ids=["met before", "never met"])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_ends_at_its_time_limit_though_no_broker_answers(call: str, is_met: bool) -> None:
+    async def story() -> None:
+        nodes = FakeNodes({0: 1}, 2)
+        bootstrap, clock = ",".join(map(str, nodes.bootstrap)), virtual_clock()
+        environment = fake_environment(nodes.network)
+        admin = AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS)
+        if is_met:
+            await admin.start()
+        for node in (1, 2):
+            nodes.hang(node)
+        began_ms = clock.now_ms()
+        with pytest.raises((ApiError, TimedOutError, BootstrapError)):
+            await CALLS[call](admin)
+        assert clock.now_ms() - began_ms <= LIMIT_MS + SLACK_MS
+        await admin.close()
+
+    run_virtual(story())
