@@ -209,7 +209,7 @@ class MetadataResponse:
 
 @dataclass(frozen=True, slots=True)
 class NodeStandingView:
-    """What the answering broker knows by itself, without the controller. See NodeStanding in broker.proto."""
+    """The answering broker's knowledge of itself, without the controller. See NodeStanding in broker.proto."""
 
     node_id: int
     fenced: bool
@@ -223,7 +223,7 @@ class NodeStandingView:
 
 
 class PartitionTroubleKind(Enum):
-    """What is wrong with a partition, the worst first."""
+    """The troubles of a partition, the worst first."""
 
     OFFLINE = 1
     UNDER_MIN_ISR = 2

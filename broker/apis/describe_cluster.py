@@ -27,7 +27,7 @@ from metadata.offline import offline_reason, offline_text
 from penstock.types import NO_LEADER, TopicPartition
 
 Standing = tuple[NodeStandingView, tuple[ShortPartition, ...]]
-"""What the broker knows by itself, and the worst of the partitions that it leads."""
+"""The broker's knowledge of itself, and the worst of the partitions that it leads."""
 
 
 class _LeaderCounts(NamedTuple):

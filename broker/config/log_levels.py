@@ -1,4 +1,4 @@
-"""What `logger.level` means: a level for the node's log, and others for single rooms of it.
+"""Reads `logger.level`: a level for the node's log, and others for single rooms of it.
 
     info,broker.replication=debug,raft=warning
 

@@ -22,7 +22,7 @@ class Processor:
     def __init__(self, channel: RequestChannel, client_address: str, pipelined_max: int) -> None:
         self.client_address = client_address
         self.client: ClientTraffic | None = None
-        """Whose stream it is, once a request has said so."""
+        """The counts of the stream's client, once a request has named it."""
         self._channel = channel
         self._pipelined_max = pipelined_max
         self._open: deque[Request] = deque()

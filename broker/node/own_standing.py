@@ -1,4 +1,4 @@
-"""What a broker knows of itself without asking the controller, for DescribeCluster."""
+"""Collects what a broker knows of itself without asking the controller, for DescribeCluster."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class CutParts:
-    """What a truncation changes of a log."""
+    """The parts of a log that a truncation changes."""
 
     span: LogSpan
     segments: SegmentList

@@ -1,6 +1,6 @@
-"""Which commands make a systemd service of a node's configuration file, and which take it away again.
+"""Decides the commands that make a systemd service of a node's configuration file, or take it away again.
 
-Only decides: a step is a command with what it reads, so that `--dry-run` prints exactly what would run, as a script.
+A step is a command with what it reads, so that `--dry-run` prints exactly what would run, as a script.
 Not here: the running (`command.py`), the unit itself (`ops/systemd/penstock@.service`).
 """
 
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ServiceHost:
-    """What stands on the machine already."""
+    """The machine before the commands run."""
 
     unit_template: str
     executable: str
@@ -110,7 +110,7 @@ def uninstall_steps(name: str, host: ServiceHost) -> list[Step]:
 
 
 def next_commands(name: str, config: NodeConfig, host: ServiceHost) -> str:
-    """What is left to do after an installation, for people."""
+    """The commands that are left to do after an installation, for people."""
     run_format = f"runuser -u {USER} -- {host.executable} node format --config {ETC}/{name}.toml"
     others = " --cluster-id ID, with the id that the first node's format printed" * (len(config.voters) > 1)
     return (
