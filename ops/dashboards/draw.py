@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ UNIT_HEIGHT = 30
 LEFT, TOP, BOTTOM = 60, 26, 40
 POINTS = 120
 LEGEND_MAX = 4
-LETTER_WIDTH = 6.5
-DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0, ""))
+LETTER_WIDTH = 7
+DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0, ""))
 SCALES = {
     Unit.SECONDS.value: ((86_400, " d"), (3_600, " h"), (60, " min"), (1, " s"), (1e-3, " ms"), (0, " s")),
     Unit.SHARE.value: ((0.01, " %"), (0, "")),
@@ -141,10 +142,19 @@ def _graph(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]], box: Box,
     highest_first = sorted(lines, key=lambda line: max(value for _, value in line[1]), reverse=True)
     for number, (legend, points) in enumerate(highest_first):
         colour = COLOURS[number % len(COLOURS)]
-        yield f'<polyline points="{" ".join(place(*point) for point in points)}" fill="none" stroke="{colour}"/>'
+        for run in _runs(points):
+            yield f'<polyline points="{" ".join(place(*point) for point in run)}" fill="none" stroke="{colour}"/>'
         if number < LEGEND_MAX:
             x, y = box.x + 8 + number % 2 * box.width / 2, box.y + box.height - 22 + number // 2 * 13
             yield f'<text x="{x:.0f}" y="{y:.0f}" fill="{colour}">{escape(legend[:letters])}</text>'
+
+
+def _runs(points: Sequence[tuple[float, float]]) -> Iterator[Sequence[tuple[float, float]]]:
+    """The parts of a line between its gaps: nothing is drawn while a node was down."""
+    step = min((later[0] - earlier[0] for earlier, later in pairwise(points)), default=0)
+    starts = [0, *(n for n in range(1, len(points)) if points[n][0] - points[n - 1][0] > 1.5 * step), len(points)]
+    for start, end in pairwise(starts):
+        yield points[start:end]
 
 
 def _shown(value: float, unit: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations
 from typing import Any
 
@@ -80,6 +81,13 @@ def test_a_picture_has_a_line_for_each_series_and_says_where_there_is_no_data() 
     assert drawn.count("<polyline") == 1 and "a&lt;b" in drawn and "NaN" not in drawn
     assert drawn.count("no data") == len(cluster.panels) - 1
     assert not [expression for expression in asked if "$" in expression]
+
+
+def test_a_line_has_a_gap_where_its_node_was_down() -> None:
+    cluster = next(dashboard for dashboard in DASHBOARDS if dashboard.name == "cluster")
+    series = {"metric": {}, "values": [[at, "6"] for at in (0, 2, 4, 20, 22)]}
+    drawn = picture(cluster, lambda expression: [series] if "penstock_leaders" in expression else [])
+    assert [line.count(",") for line in re.findall(r'<polyline points="(.*?)"', drawn)] == [3, 2]
 
 
 def test_a_picture_names_units_the_highest_lines_and_the_colour_of_a_number() -> None:
