@@ -25,6 +25,9 @@ from penstock.threads import SystemThreads, Threads
 
 T = TypeVar("T")
 
+OTHER_LOOP = "this client works on the event loop on which it was first used; make another client for this loop"
+"""An async client would wait for ever on a second loop, for tasks of the first."""
+
 
 class Background(Protocol):
     """The event loop on which plain (not async) clients work, beside the threads that call them."""

@@ -21,7 +21,7 @@ from penstock.client.consumer.consumer_core import ITERATION_POLL_MS, ConsumerCo
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.raw_buffer import RawBuffer
 from penstock.client.consumer.raw_fetch import RawRange
-from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, TimestampAndOffset, TopicPartition
 
 if TYPE_CHECKING:
@@ -47,13 +47,16 @@ class AsyncConsumer:
     ) -> None:
         self._ready = asyncio.Event()
         self._core = ConsumerCore(bootstrap, options, given_or_system(environment), self._ready.set)
-        self._started = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._given = 0
 
     def _bind(self) -> None:
-        if not self._started:
-            self._started = True
-            self._core.start(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+            self._core.start(loop)
+        elif self._loop is not loop:
+            raise RuntimeError(OTHER_LOOP)
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""

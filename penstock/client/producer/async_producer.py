@@ -17,7 +17,7 @@ from penstock.client.cluster.foreign_words import PRODUCER_METHODS, with_method_
 from penstock.client.cluster.option_text import with_option_help
 from penstock.client.cluster.typed_options import ProducerOptions
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.environment import ClientEnvironment, given_or_system
+from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.producer.accumulator import NotAppended
 from penstock.client.producer.batch import HeadersLike, ProducerBatch
 from penstock.client.producer.bulk_send import BulkPlan
@@ -41,19 +41,20 @@ class AsyncProducer:
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._core = ProducerCore(bootstrap, options, given_or_system(environment))
-        self._started = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""
         self._bind()
         await self._core.cluster.wait_ready()
 
-    def _bind(self) -> asyncio.AbstractEventLoop:
+    def _bind(self) -> None:
         loop = asyncio.get_running_loop()
-        if not self._started:
-            self._started = True
+        if self._loop is None:
+            self._loop = loop
             self._core.start(loop)
-        return loop
+        elif self._loop is not loop:
+            raise RuntimeError(OTHER_LOOP)
 
     async def send(
         self,

@@ -124,3 +124,19 @@ def test_start_says_when_nobody_is_there() -> None:
         await producer.close()
 
     asyncio.run(scenario())
+
+
+def test_a_client_is_refused_on_a_second_event_loop(cluster: FakeCluster) -> None:
+    producer, consumer = AsyncProducer(cluster.bootstrap), AsyncConsumer(cluster.bootstrap)
+
+    async def use() -> None:
+        await (await producer.send("t", b"v"))
+        await consumer.assign([T0])
+
+    async def poll() -> None:
+        await consumer.poll()
+
+    asyncio.run(use())
+    for second in (use, poll):
+        with pytest.raises(RuntimeError, match="make another client for this loop"):
+            asyncio.run(second())
