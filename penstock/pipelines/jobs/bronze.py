@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITIONINGS = ("date", "partition", "none")
+UTC_DATE = "date_from_unix_date(int(floor(unix_millis(timestamp) / 86400000)))"
+"""`to_date` would take the time zone of the session, which may be the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,4 +82,4 @@ def _source(spark: SparkSession, conf: BronzeConf, client: dict[str, str]) -> Da
     if conf.max_offsets_per_trigger:
         given["maxOffsetsPerTrigger"] = str(conf.max_offsets_per_trigger)
     stream = spark.readStream.format("penstock").options(**given).load()
-    return stream.selectExpr("*", "to_date(timestamp) AS date") if conf.partition_by == "date" else stream
+    return stream.selectExpr("*", f"{UTC_DATE} AS date") if conf.partition_by == "date" else stream

@@ -87,7 +87,7 @@ def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
 
 
 def _json(columns: list[str]) -> Any:
-    """Nulls are written: a group that is null is a group."""
+    """Nulls are written: a group that is null is a group. Times are UTC in any session, so that keys stay the same."""
     from pyspark.sql import functions as f
 
-    return f.to_json(f.struct(*columns), {"ignoreNullFields": "false"})
+    return f.to_json(f.struct(*columns), {"ignoreNullFields": "false", "timeZone": "UTC"})

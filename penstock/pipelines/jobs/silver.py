@@ -106,12 +106,12 @@ def _bronze(conf: SilverConf, context: JobContext) -> DataFrame:
 
 
 def _judged(bronze: DataFrame, conf: SilverConf) -> DataFrame:
-    """With the parsed event, and the reason why it is bad; null if it is good."""
+    """With the parsed event, and the reason why it is bad; null if it is good. A time without a zone is UTC."""
     from pyspark.sql import functions as f
 
     columns = ", ".join(f"`{name}` {kind}" for name, kind in conf.columns.items())
     schema = f"{columns}, `{_CORRUPT}` string"
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "timeZone": "UTC"}
     event = f.from_json(f.col("value").cast("string"), schema, options)
     reason = f.when(f.col(_EVENT).isNull() | f.col(f"{_EVENT}.{_CORRUPT}").isNotNull(), "not JSON of the columns")
     for name in dict.fromkeys((conf.id_column, conf.time_column, *conf.required)):

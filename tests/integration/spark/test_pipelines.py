@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet
@@ -34,7 +35,16 @@ EVENTS = 5_000
 TOPIC = "clicks"
 
 
-def test_bronze_silver_and_gold_equal_the_answers_of_the_generator(
+@pytest.fixture
+def session_far_from_utc(spark: SparkSession) -> Iterator[None]:
+    """As a user's own session may be."""
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Honolulu")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.usefixtures("session_far_from_utc")
+def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_zone(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     write_confs(tmp_path, cluster.bootstrap, TOPIC, events=EVENTS)
@@ -44,6 +54,7 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator(
     told: list[str] = []
     bronze = run_job("bronze", tmp_path / "bronze.toml", spark=spark, say=told.append)
     assert (bronze["rows"], bronze["lag"]) == (sent["records"], 0)
+    assert {path.name for path in (tmp_path / "bronze").glob("date=*")} == {"date=2026-01-01"}
     assert told[-1].startswith("bronze: batch 0: ") and told[-1].endswith(", 0 records behind")
 
     with pytest.raises(
@@ -70,6 +81,7 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator(
     gold = run_job("gold", tmp_path / "gold.toml", spark=spark)
     written = read_topic(cluster.bootstrap, f"{TOPIC}-gold")
     assert windows_of(written) == wanted_windows(tmp_path)
+    assert all(json.loads(record.key or b"")["window_start"].endswith("Z") for record in written)
     assert gold["windows_written"] == len(written) == len(wanted_windows(tmp_path))
     assert gold["dropped_by_watermark"] == 0
 
