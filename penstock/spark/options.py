@@ -144,6 +144,14 @@ def sink_options(options: Options) -> SinkOptions:
     return SinkOptions(_bootstrap(given), given.get("topic", ""), client, kafka_options.reasons(given))
 
 
+def check_table_options(options: Options) -> None:
+    """ConfigError at CREATE TABLE for a name that no read and no write of the table would take.
+
+    So the catalog never stores what belongs to encryption and log-in, which may be a password.
+    """
+    _client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig)
+
+
 def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower(): name for name in names}

@@ -6,8 +6,8 @@ sources (SPARK-51713). Writing takes the columns of Spark's Kafka sink.
 
 The columns also carry the options of a table in SQL. Spark's catalog stores these, but does not pass them to a Python
 data source when the table is read or written (PythonDataSourceV2.getTable drops its properties; Spark 4.3.0). It does
-pass the columns, with the metadata that they had at the CREATE TABLE. So the schema of a table, which is what has the
-option `topic`, keeps its options in the metadata of the column `value`. Any other schema carries nothing.
+pass the columns, with the metadata that they had at the CREATE TABLE. So the schema of a table in a catalog keeps its
+options in the metadata of the column `value`. Any other schema carries nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from penstock.client.cluster.options import nearest
 from penstock.errors import ConfigError
-from penstock.spark.options import BOOTSTRAP_NAMES, SPARKS_OWN
+from penstock.spark.options import BOOTSTRAP_NAMES, SPARKS_OWN, check_table_options
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 SOURCE_TYPES: dict[str, Any] = {
@@ -51,8 +51,8 @@ SINK_TYPES: dict[str, tuple[Any, ...]] = {
 }
 CARRIER = "value"
 METADATA_KEY = "penstock.options"
-CATALOGS_OWN = frozenset({"provider", "owner", "location", "is_managed_location", "external", "comment", "collation"})
-"""Properties that Spark's catalog adds to the options of a table; it also repeats each option after `option.`."""
+CATALOGS_PREFIX = "option."
+"""Spark's catalog gives each of a table's OPTIONS twice, once with this prefix, and its other properties once."""
 
 
 def source_schema(include_headers: bool) -> StructType:
@@ -62,11 +62,12 @@ def source_schema(include_headers: bool) -> StructType:
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """The schema of a table with these options; without the option `topic`, the schema as it is."""
+    """The schema of a table whose OPTIONS these are; where they are not a table's, the schema as it is."""
     given = {key.lower(): value for key, value in options.items()}
-    if "topic" not in given:
+    kept = {key: value for key, value in given.items() if CATALOGS_PREFIX + key in given}
+    if not kept:
         return schema
-    kept = {key: value for key, value in given.items() if key not in CATALOGS_OWN and not key.startswith("option.")}
+    check_table_options(kept)
     return StructType(
         [
             StructField(field.name, field.dataType, field.nullable, {METADATA_KEY: kept})
@@ -90,8 +91,8 @@ def table_options(options: Mapping[str, str], schema: StructType) -> dict[str, s
             return {**field.metadata[METADATA_KEY], **given}
     if given.keys() <= SPARKS_OWN:
         raise ConfigError(
-            "no options are given; a table made with CREATE TABLE keeps its OPTIONS if 'topic' is one of them and its"
-            " columns are not listed"
+            "no options are given; a table made with CREATE TABLE keeps its OPTIONS if its columns are not listed and "
+            "come from no AS SELECT"
         )
     return given
 

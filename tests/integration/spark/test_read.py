@@ -103,7 +103,9 @@ def test_a_table_is_read_and_inserted_into(spark: SparkSession, cluster: Cluster
     topic = fill_topic([b"a"])
     table = topic.replace("-", "_")
     options = f"bootstrap '{cluster.bootstrap}', topic '{topic}'"
-    spark.sql(f"CREATE TABLE {table} USING penstock OPTIONS ({options})")
+    spark.sql(
+        f"CREATE TABLE {table} USING penstock OPTIONS ({options}) COMMENT 'c' TBLPROPERTIES ('team.name' = 'web')"
+    )
     try:
         spark.sql(f"INSERT INTO {table} (value) SELECT binary('b')")
         spark.sql(f"INSERT INTO {table} (key, value) VALUES (binary('k'), binary('c'))")
@@ -114,6 +116,26 @@ def test_a_table_is_read_and_inserted_into(spark: SparkSession, cluster: Cluster
         assert spark.table(table).count() == 3
     finally:
         spark.sql(f"DROP TABLE {table}")
+
+
+def test_a_table_over_several_topics_takes_rows_that_name_their_topic(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic
+) -> None:
+    one, two = fill_topic([b"a"]), fill_topic([b"b"])
+    spark.sql(f"CREATE TABLE several USING penstock OPTIONS (bootstrap '{cluster.bootstrap}', subscribe '{one},{two}')")
+    try:
+        spark.sql(f"INSERT INTO several (topic, value) VALUES ('{two}', binary('c'))")
+        found = spark.sql("SELECT topic, string(value) AS v FROM several ORDER BY v").collect()
+        assert [tuple(row) for row in found] == [(one, "a"), (two, "b"), (two, "c")]
+    finally:
+        spark.sql("DROP TABLE several")
+
+
+def test_a_table_with_a_wrong_option_is_not_made(spark: SparkSession, cluster: Cluster) -> None:
+    wrong = f"bootstrap '{cluster.bootstrap}', topic 't', `kafka.sasl.jaas.config` 'secret'"
+    with pytest.raises(PySparkException, match="Penstock connects without encryption and log-in"):
+        spark.sql(f"CREATE TABLE wrong USING penstock OPTIONS ({wrong})")
+    assert not spark.catalog.tableExists("wrong")
 
 
 def test_a_wrong_option_tells_the_right_one(spark: SparkSession, cluster: Cluster) -> None:

@@ -1,0 +1,63 @@
+"""A program of Spark Connect, for test_connect.py: starts a local server and uses the format "penstock" through it.
+
+    python -m tests.support.connect_client BOOTSTRAP TOPIC DIRECTORY [CODE]
+
+Prints one JSON object. With CODE the server has no Penstock of its own: the code sends it there, and has the name
+`spark`. This is a process of its own because one process cannot have both kinds of Spark sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+
+
+def first_line(error: PySparkException) -> str:
+    return str(error).splitlines()[0]
+
+
+def main(bootstrap: str, topic: str, directory: Path, code: str) -> dict[str, Any]:
+    builder = SparkSession.builder.remote("local[2]")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    told: dict[str, Any] = {"session": type(spark).__module__}
+    options = {"bootstrap": bootstrap, "topic": topic}
+
+    def topic_frame() -> DataFrame:
+        return spark.read.format("penstock").options(**options).load()
+
+    if code:
+        try:
+            topic_frame().count()
+        except PySparkException as error:
+            told["before"] = error.getCondition()
+        exec(code, {"spark": spark})
+    rows = spark.range(3).selectExpr("string(id + 10) AS value")
+    rows.write.format("penstock").options(**options).mode("append").save()
+    told["read"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
+    try:
+        spark.read.format("penstock").options(bootstrap=bootstrap, subscrib=topic).load().count()
+    except PySparkException as error:
+        told["mistake"] = first_line(error)
+    stream = spark.readStream.format("penstock").options(**options, startingOffsets="earliest").load()
+    writer = stream.writeStream.format("parquet").option("path", str(directory / "table"))
+    try:
+        query = writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        told["streamed"] = spark.read.parquet(str(directory / "table")).count()
+    except PySparkException as error:
+        told["stream_error"] = str(error)
+    spark.stop()
+    return told
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), "".join(sys.argv[4:]))))
