@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.errors import MissingDependencyError, PenstockError
 from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import Figures
+from penstock.pipelines.frame.plain_error import plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +69,14 @@ def local_spark(job: str, run: RunConf) -> Iterator[Callable[[], SparkSession]]:
 
         if not made:
             settings = {**SPARK_SETTINGS, **run.spark}
-            made.append(spark_session(f"penstock {job}", run.master, settings, quick=run.quick))
+            try:
+                with plain_errors():
+                    made.append(spark_session(f"penstock {job}", run.master, settings, quick=run.quick))
+            except MissingDependencyError:
+                raise
+            except PenstockError as error:
+                error.add_note("Spark did not start: Java's own lines are above; check [run] master and [run] spark")
+                raise
         return made[0]
 
     try:

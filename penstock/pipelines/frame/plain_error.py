@@ -16,7 +16,8 @@ from penstock.spark.planning import DataLossError
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Maps what Spark raises inside the block."""
+    """Maps what Spark raises inside the block. PySpark converts no exception of Java that it does not know."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException, StreamingQueryException
 
     try:
@@ -28,6 +29,8 @@ def plain_errors() -> Iterator[None]:
         raise ConfigError(str(found)) if type(found) is PenstockError else found from error
     except PySparkException as error:
         raise plain_error(str(error)) from error
+    except Py4JJavaError as error:
+        raise plain_error(error.java_exception.toString()) from error
 
 
 def plain_error(text: str) -> PenstockError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.pipelines.frame.conf import conf_key
 from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.streams import run_queries, triggered
 from penstock.pipelines.table_files import row_count, table_files
 from penstock.spark.log_client import PenstockLogClient
@@ -51,13 +52,15 @@ def check_bronze(conf: BronzeConf) -> None:
 def run_bronze(conf: BronzeConf, context: JobContext) -> dict[str, Any]:
     """Adds to the table what the topic has beyond it."""
     before = set(table_files(conf.output))
-    stream = _source(context.spark, conf, context.run.client_options)
     checkpoint = conf.checkpoint or str(conf.output / "_checkpoint")
-    writer = stream.writeStream.format("parquet").queryName("bronze")
-    writer = writer.option("path", str(conf.output)).option("checkpointLocation", checkpoint)
-    if conf.partition_by != "none":
-        writer = writer.partitionBy(conf.partition_by)
-    totals = run_queries([triggered(writer, context.run).start()], context)["bronze"]
+    with plain_errors():
+        stream = _source(context.spark, conf, context.run.client_options)
+        writer = stream.writeStream.format("parquet").queryName("bronze")
+        writer = writer.option("path", str(conf.output)).option("checkpointLocation", checkpoint)
+        if conf.partition_by != "none":
+            writer = writer.partitionBy(conf.partition_by)
+        query = triggered(writer, context.run).start()
+    totals = run_queries([query], context)["bronze"]
     added = sorted(set(table_files(conf.output)) - before)
     return {
         "topic": conf.topic,

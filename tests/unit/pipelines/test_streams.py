@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from prometheus_client import generate_latest
 
+pytest.importorskip("pyspark")
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkRuntimeError
+
 from penstock.errors import ConfigError, PenstockError
+from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import ADDRESS, BatchFigures, Figures
-from penstock.pipelines.frame.plain_error import plain_error
+from penstock.pipelines.frame.job_context import JobContext, local_spark
+from penstock.pipelines.frame.plain_error import plain_error, plain_errors
 from penstock.pipelines.frame.streams import batch_figures
+from penstock.pipelines.jobs.bronze import BronzeConf, run_bronze
+from penstock.spark import session
 from penstock.spark.planning import DataLossError
 from penstock.testing.layout import free_ports
 
@@ -89,3 +99,42 @@ def test_the_error_of_a_worker_is_found_in_the_trace() -> None:
     assert type(plain_error("penstock.errors.ConfigError: no")) is ConfigError
     other = plain_error("\n[X] something\nat java")
     assert type(other) is PenstockError and str(other) == "Spark failed: [X] something"
+
+
+def test_an_exception_of_java_that_pyspark_does_not_know_is_one_line() -> None:
+    class OfJava:
+        _target_id = "o1"
+
+        def toString(self) -> str:
+            return "java.io.IOException: Mkdirs failed to create /data\n\tat java"
+
+    with (
+        pytest.raises(PenstockError, match=r"^Spark failed: java.io.IOException: Mkdirs failed to create /data$"),
+        plain_errors(),
+    ):
+        raise Py4JJavaError("An error occurred while calling o1.start.\n", OfJava())
+
+
+def test_what_spark_refuses_before_a_stream_begins_is_one_line(tmp_path: Path) -> None:
+    class Refusing:
+        @property
+        def readStream(self) -> object:
+            raise AnalysisException("[X] there is no such thing\n\tat java")
+
+    conf = BronzeConf(bootstrap="127.0.0.1:1", topic="t", output=tmp_path)
+    context = JobContext("bronze", RunConf(), lambda: cast(Any, Refusing()), Figures("bronze"))
+    with pytest.raises(ConfigError, match=r"^Spark failed: \[X\] there is no such thing$"):
+        run_bronze(conf, context)
+
+
+def test_a_spark_that_does_not_start_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited\nmore")
+
+    monkeypatch.setattr(session, "spark_session", fail)
+    with (
+        pytest.raises(PenstockError, match=r"^Spark failed: \[JAVA_GATEWAY_EXITED\] Java") as caught,
+        local_spark("bronze", RunConf()) as start,
+    ):
+        start()
+    assert "check [run] master and [run] spark" in caught.value.__notes__[0]
