@@ -94,13 +94,17 @@ class FetchSession:
         """Answer now, or wait until enough is new or `max_wait_ms` passed."""
         if self._closed:
             return  # the stream ended while the request was queued: its watches would never be removed
-        if self._waiting is not None:
-            self._is_overdue = True
-            self._time_up()
+        self._give_way()
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         self._partitions.update(body)
         self._answer(request, is_due=body.max_wait_ms == 0)
+
+    def _give_way(self) -> None:
+        """Another request comes behind the one that waits: answer that now, or pause it for its memory."""
+        if self._waiting is not None:
+            self._is_overdue = True
+            self._time_up()
 
     # -- something changes ---------------------------------------------------------------------------------------------
 
@@ -167,10 +171,11 @@ class FetchSession:
         request, is_due = self._paused.popleft()
         later, self._paused = self._paused, deque()
         try:
-            self._build(request, is_due or bool(later), lease, self._room())
+            self._build(request, is_due, lease, self._room())
         except Exception as error:
             self._failed(request, error)
         for request, is_due in later:
+            self._give_way()
             self._answer_late(request, is_due=is_due)
 
     def _build(self, request: Request, is_due: bool, lease: Lease, room: int) -> None:

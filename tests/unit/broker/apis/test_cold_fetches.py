@@ -395,6 +395,24 @@ def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
     run(scenario, partitions=2, budget=budget)
 
 
+def test_requests_that_were_paused_together_are_all_answered_when_only_the_disk_has_their_records() -> None:
+    budget = MemoryBudget(MIB, 1)
+
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        others = budget.open("other").take(MIB)
+        broker.ask(at(0))
+        broker.ask()
+        broker.ask()
+        assert not broker.answers and budget.statistics().waiting == 1
+        others.release()
+        assert [told(answer) for answer in broker.answers] == [{}, {}]
+        await broker.step()
+        assert [told(answer) for answer in broker.answers] == [{}, {}, {0: 10}]
+
+    run(scenario, budget=budget)
+
+
 def test_a_session_that_ends_while_it_holds_records_and_waits_for_memory_leaves_nothing_behind() -> None:
     budget = MemoryBudget(MIB, 1)
 
