@@ -56,9 +56,10 @@ class ForwardedRequests:
             return otherwise()
 
     async def _decided_and_applied(self, asked: Any, timeout_ms: int, of_repetition: Callable[[Any], Any]) -> Any:
+        deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
         response = await self._channel.call(asked, timeout_ms, of_repetition)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout_at(deadline_s):
                 await self._loader.wait_for_offset(response.metadata_offset)
         except TimeoutError:
             raise RequestTimedOutError(

@@ -13,7 +13,9 @@ from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.requests import DescribeQuorumRequest
+from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
 from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+from tests.support.virtual_time import run_virtual
 
 
 class RaisingController:
@@ -24,6 +26,14 @@ class RaisingController:
 
     async def call(self, *_: Any) -> Any:
         raise self._error
+
+
+class SlowController:
+    """A way to a controller that decides after a while."""
+
+    async def call(self, *_: Any) -> Any:
+        await asyncio.sleep(0.7)
+        return CreateTopicsResponse((), metadata_offset=5)
 
 
 class Answered:
@@ -71,3 +81,18 @@ def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -
         assert (request.response, request.error) == ("my own view", None)
 
     asyncio.run(main())
+
+
+def test_a_change_that_this_node_does_not_see_is_answered_within_the_time_out_of_its_request() -> None:
+    async def main() -> None:
+        channel = cast(ControllerChannel, SlowController())
+        forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
+        sink = Answered()
+        request = Request("CreateTopics", None, sink, "ipv4:127.0.0.1:1", lambda: 1)
+        began_s = asyncio.get_running_loop().time()
+        forwarded.change(request, CreateTopicsRequest(()), 1_000)
+        await asyncio.wait_for(sink.done.wait(), 10)
+        assert isinstance(request.error, RequestTimedOutError) and "offset 5" in str(request.error)
+        assert asyncio.get_running_loop().time() - began_s == pytest.approx(1)
+
+    run_virtual(main())
