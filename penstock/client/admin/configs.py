@@ -87,20 +87,21 @@ def _only(results: Sequence[ConfigResult]) -> ConfigResult:
 
 
 async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
-    """Until every broker in service that answers has the metadata up to there."""
+    """Until every broker in service that answers, and one at least, has the metadata up to there."""
 
-    async def has_heard(endpoint: Endpoint) -> bool:
+    async def has_heard(endpoint: Endpoint) -> bool | None:
         try:
             left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
             snapshot = await cluster.connection_to(endpoint).metadata((), min(left_ms, METADATA_ATTEMPT_MS))
         except ApiError:
-            return True  # not in service, as far as we can tell; it reads the whole metadata when it comes back
+            return None  # not in service, as far as we can tell; it reads the whole metadata when it comes back
         return snapshot.metadata_offset >= metadata_offset
 
     await cluster.refresh(deadline_ms=deadline_ms)
     while True:
         endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
-        if all(await asyncio.gather(*map(has_heard, endpoints))):
+        answers = [heard for heard in await asyncio.gather(*map(has_heard, endpoints)) if heard is not None]
+        if answers and all(answers):
             return
         if cluster.clock.now_ms() >= deadline_ms:
             raise TimedOutError("the change was made, but some brokers do not have it yet; look again later")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -48,5 +49,21 @@ def test_a_call_ends_at_its_time_limit_though_no_broker_answers(call: str, is_me
             await CALLS[call](admin)
         assert clock.now_ms() - began_ms <= LIMIT_MS + SLACK_MS
         await admin.close()
+
+    run_virtual(story())
+
+
+def test_silence_of_every_broker_is_no_news_of_a_change() -> None:
+    async def story() -> None:
+        nodes = FakeNodes({0: 1}, 2)
+        bootstrap, environment = ",".join(map(str, nodes.bootstrap)), fake_environment(nodes.network)
+        async with AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS) as admin:
+            nodes.cluster.metadata_offset = 10**9  # no broker has heard of it
+            change = asyncio.ensure_future(admin.alter_topic_config(TOPIC, {"retention.ms": 5}))
+            await asyncio.sleep(LIMIT_MS / 4 / 1000)
+            for node in (1, 2):
+                nodes.hang(node)
+            with pytest.raises(TimedOutError, match="the change was made, but"):
+                await change
 
     run_virtual(story())
