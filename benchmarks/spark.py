@@ -1,167 +1,195 @@
-"""Rows a second that Spark reads from a topic, beside a tuple-by-tuple Python source on the same client. JSON lines.
+"""Rows a second that Spark reads from a topic, beside the other ways to the same rows (spark_peers.py). JSON lines.
 
-    python -m benchmarks.spark [--rows 1500000] [--rounds 2]        in the repository; under two minutes
+    python -m benchmarks.spark [--rows 1500000] [--rounds 3] [--peers DIR]      in the repository; some minutes
 
-One run, one real node, one session, one topic of 100-byte values and 12-byte keys. `penstock` is the shipped source
-(raw batches, Arrow); `tuples` is what a user would write: a data source that polls a `Consumer` and yields tuples.
-`count` shows the way into Spark, `parquet` adds Spark's own work, which is the same for both; `sink` is the shipped
-writer from a generated table. Best of the rounds, which take turns; all on the same cores as the node.
+One run, one real node, one session, one topic of 100-byte values and 12-byte keys; the values are hexadecimal digits by
+chance, which Parquet cannot compress either. `count` shows the way into Spark; `noop` has Spark take every column of
+every row and drop it; `parquet` adds Spark's own work, which is the same for all. Spark counts its own Parquet from the
+footers, so `own` has no row `count`. `sink` is our writer from a generated table. Best of the rounds, which take
+turns; all on the same cores as the node. `--peers` names the folder of a peers.py that starts Kafka; without it, or
+without Java, Maven, confluent-kafka or pandas, the run says what is missing and has no rows of Kafka.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.util
 import json
 import os
+import random
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
+from benchmarks import broker_systems as systems
+from benchmarks.spark_peers import PARTITIONS, ReadySource, TupleSource, fill_kafka, kafka_frame, kafka_settings
 from penstock.client.admin.admin import Admin
-from penstock.client.consumer.consumer import Consumer
 from penstock.client.producer.producer import Producer
 from penstock.spark import spark_session
-from penstock.spark.schema import source_schema
 from penstock.testing import Cluster
-from penstock.types import TopicPartition
 
-PARTITIONS = 4
 CHUNK_ROWS = 50_000
 WARM_UP_ROWS = 20_000
+VALUE_BYTES = 100
+OURS, TUPLES, KAFKA, OWN, READY = "penstock", "tuples", "kafka", "own", "ready"
+SEGMENT_BYTES = 256 * 1024 * 1024
+GOALS = {OWN: 0.5, KAFKA: 5.0}
+"""Our rows a second, divided by the peer's."""
+
+Chunk = tuple[list[bytes], list[bytes], int]
+Action = Callable[[DataFrame], None]
 
 
-class TupleReader(DataSourceReader):
-    """Polls records and yields tuples."""
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A way to the rows: `frame` of the topic `rows` or `warm`."""
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self.bootstrap, self.topic = options["bootstrap"], options["subscribe"]
-
-    def partitions(self) -> list[InputPartition]:
-        with Admin(self.bootstrap) as admin:
-            ends = admin.list_offsets([TopicPartition(self.topic, number) for number in range(PARTITIONS)])
-        return [InputPartition((tp.partition, end.offset)) for tp, end in ends.items()]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        number, end = partition.value
-        tp = TopicPartition(self.topic, number)
-        with Consumer(self.bootstrap) as consumer:
-            consumer.assign([tp])
-            consumer.seek_to_beginning()
-            at = 0
-            while at < end:
-                for record in consumer.poll(timeout_ms=1000):
-                    at = record.offset + 1
-                    if at > end:
-                        return
-                    when = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-                    yield record.key, record.value, tp.topic, number, record.offset, when, record.timestamp_type
+    name: str
+    frame: Callable[[str], DataFrame]
 
 
-class TupleSource(DataSource):
-    """The peer."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "tuples"
-
-    def schema(self) -> StructType:
-        return source_schema(False)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return TupleReader({"bootstrap": self.options["bootstrap"], "subscribe": self.options["subscribe"]})
+def chunks(rows: int) -> Iterator[Chunk]:
+    """Keys, values and a partition; the same at each call."""
+    chance = random.Random(rows)
+    for number, low in enumerate(range(0, rows, CHUNK_ROWS)):
+        numbers = range(low, min(low + CHUNK_ROWS, rows))
+        digits = chance.randbytes(VALUE_BYTES // 2 * len(numbers)).hex().encode()
+        values = [digits[at : at + VALUE_BYTES] for at in range(0, len(digits), VALUE_BYTES)]
+        yield [b"key-%08d" % each for each in numbers], values, number % PARTITIONS
 
 
 def fill(bootstrap: str, topic: str, rows: int) -> None:
     with Admin(bootstrap) as admin, Producer(bootstrap) as producer:
         admin.create_topic(topic, PARTITIONS)
-        futures = []
-        for chunk, low in enumerate(range(0, rows, CHUNK_ROWS)):
-            numbers = range(low, min(low + CHUNK_ROWS, rows))
-            values = [b"%0100d" % number for number in numbers]
-            keys = [b"key-%08d" % number for number in numbers]
-            futures.append(producer.send_many(topic, values, keys=keys, partition=chunk % PARTITIONS))
+        futures = [
+            producer.send_many(topic, values, keys=keys, partition=partition)
+            for keys, values, partition in chunks(rows)
+        ]
         if sum(future.result() for future in futures) != rows:
             raise SystemExit("not every row was acked")
 
 
-def count(frame: DataFrame, rows: int) -> None:
-    found = frame.count()
-    if found != rows:
-        raise SystemExit(f"{found} rows instead of {rows}")
+def count(frame: DataFrame) -> None:
+    frame.count()
 
 
-def parquet(frame: DataFrame, directory: str) -> None:
+def noop(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def parquet(directory: str, frame: DataFrame) -> None:
     frame.write.mode("overwrite").parquet(directory)
 
 
-def timed(work: Callable[[], None]) -> float:
+def timed(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def report(what: str, source: str, rows: int, seconds: float, ratio: float | None = None) -> None:
-    line: dict[str, Any] = {"what": what, "source": source, "rows": rows, "seconds": round(seconds, 3)}
-    line["rows_per_s"] = round(rows / seconds)
-    if ratio is not None:
-        line["ratio_to_tuples"] = round(ratio, 2)
-    print(json.dumps(line), flush=True)
+def report(what: str, source: str, rows: int, seconds: float, **more: Any) -> None:
+    line = {"what": what, "source": source, "rows": rows, "seconds": round(seconds, 3)}
+    print(json.dumps({**line, "rows_per_s": round(rows / seconds), **more}), flush=True)
 
 
-def frame_of(spark: SparkSession, source: str, bootstrap: str, topic: str) -> DataFrame:
-    return spark.read.format(source).options(bootstrap=bootstrap, subscribe=topic).load()
+def compare(peers: list[Peer], rows: int, rounds: int, directory: str) -> None:
+    """Ours is the last row of each action, with its ratio to each peer: above 1, ours is faster."""
+    actions: dict[str, Action] = {"count": count, "noop": noop, "parquet": partial(parquet, directory)}
+    for peer in peers:
+        check(peer, "warm", WARM_UP_ROWS)
+        check(peer, "rows", rows)
+        for action in actions.values():
+            action(peer.frame("warm"))
+    for what, action in actions.items():
+        taking_part = [peer for peer in peers if (peer.name, what) != (OWN, "count")]
+        best = {peer.name: float("inf") for peer in taking_part}
+        for _ in range(rounds):
+            for peer in taking_part:
+                best[peer.name] = min(best[peer.name], timed(partial(action, peer.frame("rows"))))
+        ours = best.pop(OURS)
+        for name, seconds in best.items():
+            report(what, name, rows, seconds)
+        report(what, OURS, rows, ours, **{f"ratio_to_{name}": round(other / ours, 2) for name, other in best.items()})
 
 
-def compare(spark: SparkSession, bootstrap: str, args: argparse.Namespace, directory: str) -> None:
-    frames = {source: frame_of(spark, source, bootstrap, "rows") for source in ("tuples", "penstock")}
-    jobs: dict[str, Callable[[DataFrame], None]] = {
-        "count": lambda frame: count(frame, args.rows),
-        "parquet": lambda frame: parquet(frame, directory),
-    }
-    for source in frames:
-        count(frame_of(spark, source, bootstrap, "warm"), WARM_UP_ROWS)
-        parquet(frame_of(spark, source, bootstrap, "warm"), directory)
-    for what, job in jobs.items():
-        best = dict.fromkeys(frames, float("inf"))
-        for _ in range(args.rounds):
-            for source, frame in frames.items():
-                best[source] = min(best[source], timed(lambda frame=frame, job=job: job(frame)))  # type: ignore[misc]
-        report(what, "tuples", args.rows, best["tuples"])
-        report(what, "penstock", args.rows, best["penstock"], best["tuples"] / best["penstock"])
+def check(peer: Peer, topic: str, rows: int) -> None:
+    """Every way must give the same rows, or its figure says nothing."""
+    found = peer.frame(topic).selectExpr("count(1)", "sum(length(value))", "count(distinct key)").first()
+    if peer.name != READY and (found is None or tuple(found) != (rows, rows * VALUE_BYTES, rows)):
+        raise SystemExit(f"{peer.name}: {found} in {topic} instead of {rows} rows")
 
 
 def write(spark: SparkSession, bootstrap: str, rows: int) -> None:
     frame = spark.range(0, rows, 1, PARTITIONS).selectExpr("lpad(string(id), 100, '0') AS value", "string(id) AS key")
     sink = frame.write.format("penstock").options(bootstrap=bootstrap, topic="sink").mode("append")
-    report("sink", "penstock", rows, timed(sink.save))
+    report("sink", OURS, rows, timed(sink.save))
+
+
+@contextlib.contextmanager
+def running_kafka(peers: Path | None, rows: int) -> Iterator[str]:
+    """The address of a filled Kafka; empty, with a line that says what is missing, where there is none."""
+    missing = systems.missing_for_kafka(peers)
+    missing += [] if importlib.util.find_spec("pandas") else ["pandas (PyPI; mapInArrow asks for it)"]
+    if peers is None or missing:
+        print(f"no Kafka here; missing: {', '.join(missing)}", file=sys.stderr)
+        yield ""
+        return
+    with systems.kafka(peers, 1) as kafka:
+        for topic, some in (("warm", WARM_UP_ROWS), ("rows", rows)):
+            fill_kafka(kafka.bootstrap, topic, chunks(some))
+        print(json.dumps({"what": "settings", "source": KAFKA, **kafka_settings()}), flush=True)
+        yield kafka.bootstrap
+
+
+def all_peers(spark: SparkSession, bootstrap: str, kafka: str, tables: Path, sizes: dict[str, int]) -> list[Peer]:
+    def topic_of(source: str, topic: str) -> DataFrame:
+        return spark.read.format(source).options(bootstrap=bootstrap, subscribe=topic).load()
+
+    spark.dataSource.register(TupleSource)
+    spark.dataSource.register(ReadySource)
+    for topic in ("warm", "rows"):
+        topic_of(OURS, topic).write.parquet(str(tables / topic))
+    peers = [Peer(TUPLES, partial(topic_of, TUPLES)), Peer(OURS, partial(topic_of, OURS))]
+    peers.append(Peer(OWN, lambda topic: spark.read.parquet(str(tables / topic))))
+    peers.append(Peer(READY, lambda topic: spark.read.format(READY).option("rows", sizes[topic]).load()))
+    return peers + ([Peer(KAFKA, partial(kafka_frame, spark, kafka))] if kafka else [])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_500_000)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it no Kafka")
     args = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="penstock-bench-")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(systems.ROOT), *sys.path])  # Spark's workers import this folder
+    sizes = {"warm": WARM_UP_ROWS, "rows": args.rows}
+    directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
-        with Cluster(nodes=1, config={"log.segment.bytes": 256 * 1024 * 1024}) as cluster:
-            fill(cluster.bootstrap, "warm", WARM_UP_ROWS)
-            fill(cluster.bootstrap, "rows", args.rows)
+        with (
+            Cluster(nodes=1, config={"log.segment.bytes": SEGMENT_BYTES}) as cluster,
+            running_kafka(args.peers and args.peers.absolute(), args.rows) as kafka,
+        ):
+            for topic, rows in sizes.items():
+                fill(cluster.bootstrap, topic, rows)
             with Admin(cluster.bootstrap) as admin:
                 admin.create_topic("sink", PARTITIONS)
-            seconds = time.perf_counter()
+            began = time.perf_counter()
             spark = spark_session("benchmark")
-            report("session", "penstock", 1, time.perf_counter() - seconds)
-            spark.dataSource.register(TupleSource)
-            compare(spark, cluster.bootstrap, args, os.path.join(directory, "table"))
+            report("session", OURS, 1, time.perf_counter() - began)
+            peers = all_peers(spark, cluster.bootstrap, kafka, directory / "tables", sizes)
+            compare(peers, args.rows, args.rounds, str(directory / "written"))
             write(spark, cluster.bootstrap, args.rows)
             spark.stop()
+        print(json.dumps({"what": "goals", **{f"ratio_to_{name}": goal for name, goal in GOALS.items()}}))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
