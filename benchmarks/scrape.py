@@ -28,19 +28,25 @@ GOAL = 0.02
 SCRAPES = 40
 RECORD_BYTES = 100
 TOPIC = "scraped"
+ALL_CREATED = b"\npenstock_partitions_to_create 0.0\n"
+"""A topic exists before the logs of all its partitions do."""
 LIKE_PROMETHEUS = {"Accept-Encoding": "gzip"}
 TOPIC_PARTITIONS_MAX = 500
 """So many partitions are created at a time."""
 
 
+def page(cluster: Cluster) -> bytes:
+    """The text of one scrape."""
+    request = urllib.request.Request(cluster.metrics_url(0), headers=LIKE_PROMETHEUS)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return gzip.decompress(answer.read())
+
+
 def scrape(cluster: Cluster) -> tuple[float, int, float]:
     """Seconds of one, bytes of its text, and the node's processor time until then."""
-    request = urllib.request.Request(cluster.metrics_url(0), headers=LIKE_PROMETHEUS)
     began = time.perf_counter()
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        body = answer.read()
+    text = page(cluster)
     seconds = time.perf_counter() - began
-    text = gzip.decompress(body)
     cpu = next(line for line in text.splitlines() if line.startswith(b"process_cpu_seconds_total"))
     return seconds, len(text), float(cpu.split()[1])
 
@@ -80,6 +86,8 @@ def sizes(cluster: Cluster, admin: Admin, wanted: list[int]) -> None:
             some = min(TOPIC_PARTITIONS_MAX, partitions - have)
             admin.create_topic(f"many-{have}", partitions=some)
             have += some
+        while ALL_CREATED not in page(cluster):
+            time.sleep(1)
         found = [scrape(cluster) for _ in range(SCRAPES)]
         seconds = [each for each, _, _ in found]
         middle, longest = statistics.median(seconds) * 1_000, max(seconds) * 1_000
