@@ -53,6 +53,7 @@ CASES = (
         "NodeDown NoActiveController",
         "UnderReplicated UnderMinIsr OfflinePartitions FencedBroker",
     ),
+    Case(of_nodes.without_any_node, "NodeDown NoActiveController"),
     Case(
         of_nodes.forgetful_voter,
         "VoterForgot NodeDown NoActiveController",

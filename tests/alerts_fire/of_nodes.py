@@ -80,7 +80,20 @@ def paused(stage: Stage) -> Iterator[None]:
 @contextmanager
 def without_a_majority(stage: Stage) -> Iterator[None]:
     stage.topic("orders", partitions=6)
-    victims = [stage.controllers_follower(), stage.admin.describe_quorum().leader_id]
+    with _killed_at_once(stage, [stage.controllers_follower(), stage.admin.describe_quorum().leader_id]):
+        yield
+
+
+@contextmanager
+def without_any_node(stage: Stage) -> Iterator[None]:
+    """The whole cluster is down: what is missing then, no node is there to say."""
+    stage.topic("orders", partitions=6)
+    with _killed_at_once(stage, list(range(NODES))):
+        yield
+
+
+@contextmanager
+def _killed_at_once(stage: Stage, victims: list[int]) -> Iterator[None]:
     stage.begins()
     for victim in victims:
         stage.cluster.kill(victim)
