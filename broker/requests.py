@@ -220,14 +220,18 @@ class NodeStandingView:
     under_min_isr: int
     lost_replicas: int
     failed_log_dirs: tuple[str, ...]
+    unserved: int = 0
+    refusing_appends: int = 0
+    refusing_writes: int = 0
 
 
 class PartitionTroubleKind(Enum):
-    """The troubles of a partition, the worst first."""
+    """The troubles of a partition."""
 
     OFFLINE = 1
     UNDER_MIN_ISR = 2
     UNDER_REPLICATED = 3
+    UNSERVED = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Brokers, leaders and offline partitions are those of this node's own image, which may be old when the quorum is lost.
 So the answer has the node's own standing beside them: how old the image may be, whether the controller answers this
-broker, and how the partitions that it leads stand by its own knowledge.
+broker, and how the partitions that it should lead stand by its own knowledge.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from broker.apis.metadata import node_view
 from broker.network.request_channel import Request
-from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
+from broker.replication.replica_troubles import NAMED_MAX
 from broker.requests import (
     ClusterView,
     DescribeClusterRequest,
@@ -26,8 +26,8 @@ from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
 from penstock.types import NO_LEADER, TopicPartition
 
-Standing = tuple[NodeStandingView, tuple[ShortPartition, ...]]
-"""The broker's knowledge of itself, and the worst of the partitions that it leads."""
+Standing = tuple[NodeStandingView, tuple[PartitionTroubleView, ...]]
+"""The broker's knowledge of itself, and the worst of the partitions that it should lead."""
 
 
 class _LeaderCounts(NamedTuple):
@@ -60,7 +60,7 @@ class DescribeClusterApi:
         if self._counted.topics is not image.topics_by_id:  # images share the table until a topic changes
             self._counted = _leader_counts(image.topics_by_id)
         counted = self._counted
-        standing, short = self._standing()
+        standing, troubles = self._standing()
         offline = _offline(image) if counted.offline else ()
         request.complete(
             ClusterView(
@@ -71,7 +71,7 @@ class DescribeClusterApi:
                 standing,
                 counted.leaders,
                 counted.offline,
-                (*offline, *map(_short_view, short)),
+                (*offline, *troubles),
             )
         )
 
@@ -98,8 +98,3 @@ def _every_offline(image: MetadataImage) -> Iterator[PartitionTroubleView]:
                     partition.isr,
                     reason=offline_text(partition, reason),
                 )
-
-
-def _short_view(short: ShortPartition) -> PartitionTroubleView:
-    kind = PartitionTroubleKind.UNDER_MIN_ISR if short.is_under_min_isr else PartitionTroubleKind.UNDER_REPLICATED
-    return PartitionTroubleView(short.partition, kind, short.replicas, short.in_sync, short.min_insync_replicas)

@@ -272,7 +272,7 @@ class BrokerParts:
             return node.loader.image
 
         def standing() -> Standing:
-            return own_standing(self.lifecycle, replicas, node.metadata_age_ms(), node.failed_log_dirs())
+            return own_standing(self.lifecycle, replicas, image(), node.metadata_age_ms(), node.failed_log_dirs())
 
         fetch = FetchApi(lambda: replicas.isrs.registered_epochs, node.cluster_id, replicas.contacts.fetched).handle
         return Router(

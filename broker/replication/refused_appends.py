@@ -26,6 +26,8 @@ class RefusedAppendsStatistics:
 
     appends: int
     partitions: int
+    led: int = 0
+    """Of these partitions, those that this broker leads: producers are refused."""
 
 
 class RefusedAppends:
@@ -56,11 +58,13 @@ class RefusedAppends:
 
     def statistics(self) -> RefusedAppendsStatistics:
         lately_ms = self._now_ms() - REFUSING_MS_MAX
-        waiting = sum(
-            at_ms >= lately_ms and partition.offline is None and partition.log.log_end_offset == end
+        waiting = [
+            partition
             for partition, end, at_ms in tuple(self._refusing.values())
-        )
-        return RefusedAppendsStatistics(self._appends, waiting)
+            if at_ms >= lately_ms and partition.offline is None and partition.log.log_end_offset == end
+        ]
+        led = sum(partition.leading is not None for partition in waiting)
+        return RefusedAppendsStatistics(self._appends, len(waiting), led)
 
     def __repr__(self) -> str:
         return f"RefusedAppends({self._appends} appends, {len(self._refusing)} partitions)"

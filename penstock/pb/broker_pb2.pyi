@@ -15,10 +15,12 @@ class PartitionTroubleKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PARTITION_TROUBLE_KIND_OFFLINE: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_UNDER_MIN_ISR: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_UNDER_REPLICATED: _ClassVar[PartitionTroubleKind]
+    PARTITION_TROUBLE_KIND_UNSERVED: _ClassVar[PartitionTroubleKind]
 PARTITION_TROUBLE_KIND_UNSPECIFIED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_OFFLINE: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_MIN_ISR: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_REPLICATED: PartitionTroubleKind
+PARTITION_TROUBLE_KIND_UNSERVED: PartitionTroubleKind
 
 class ProduceRequest(_message.Message):
     __slots__ = ("correlation_id", "acks", "timeout_ms", "partitions", "client_id")
@@ -456,7 +458,7 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     FENCED_FIELD_NUMBER: _ClassVar[int]
     METADATA_AGE_MS_FIELD_NUMBER: _ClassVar[int]
@@ -466,6 +468,9 @@ class NodeStanding(_message.Message):
     UNDER_MIN_ISR_FIELD_NUMBER: _ClassVar[int]
     LOST_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     FAILED_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    UNSERVED_FIELD_NUMBER: _ClassVar[int]
+    REFUSING_APPENDS_FIELD_NUMBER: _ClassVar[int]
+    REFUSING_WRITES_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -475,7 +480,10 @@ class NodeStanding(_message.Message):
     under_min_isr: int
     lost_replicas: int
     failed_log_dirs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ...) -> None: ...
+    unserved: int
+    refusing_appends: int
+    refusing_writes: int
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ...) -> None: ...
 
 class PartitionTrouble(_message.Message):
     __slots__ = ("topic", "partition", "kind", "replicas", "in_sync", "min_insync_replicas", "reason")

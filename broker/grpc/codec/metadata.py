@@ -19,6 +19,7 @@ _KINDS = {
     PartitionTroubleKind.OFFLINE: pb.PARTITION_TROUBLE_KIND_OFFLINE,
     PartitionTroubleKind.UNDER_MIN_ISR: pb.PARTITION_TROUBLE_KIND_UNDER_MIN_ISR,
     PartitionTroubleKind.UNDER_REPLICATED: pb.PARTITION_TROUBLE_KIND_UNDER_REPLICATED,
+    PartitionTroubleKind.UNSERVED: pb.PARTITION_TROUBLE_KIND_UNSERVED,
 }
 
 
@@ -57,6 +58,9 @@ def _standing_to_pb(standing: NodeStandingView) -> pb.NodeStanding:
         under_min_isr=standing.under_min_isr,
         lost_replicas=standing.lost_replicas,
         failed_log_dirs=standing.failed_log_dirs,
+        unserved=standing.unserved,
+        refusing_appends=standing.refusing_appends,
+        refusing_writes=standing.refusing_writes,
     )
 
 

@@ -36,6 +36,7 @@ const (
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_OFFLINE          PartitionTroubleKind = 1
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_MIN_ISR    PartitionTroubleKind = 2
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_REPLICATED PartitionTroubleKind = 3
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNSERVED         PartitionTroubleKind = 4 // the broker that answers should lead it, and cannot
 )
 
 // Enum value maps for PartitionTroubleKind.
@@ -45,12 +46,14 @@ var (
 		1: "PARTITION_TROUBLE_KIND_OFFLINE",
 		2: "PARTITION_TROUBLE_KIND_UNDER_MIN_ISR",
 		3: "PARTITION_TROUBLE_KIND_UNDER_REPLICATED",
+		4: "PARTITION_TROUBLE_KIND_UNSERVED",
 	}
 	PartitionTroubleKind_value = map[string]int32{
 		"PARTITION_TROUBLE_KIND_UNSPECIFIED":      0,
 		"PARTITION_TROUBLE_KIND_OFFLINE":          1,
 		"PARTITION_TROUBLE_KIND_UNDER_MIN_ISR":    2,
 		"PARTITION_TROUBLE_KIND_UNDER_REPLICATED": 3,
+		"PARTITION_TROUBLE_KIND_UNSERVED":         4,
 	}
 )
 
@@ -2329,7 +2332,7 @@ type DescribeClusterResponse struct {
 	Standing          *NodeStanding          `protobuf:"bytes,5,opt,name=standing,proto3" json:"standing,omitempty"`                                                                           // of the broker that answers: what it knows by itself
 	Leaders           map[int32]int32        `protobuf:"bytes,6,rep,name=leaders,proto3" json:"leaders,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // broker to the partitions that it leads, by this metadata
 	OfflinePartitions int32                  `protobuf:"varint,7,opt,name=offline_partitions,json=offlinePartitions,proto3" json:"offline_partitions,omitempty"`                               // without a leader, by this metadata
-	Troubles          []*PartitionTrouble    `protobuf:"bytes,8,rep,name=troubles,proto3" json:"troubles,omitempty"`                                                                           // offline ones, and the worst of those that this broker leads; not all of many
+	Troubles          []*PartitionTrouble    `protobuf:"bytes,8,rep,name=troubles,proto3" json:"troubles,omitempty"`                                                                           // offline ones, and the worst of those that this broker should lead; not all of many
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2431,6 +2434,9 @@ type NodeStanding struct {
 	UnderMinIsr     int32                  `protobuf:"varint,7,opt,name=under_min_isr,json=underMinIsr,proto3" json:"under_min_isr,omitempty"`           // led ones with fewer in sync than min.insync.replicas: acks=all is refused, or waits
 	LostReplicas    int32                  `protobuf:"varint,8,opt,name=lost_replicas,json=lostReplicas,proto3" json:"lost_replicas,omitempty"`          // that it cannot serve: damaged, or their log dir failed
 	FailedLogDirs   []string               `protobuf:"bytes,9,rep,name=failed_log_dirs,json=failedLogDirs,proto3" json:"failed_log_dirs,omitempty"`
+	Unserved        int32                  `protobuf:"varint,10,opt,name=unserved,proto3" json:"unserved,omitempty"`                                      // of the lost ones, those that it should lead: nobody can read or write them
+	RefusingAppends int32                  `protobuf:"varint,11,opt,name=refusing_appends,json=refusingAppends,proto3" json:"refusing_appends,omitempty"` // replicas whose last append found no room on the disk, or no file descriptor
+	RefusingWrites  int32                  `protobuf:"varint,12,opt,name=refusing_writes,json=refusingWrites,proto3" json:"refusing_writes,omitempty"`    // of these, those that it leads: producers are refused
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2528,15 +2534,36 @@ func (x *NodeStanding) GetFailedLogDirs() []string {
 	return nil
 }
 
+func (x *NodeStanding) GetUnserved() int32 {
+	if x != nil {
+		return x.Unserved
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetRefusingAppends() int32 {
+	if x != nil {
+		return x.RefusingAppends
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetRefusingWrites() int32 {
+	if x != nil {
+		return x.RefusingWrites
+	}
+	return 0
+}
+
 type PartitionTrouble struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Topic             string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Partition         int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
 	Kind              PartitionTroubleKind   `protobuf:"varint,3,opt,name=kind,proto3,enum=penstock.v1.PartitionTroubleKind" json:"kind,omitempty"`
 	Replicas          []int32                `protobuf:"varint,4,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
-	InSync            []int32                `protobuf:"varint,5,rep,packed,name=in_sync,json=inSync,proto3" json:"in_sync,omitempty"`                             // as its leader knows it; of an offline one: its ISR
-	MinInsyncReplicas int32                  `protobuf:"varint,6,opt,name=min_insync_replicas,json=minInsyncReplicas,proto3" json:"min_insync_replicas,omitempty"` // 0 of an offline one
-	Reason            string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`                                                   // of an offline one: the fact and the remedy
+	InSync            []int32                `protobuf:"varint,5,rep,packed,name=in_sync,json=inSync,proto3" json:"in_sync,omitempty"`                             // as its leader knows it; of an offline or unserved one: its ISR
+	MinInsyncReplicas int32                  `protobuf:"varint,6,opt,name=min_insync_replicas,json=minInsyncReplicas,proto3" json:"min_insync_replicas,omitempty"` // 0 of an offline or unserved one
+	Reason            string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`                                                   // of an offline or unserved one: the fact and the remedy
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -3030,7 +3057,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xbd\x02\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xad\x03\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -3042,7 +3069,11 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x10under_replicated\x18\x06 \x01(\x05R\x0funderReplicated\x12\"\n" +
 	"\runder_min_isr\x18\a \x01(\x05R\vunderMinIsr\x12#\n" +
 	"\rlost_replicas\x18\b \x01(\x05R\flostReplicas\x12&\n" +
-	"\x0ffailed_log_dirs\x18\t \x03(\tR\rfailedLogDirs\"\xfa\x01\n" +
+	"\x0ffailed_log_dirs\x18\t \x03(\tR\rfailedLogDirs\x12\x1a\n" +
+	"\bunserved\x18\n" +
+	" \x01(\x05R\bunserved\x12)\n" +
+	"\x10refusing_appends\x18\v \x01(\x05R\x0frefusingAppends\x12'\n" +
+	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\"\xfa\x01\n" +
 	"\x10PartitionTrouble\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x125\n" +
@@ -3062,12 +3093,13 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\rQuorumReplica\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12$\n" +
 	"\x0elog_end_offset\x18\x02 \x01(\x12R\flogEndOffset\x12)\n" +
-	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo*\xb9\x01\n" +
+	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo*\xde\x01\n" +
 	"\x14PartitionTroubleKind\x12&\n" +
 	"\"PARTITION_TROUBLE_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
-	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x032\x8c\b\n" +
+	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x8c\b\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +

@@ -76,6 +76,7 @@ def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
         _under_min_isr(views),
         _under_replicated(views),
         _log_dirs(views),
+        _room(views),
     )
     worst = max((check.status for check in checks), key=_RANKS.index)
     return ClusterHealth(HEALTHY if worst == OK else worst, checks)
@@ -156,16 +157,24 @@ def _brokers(views: ClusterViews) -> HealthCheck:
 def _offline(views: ClusterViews) -> HealthCheck:
     newest = views.newest
     led = {node_id: count for node_id in views.silent if (count := newest.leaders.get(node_id, 0))}
-    count = newest.offline_partitions + sum(led.values())
+    current = [standing for standing in views.standings if not standing.fenced]  # others may lead what a fenced one led
+    count = newest.offline_partitions + sum(led.values()) + sum(standing.unserved for standing in current)
     if not count:
         return HealthCheck("offline partitions", OK, "every partition has a leader that answers")
     details = [f"{of_one} partitions are led by broker {node}, which does not answer" for node, of_one in led.items()]
     details += [f"{_named(t)}: {t.reason}" for t in newest.troubles if t.kind == "offline"]
+    details += [
+        f"{_named(t)}: offline on its leader, broker {standing.node_id}: {t.reason}"
+        for standing in current
+        for t in views.by_node[standing.node_id].troubles
+        if t.kind == "unserved"
+    ]
     return HealthCheck(
         "offline partitions",
         CRITICAL,
         f"{count} cannot be read or written",
-        "start the brokers that hold their in-sync replicas",
+        "start the brokers that hold their in-sync replicas; for a replica that is offline on its leader, its line says"
+        " what can be done",
         tuple(details[:PARTITIONS_NAMED_MAX]),
     )
 
@@ -208,6 +217,21 @@ def _log_dirs(views: ClusterViews) -> HealthCheck:
         "some replicas or log dirs are out of use",
         "the node's log says why; replace the disk, then start the node again",
         tuple(found),
+    )
+
+
+def _room(views: ClusterViews) -> HealthCheck:
+    refusing = [standing for standing in views.standings if standing.refusing_appends]
+    if not refusing:
+        return HealthCheck("room", OK, "no disk has refused an append lately")
+    writes = sum(standing.refusing_writes for standing in refusing)
+    return HealthCheck(
+        "room",
+        CRITICAL if writes else DEGRADED,
+        f"{writes} partitions take no writes" if writes else "followers cannot write, and leave the ISRs",
+        "free space on that node's disks, or lower retention; the node goes on by itself. Its log names the file, and"
+        " says if file descriptors are short instead",
+        tuple(f"node {s.node_id}: {s.refusing_appends} replicas had their last append refused" for s in refusing),
     )
 
 

@@ -318,19 +318,25 @@ class NodeStanding:
     lost_replicas: int
     """Replicas that the broker cannot serve: they are damaged, or their log dir failed."""
     failed_log_dirs: tuple[str, ...]
+    unserved: int = 0
+    """Of the lost replicas, those that the broker should lead: nobody can read or write them."""
+    refusing_appends: int = 0
+    """Replicas whose last append found no room on the disk, or no file descriptor."""
+    refusing_writes: int = 0
+    """Of these, those that the broker leads: producers are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionTrouble:
-    """A partition that is offline, or led by the broker that answered and short of replicas in sync."""
+    """A partition that is offline, or that the broker that answered should lead, and is ill."""
 
     topic: str
     partition: int
     kind: str
-    """offline, under_min_isr or under_replicated."""
+    """offline, unserved, under_min_isr or under_replicated."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
-    """As its leader knows it; of an offline partition: its ISR."""
+    """As its leader knows it; of an offline or unserved partition: its ISR."""
     min_insync_replicas: int = 0
     reason: str = ""
 

@@ -50,7 +50,7 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
                 with pytest.raises(KafkaStorageError):
                     produce(partition)
         assert partition.offline is None
-        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=1)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=3, partitions=1, led=1)
         manager.failures.disk_error(partition, FULL)
         assert manager.refused.statistics().appends == 3, "a read that is refused is no append"
         produce(partition)
@@ -58,12 +58,12 @@ def test_a_leaders_refused_appends_are_counted_and_the_next_one_that_fits_clears
         with fs.failing("write", str(PARTITION), code), pytest.raises(KafkaStorageError):
             produce(partition)
         clock.advance(REFUSING_MS_MAX)
-        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=1)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=1, led=1)
         clock.advance(1)
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=4, partitions=0), "nobody tried since"
         with fs.failing("write", str(PARTITION), code), pytest.raises(KafkaStorageError):
             produce(partition)
-        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=5, partitions=1)
+        assert manager.refused.statistics() == RefusedAppendsStatistics(appends=5, partitions=1, led=1)
         manager.remove(PARTITION, TOPIC_ID)
         assert manager.refused.statistics() == RefusedAppendsStatistics(appends=5, partitions=0)
         await group_commit.close(stop_wait())

@@ -128,6 +128,34 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         "degraded",
         "out of use",
     ),
+    "a leader's replica is damaged": (
+        views(
+            view(0),
+            replace(
+                standing(1, lambda own: replace(own, unserved=1, lost_replicas=1)),
+                troubles=(PartitionTrouble("alone", 0, "unserved", (1,), (1,), reason="damaged at byte 0"),),
+            ),
+            view(2),
+        ),
+        QUORUM,
+        "offline partitions",
+        "critical",
+        "1 cannot be read or written",
+    ),
+    "a leader's disk is full": (
+        views(standing(0, lambda own: replace(own, refusing_appends=3, refusing_writes=2)), view(1), view(2)),
+        QUORUM,
+        "room",
+        "critical",
+        "2 partitions take no writes",
+    ),
+    "a follower's disk is full": (
+        views(standing(0, lambda own: replace(own, refusing_appends=3)), view(1), view(2)),
+        QUORUM,
+        "room",
+        "degraded",
+        "followers cannot write",
+    ),
 }
 
 
@@ -144,3 +172,14 @@ def test_the_newest_picture_counts_not_that_of_a_broker_that_was_cut_off() -> No
     old = replace(view(2), controller_id=-1, metadata_offset=100, offline_partitions=9, troubles=(OFFLINE,))
     health = judge(views(view(0), view(1), old), QUORUM)
     assert check(health, "offline partitions").status == "ok"
+
+
+def test_a_partition_whose_leader_cannot_serve_it_is_named_with_what_can_be_done() -> None:
+    seen = ILL["a leader's replica is damaged"][0]
+    found = check(judge(seen, QUORUM), "offline partitions")
+    assert found.details == ("alone-0: offline on its leader, broker 1: damaged at byte 0",)
+
+
+def test_what_a_fenced_broker_led_by_its_old_metadata_counts_no_more() -> None:
+    old = standing(1, lambda own: replace(own, unserved=1, lost_replicas=1, fenced=True))
+    assert check(judge(views(view(0), old, view(2)), QUORUM), "offline partitions").status == "ok"
