@@ -360,12 +360,14 @@ class Accumulator:
         return any(queue.ready for queue in self.queues())
 
     def unfinished(self) -> list[ProducerBatch]:
-        """Every batch that is not acked and has not failed, at this moment; on the sender's thread. Elsewhere a batch
-        that moves, or is answered at this moment, would be in none of its places."""
+        """Every batch with records that are not acked and have not failed, at this moment; on the sender's thread.
+        Elsewhere a batch that moves, or is answered at this moment, would be in none of its places.
+
+        An open batch without records is not waited for: its caller drops it where there is no memory."""
         found: dict[int, ProducerBatch] = {}
         for queue in self.queues():
             for batch in (queue.in_flight, queue.open, *tuple(queue.ready)):
-                if batch is not None and not batch.done:
+                if batch is not None and not batch.done and (batch.values or batch.record_count):
                     found[id(batch)] = batch
         return list(found.values())
 

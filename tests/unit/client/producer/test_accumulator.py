@@ -11,6 +11,7 @@ from penstock.client.producer.accumulator import (
 )
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
+from penstock.client.producer.memory import MemoryPool
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
@@ -173,6 +174,24 @@ def test_unfinished_sees_open_closed_and_in_flight() -> None:
     for batch in acc.unfinished():
         batch.finish(0, -1)
     assert acc.unfinished() == []
+
+
+def test_a_flush_waits_for_no_batch_that_its_caller_drops_for_lack_of_memory() -> None:
+    found: list[ProducerBatch] = []
+
+    class PoolMeanwhile(MemoryPool):
+        """While it is asked for memory, another thread flushes."""
+
+        def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
+            found.extend(acc.unfinished())
+            return super().try_take(size_bytes, must=must)
+
+    threads = stepped_threads()
+    acc = Accumulator(AccumulatorConfig(100_000, 5, Codec.NONE), PoolMeanwhile(100_000, threads), threads)
+    assert isinstance(append(acc, acc.queue(TP), record(b"x" * 60_000)), RecordFuture)
+    other = acc.queue(TopicPartition("t", 1))
+    assert append(acc, other, record(b"y" * 60_000)) is NotAppended.NO_MEMORY
+    assert {batch.topic_partition for batch in found} == {TP}
 
 
 def test_an_idle_partition_is_not_looked_at() -> None:
