@@ -289,7 +289,8 @@ class AsyncAdmin:
     async def cluster_health(self) -> ClusterHealth:
         """What is wrong with the cluster, by what every broker says of itself, and what to do about it."""
         deadline_ms = await self._begin()
-        return judge(*await asyncio.gather(every_view(self._cluster), quorum_view(self._cluster, deadline_ms)))
+        views, quorum = every_view(self._cluster, deadline_ms), quorum_view(self._cluster, deadline_ms)
+        return judge(*await asyncio.gather(views, quorum))
 
     async def describe_quorum(self) -> QuorumInfo:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""

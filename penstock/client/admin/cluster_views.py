@@ -1,6 +1,6 @@
 """Asks every broker of a cluster for its picture of the cluster, because one that is cut off shows an old one.
 
-Each has VIEW_MS to answer, or request_timeout_ms if that is less. Not here: what the answers mean (health.py).
+Each has VIEW_MS to answer, or what is left of the call if that is less. Not here: what the answers mean (health.py).
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ async def newest_view(cluster: ClusterClient, deadline_ms: int) -> ClusterInfo:
     one = await cluster.ask_any(lambda c, ms: c.describe_cluster(ms), deadline_ms, read_only=True)
     if one.controller_id >= 0 and one.standing.metadata_age_ms < METADATA_OLD_MS:
         return one
-    return (await every_view(cluster)).newest
+    return (await every_view(cluster, deadline_ms)).newest
 
 
-async def every_view(cluster: ClusterClient) -> ClusterViews:
+async def every_view(cluster: ClusterClient, deadline_ms: int) -> ClusterViews:
     """The picture of every broker that answers; BootstrapError if none does."""
-    answers = await _ask(cluster, {*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)})
+    endpoints = {*cluster.bootstrap, *(broker.endpoint for broker in cluster.cache.brokers)}
+    answers = await _ask(cluster, endpoints, deadline_ms)
     for answer in tuple(answers.values()):  # fenced brokers are in no client's metadata
         if isinstance(answer, ClusterInfo):
-            answers |= await _ask(cluster, {broker.endpoint for broker in answer.brokers} - answers.keys())
+            others = {broker.endpoint for broker in answer.brokers} - answers.keys()
+            answers |= await _ask(cluster, others, deadline_ms)
     by_node = {answer.standing.node_id: answer for answer in answers.values() if isinstance(answer, ClusterInfo)}
     if not by_node:
         raise BootstrapError("no broker answered: " + "; ".join(str(error) for error in answers.values()))
@@ -39,14 +41,16 @@ async def every_view(cluster: ClusterClient) -> ClusterViews:
     return ClusterViews(by_node, silent)
 
 
-def _view_ms(cluster: ClusterClient) -> int:
-    return min(VIEW_MS, cluster.config.request_timeout_ms)
+def _view_ms(cluster: ClusterClient, deadline_ms: int) -> int:
+    return min(VIEW_MS, cluster.config.request_timeout_ms, max(deadline_ms - cluster.clock.now_ms(), 1))
 
 
-async def _ask(cluster: ClusterClient, endpoints: Iterable[Endpoint]) -> dict[Endpoint, ClusterInfo | ApiError]:
+async def _ask(
+    cluster: ClusterClient, endpoints: Iterable[Endpoint], deadline_ms: int
+) -> dict[Endpoint, ClusterInfo | ApiError]:
     async def ask(endpoint: Endpoint) -> tuple[Endpoint, ClusterInfo | ApiError]:
         try:
-            return endpoint, await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster))
+            return endpoint, await cluster.connection_to(endpoint).describe_cluster(_view_ms(cluster, deadline_ms))
         except ApiError as error:
             return endpoint, error
 
@@ -61,7 +65,7 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
 
     async def ask(endpoint: Endpoint) -> QuorumInfo | None:
         try:
-            return await cluster.connection_to(endpoint).describe_quorum(_view_ms(cluster))
+            return await cluster.connection_to(endpoint).describe_quorum(_view_ms(cluster, deadline_ms))
         except ApiError:
             return None
 

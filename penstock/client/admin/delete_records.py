@@ -24,7 +24,8 @@ async def delete_records(
     await check_partitions(cluster, before_offsets, timeout_ms)
     topic_ids = {tp.topic: cluster.cache.topic_id(tp.topic) for tp in before_offsets}
     everything = {tp: LATEST_TIMESTAMP for tp, offset in before_offsets.items() if offset == NO_OFFSET}
-    ends = await list_offsets(cluster, everything, timeout_ms, topic_ids) if everything else {}
+    left_ms = max(deadline_ms - cluster.clock.now_ms(), 1)
+    ends = await list_offsets(cluster, everything, left_ms, topic_ids) if everything else {}
     wanted = {tp: ends[tp].offset if tp in ends else offset for tp, offset in before_offsets.items()}
 
     async def ask(

@@ -105,19 +105,21 @@ async def ask_leaders(
 async def check_partitions(cluster: ClusterClient, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
     """`check_partition` for each, after one refresh for all topics that are not known."""
     wanted = list(partitions)
-    await cluster.meet_topics((tp.topic for tp in wanted), cluster.clock.now_ms() + timeout_ms)
+    deadline_ms = cluster.clock.now_ms() + timeout_ms
+    await cluster.meet_topics((tp.topic for tp in wanted), deadline_ms)
     for tp in wanted:
-        await check_partition(cluster, tp, timeout_ms)
+        await check_partition(cluster, tp, deadline_ms - cluster.clock.now_ms())
 
 
 async def check_partition(cluster: ClusterClient, tp: TopicPartition, timeout_ms: int) -> None:
     """Learns the topic's metadata; UnknownTopicOrPartitionError when there is no such partition."""
     if not tp.topic:
         raise InvalidTopicError("the topic name is empty")
+    deadline_ms = cluster.clock.now_ms() + timeout_ms
     info = await cluster.topic(tp.topic, timeout_ms)
     if tp.partition >= len(info.partitions):  # what is cached may be older than the partition
-        await cluster.refresh((tp.topic,))
-        info = await cluster.topic(tp.topic, timeout_ms)
+        await cluster.refresh((tp.topic,), deadline_ms=deadline_ms)
+        info = await cluster.topic(tp.topic, deadline_ms - cluster.clock.now_ms())
     if not 0 <= tp.partition < len(info.partitions):
         raise UnknownTopicOrPartitionError(
             f"topic {tp.topic!r} has partitions 0 to {len(info.partitions) - 1}, not {tp.partition}"

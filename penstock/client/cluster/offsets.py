@@ -57,7 +57,7 @@ def _asker(attempt_ms: int) -> LeaderCall[int, OffsetInfo]:
         parts = [ListOffsetsPart(*q.partition, q.topic_id, q.leader_epoch, q.wanted) for q in questions]
         return [
             Answer(TopicPartition(r.topic, r.partition), r.error, OffsetInfo(r.offset, r.timestamp_ms, r.leader_epoch))
-            for r in await connection.list_offsets(parts, attempt_ms)
+            for r in await connection.list_offsets(parts, min(left_ms, attempt_ms))
         ]
 
     return ask

@@ -41,7 +41,7 @@ METADATA_TOPICS_MAX = 1_000
 LIST_OFFSETS_PARTITIONS_MAX = 2_000
 """What a broker takes in one request (docs/request-limits.md)."""
 ANSWER_GRACE_MS = 1_000
-"""A broker that waits until the time limit of a request answers after it."""
+"""A broker that waits for its replicas ends that so long before the client's time limit, or a third of it before."""
 SERVICE = "/penstock.v1.Broker/"
 
 T = TypeVar("T")
@@ -142,10 +142,10 @@ class Connection:
     async def delete_records(
         self, parts: Iterable[DeleteRecordsPart], timeout_ms: int
     ) -> tuple[DeleteRecordsResult, ...]:
-        """The broker waits `timeout_ms` for the replicas, and answers after that for which ones it waited in vain."""
-        request = wire.encode_delete_records(parts, timeout_ms)
-        patience_ms = timeout_ms + ANSWER_GRACE_MS
-        answer = await self._ask("DeleteRecords", request, pb.DeleteRecordsResponse, patience_ms)
+        """The broker waits for the replicas, and answers within `timeout_ms` for which ones it waited in vain."""
+        wait_ms = timeout_ms - min(ANSWER_GRACE_MS, timeout_ms // 3)
+        request = wire.encode_delete_records(parts, wait_ms)
+        answer = await self._ask("DeleteRecords", request, pb.DeleteRecordsResponse, timeout_ms)
         return wire.decode_delete_records(answer)
 
     async def alter_configs(

@@ -23,25 +23,37 @@ CALLS: dict[str, Callable[[AsyncAdmin], Awaitable[object]]] = {
     "describe_topic": lambda admin: admin.describe_topic(TOPIC),
     "describe_topics": lambda admin: admin.describe_topics(),
     "delete_records": lambda admin: admin.delete_records({T0: 0}),
+    "delete_records of everything": lambda admin: admin.delete_records({T0: -1}),
     "describe_topic_config": lambda admin: admin.describe_topic_config(TOPIC),
     "describe_broker_config": lambda admin: admin.describe_broker_config(7),
     "alter_topic_config": lambda admin: admin.alter_topic_config(TOPIC, {"retention.ms": 1}),
     "describe_cluster": lambda admin: admin.describe_cluster(),
+    "cluster_health": lambda admin: admin.cluster_health(),
     "describe_quorum": lambda admin: admin.describe_quorum(),
     "list_offsets": lambda admin: admin.list_offsets([T0]),
+    "list_offsets of no partition": lambda admin: admin.list_offsets([TopicPartition(TOPIC, 9)]),
 }
 
 
-@pytest.mark.parametrize("is_met", [True, False], ids=["met before", "never met"])
+async def know_topic(admin: AsyncAdmin) -> None:
+    await admin.list_offsets([T0])
+
+
+async def know_nothing(admin: AsyncAdmin) -> None:
+    """It was never asked for anything."""
+
+
+@pytest.mark.parametrize("before", [know_topic, AsyncAdmin.start, know_nothing])
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_ends_at_its_time_limit_though_no_broker_answers(call: str, is_met: bool) -> None:
+def test_a_call_ends_at_its_time_limit_though_no_broker_answers(
+    call: str, before: Callable[[AsyncAdmin], Awaitable[None]]
+) -> None:
     async def story() -> None:
         nodes = FakeNodes({0: 1}, 2)
         bootstrap, clock = ",".join(map(str, nodes.bootstrap)), virtual_clock()
         environment = fake_environment(nodes.network)
         admin = AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS)
-        if is_met:
-            await admin.start()
+        await before(admin)
         for node in (1, 2):
             nodes.hang(node)
         began_ms = clock.now_ms()
@@ -65,5 +77,18 @@ def test_silence_of_every_broker_is_no_news_of_a_change() -> None:
                 nodes.hang(node)
             with pytest.raises(TimedOutError, match="the change was made, but"):
                 await change
+
+    run_virtual(story())
+
+
+def test_the_health_of_a_cluster_with_a_silent_node_is_told_within_the_time_limit() -> None:
+    async def story() -> None:
+        nodes, clock = FakeNodes({0: 1}, 2), virtual_clock()
+        bootstrap, environment = ",".join(map(str, nodes.bootstrap)), fake_environment(nodes.network)
+        async with AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS) as admin:
+            nodes.hang(2)
+            began_ms = clock.now_ms()
+            await admin.cluster_health()
+            assert clock.now_ms() - began_ms <= LIMIT_MS + SLACK_MS
 
     run_virtual(story())
