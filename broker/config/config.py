@@ -19,6 +19,7 @@ from broker.config.config_file import read_config_file
 from broker.config.config_table import GIB, KEYS, KIB, MIB, PORT_MAX, REQUIRED, ConfigKey, Kind
 from broker.config.kafka_keys import hint
 from broker.config.node_config import CLIENT_LISTENER, CONTROLLER_LISTENER, NodeConfig
+from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
@@ -80,6 +81,8 @@ def _unknown_key(name: str) -> str:
     known = hint(name)
     if known:
         return f"unknown key {_shown(name)}; {known}"
+    if name in TOPIC_CONFIGS:
+        return f"unknown key {_shown(name)}; it is a topic's key; for a node it is {TOPIC_CONFIGS[name].broker_key}"
     near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6)
     remedy = f"did you mean {near[0]}?" if near else "remove it"
     return f"unknown key {_shown(name)}; {remedy}"

@@ -28,7 +28,6 @@ _NO_TRANSACTIONS = "there are no transactions yet"
 _NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
 _TRANSPORT = "gRPC sizes its windows and buffers by itself"
 _ONE_FORMAT = "there is one record format, version 2"
-_ALWAYS = "this is always so"
 
 KAFKA_KEYS = (
     KafkaKey("broker.id", "node.id", "the same"),
@@ -78,10 +77,15 @@ KAFKA_KEYS = (
     KafkaKey("controlled.shutdown.retry.backoff.ms", "controlled.shutdown.enable", "tried until its time is up"),
     KafkaKey("auto.leader.rebalance.enable", "", "leaderships are not moved back yet"),
     KafkaKey("leader.imbalance.*", "", "leaderships are not moved back yet"),
-    KafkaKey("delete.topic.enable", "", _ALWAYS),
+    KafkaKey("delete.topic.enable", "", "topics can always be deleted"),
     KafkaKey("log.cleaner.io.buffer.size", "", "the cleaner reads what it needs"),
     KafkaKey("log.cleaner.io.buffer.load.factor", "log.cleaner.dedupe.buffer.size", "counted in bytes as used"),
     KafkaKey("log.preallocate", "", "segments grow"),
+    KafkaKey(
+        "log.message.timestamp.difference.max.ms",
+        "log.message.timestamp.before.max.ms",
+        "into the past; log.message.timestamp.after.max.ms is for the future",
+    ),
     KafkaKey("log.message.format.version", "", _ONE_FORMAT),
     KafkaKey("log.message.downconversion.enable", "", _ONE_FORMAT),
     KafkaKey("inter.broker.protocol.version", "", "each record and message has its own version"),

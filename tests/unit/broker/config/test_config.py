@@ -116,6 +116,19 @@ def test_the_table_of_kafkas_keys_points_to_keys_that_are_here_and_repeats_none(
     assert [name for name in names if not hint(name.replace("*", "x"))] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("segment.ms", "log.roll.ms"),
+        ("flush.ms", "log.flush.interval.ms"),
+        ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+    ],
+)
+def test_a_topics_key_is_answered_with_the_nodes_and_not_with_a_similar_one(name: str, ours: str) -> None:
+    with pytest.raises(ConfigError, match=f"it is a topic's key; for a node it is {ours}$"):
+        parse_config(GOOD | {name: 1000})
+
+
 def test_an_unknown_key_like_no_other_is_to_be_removed() -> None:
     with pytest.raises(ConfigError, match='unknown key "xyzzy"; remove it'):
         parse_config(GOOD | {"xyzzy": 1})
