@@ -257,6 +257,11 @@ class UnsupportedVersionError(ApiError, code=35, name="UNSUPPORTED_VERSION", not
 class TopicExistsError(ApiError, code=36, name="TOPIC_ALREADY_EXISTS"):
     """A topic with this name exists already."""
 
+    def of_repetition(self) -> TopicExistsError:
+        """The answer to a later attempt: the topic may be that of an earlier one, whose answer was lost."""
+        told = "; or use it: an earlier attempt, whose answer was lost, may have created it"
+        return self if str(self).endswith(told) else TopicExistsError(f"{self}{told}")
+
 
 class InvalidPartitionsError(ApiError, code=37, name="INVALID_PARTITIONS"):
     """The number of partitions is not acceptable."""

@@ -5,9 +5,12 @@ So a client that has the answer finds the new topics on this node.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.apis.forwarding import ForwardedRequests
 from broker.network.request_channel import Request
-from metadata.requests import CreateTopicsRequest
+from metadata.requests import CreateTopicsRequest, CreateTopicsResponse
+from penstock.errors import TopicExistsError
 
 
 class CreateTopicsApi:
@@ -18,4 +21,13 @@ class CreateTopicsApi:
 
     def handle(self, request: Request, body: tuple[CreateTopicsRequest, int]) -> None:
         asked, timeout_ms = body
-        self._forwarded.change(request, asked, timeout_ms)
+        self._forwarded.change(request, asked, timeout_ms, maybe_created_by_an_earlier_attempt)
+
+
+def maybe_created_by_an_earlier_attempt(response: CreateTopicsResponse) -> CreateTopicsResponse:
+    """In a retry, a topic that exists may be this request's own: the answer to the first attempt was lost."""
+    topics = tuple(
+        replace(topic, error=topic.error.of_repetition()) if isinstance(topic.error, TopicExistsError) else topic
+        for topic in response.topics
+    )
+    return replace(response, topics=topics)

@@ -193,6 +193,7 @@ class FakeCluster:
         ] = {}  # changes a node's answer
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
+        self.loses_next_creation = False  # the answer to it
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard

@@ -228,6 +228,9 @@ class FakeNode:
             else:
                 self._cluster.create_topic(topic.name, max(topic.partitions, 1), dict(topic.config))
                 result.topic_id = self._cluster.topics[topic.name]
+                if self._cluster.loses_next_creation:
+                    self._cluster.loses_next_creation = False
+                    raise NetworkError("the answer got lost")
         return answer
 
     def DeleteTopics(self, request: Any) -> Any:

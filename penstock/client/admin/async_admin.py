@@ -30,6 +30,7 @@ from penstock.client.cluster.arguments import (
 )
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
 from penstock.client.cluster.config import AdminConfig, admin_config
+from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.cluster.foreign_words import ADMIN_METHODS, with_method_hints
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.cluster.option_text import with_option_help
@@ -42,6 +43,7 @@ from penstock.errors import (
     ClientClosedError,
     LeaderNotAvailableError,
     TimedOutError,
+    TopicExistsError,
     UnknownServerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -110,8 +112,22 @@ class AsyncAdmin:
             {key: config_text(value) for key, value in changes.items()},
         )
         deadline_ms = await self._begin()
-        outcome = await self._cluster.ask_any(lambda c, ms: _first(c.create_topics((topic,), ms)), deadline_ms)
-        return await self._wait_visible(name, outcome.topic_id, deadline_ms)
+        return await self._wait_visible(name, await self._create(topic, deadline_ms), deadline_ms)
+
+    async def _create(self, topic: NewTopic, deadline_ms: int) -> str:
+        maybe_created = False  # an attempt failed, and its outcome is unknown
+
+        async def create(connection: Any, timeout_ms: int) -> str:
+            nonlocal maybe_created
+            try:
+                return (await _first(connection.create_topics((topic,), timeout_ms))).topic_id
+            except TopicExistsError as error:
+                raise error.of_repetition() if maybe_created else error from None
+            except ApiError as error:
+                maybe_created = maybe_created or outcome_unknown(error)
+                raise
+
+        return await self._cluster.ask_any(create, deadline_ms)
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
@@ -10,11 +11,24 @@ from typing import Any
 
 import pytest
 
+from broker.apis.create_topics import maybe_created_by_an_earlier_attempt
 from broker.apis.delete_topics import deleted_by_an_earlier_attempt
 from broker.quorum.controller_channel import ControllerChannel
-from metadata.requests import DeleteTopicsRequest, DeleteTopicsResponse
+from metadata.requests import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+)
 from penstock.clock import SystemClock
-from penstock.errors import NetworkError, NotControllerError, RequestTimedOutError, UnknownTopicIdError
+from penstock.errors import (
+    NetworkError,
+    NotControllerError,
+    RequestTimedOutError,
+    TopicExistsError,
+    UnknownTopicIdError,
+)
 from penstock.types import NO_LEADER
 from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.unit.metadata.harness import Cluster
@@ -130,5 +144,26 @@ def test_a_deletion_repeated_after_a_lost_answer_deletes_nothing_that_was_made_i
         assert cluster.image.topics_by_name["t"].topic_id != first
         last = await channel.call(DeleteTopicsRequest((first,)), of_repetition=deleted_by_an_earlier_attempt)
         assert isinstance(last.topics[0].error, UnknownTopicIdError), "the only attempt means what it says"
+
+    run_virtual(scenario())
+
+
+def test_a_creation_repeated_after_a_lost_answer_says_that_the_topic_may_be_its_own() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(3)
+        losses = [NetworkError("the connection broke before an answer came")]
+
+        async def remote(_node_id: int, request: CreateTopicsRequest, _timeout_ms: int) -> CreateTopicsResponse:
+            answer = cluster.commit(cluster.controller.create_topics(request, cluster.now_ms))
+            if losses:
+                raise losses.pop()
+            return answer
+
+        channel = ControllerChannel(HERE, SimpleNamespace(leader_id=2), virtual_clock(), remote, None, Random(0))
+        request = CreateTopicsRequest((NewTopic("t"),))
+        for told in ("or use it", "delete that topic first$"):
+            answer = await channel.call(request, of_repetition=maybe_created_by_an_earlier_attempt)
+            assert isinstance(answer.topics[0].error, TopicExistsError)
+            assert re.search(told, str(answer.topics[0].error))
 
     run_virtual(scenario())

@@ -75,6 +75,15 @@ def test_a_partition_is_not_described_with_the_error_of_another_topic_or_of_an_o
         assert told == ["None", "None", "rotten on 3"]
 
 
+def test_a_topic_created_again_after_a_lost_answer_may_be_the_calls_own() -> None:
+    with FakeCluster(1) as cluster, Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        cluster.loses_next_creation = True
+        with pytest.raises(TopicExistsError, match="exists; or use it: an earlier attempt, whose answer was lost"):
+            admin.create_topic("t")
+        with pytest.raises(TopicExistsError, match=r"exists$"):
+            admin.create_topic("t")
+
+
 def test_a_topic_deleted_again_after_a_lost_answer_is_not_the_one_made_in_between(cluster: FakeCluster) -> None:
     cluster.create_topic("t")
     cluster.on_delete_topics = lambda: cluster.create_topic("t")
