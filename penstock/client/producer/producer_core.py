@@ -182,12 +182,16 @@ class ProducerCore:
 
     def append_bulk(self, queue: PartitionQueue, encoded: bytes, record_count: int) -> ProducerBatch | None:
         """Queues one batch made elsewhere; None when there is no memory for it now."""
+        batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms(), self._threads)
+        batch.set_encoded(encoded, record_count)
         if not self.memory.try_take(len(encoded)):
             return None
-        batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms(), self._threads)
         batch.granted_bytes = len(encoded)
-        batch.set_encoded(encoded, record_count)
-        self.accumulator.append_bulk(queue, batch)
+        try:
+            self.accumulator.append_bulk(queue, batch)
+        except BaseException:  # the producer is closed, or Ctrl-C: nobody else would give it back
+            self.accumulator.give_back(batch)
+            raise
         self.sender.wake()
         return batch
 

@@ -133,6 +133,7 @@ def test_a_send_that_waits_for_memory_while_the_producer_closes_is_refused(clust
     producer.close(0.1)
     sending.join(20)
     assert [type(error) for error in (first.exception(0), *found)] == [ClientClosedError, ClientClosedError]
+    assert producer.statistics().buffered_bytes == 0
 
 
 @pytest.mark.parametrize("arguments", [{}, {"key": b"k"}, {"headers": {"h": b"1"}}], ids=["plain", "keyed", "headers"])
