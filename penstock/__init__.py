@@ -51,15 +51,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return importlib.import_module("penstock.errors")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker that sees this takes every name for one that is here
+
+    def __getattr__(name: str) -> Any:
+        if name == "errors":
+            return importlib.import_module("penstock.errors")
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
