@@ -91,7 +91,8 @@ class Ends:
         self._consumer = consumer
         self._leaders = leaders
         self._clock = clock
-        self._ends: dict[TopicPartition, int] = {}
+        self._log_ends: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}  # where reading stops: at the limit, if that comes first
         self._left = dict.fromkeys(partitions)  # not yet read to their end; in the given order
         self._placed: set[TopicPartition] = set()  # their position is known: `position` does not ask a broker
         self._stuck_since_ms: int | None = None
@@ -101,8 +102,11 @@ class Ends:
         offline = self._leaders.offline
         self._learn([tp for tp in self._left if tp not in self._ends and tp not in offline])
         for tp in [tp for tp in self._left if tp in self._ends and (tp in self._placed or tp not in offline)]:
+            position = self._consumer.position(tp)
+            if tp not in self._placed and self._is_beyond(tp, position):
+                continue  # poll raises what is wrong with it
             self._placed.add(tp)
-            if self._consumer.position(tp) >= self._ends[tp]:
+            if position >= self._ends[tp]:
                 del self._left[tp]
         self._check_patience()
         return not self._left
@@ -114,9 +118,16 @@ class Ends:
             self._learn([tp])
         return bool(record.offset < self._ends[tp])
 
+    def _is_beyond(self, tp: TopicPartition, position: int) -> bool:
+        """Whether the log does not reach to `position`, where reading was to begin: not now either."""
+        if position > self._log_ends[tp]:
+            self._log_ends |= self._consumer.end_offsets([tp])
+        return position > self._log_ends[tp]
+
     def _learn(self, partitions: list[TopicPartition]) -> None:
         if partitions:
             ends = self._consumer.end_offsets(partitions)
+            self._log_ends |= ends
             self._ends |= {tp: min(end, self._limits.get(tp, end)) for tp, end in ends.items()}
 
     def _check_patience(self) -> None:

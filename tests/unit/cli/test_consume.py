@@ -134,6 +134,9 @@ def test_records_are_chosen_by_topic_partition_offset_and_time(capfdbinary: Any)
         assert shown == [b"a0@0", b"a0@1", b"a0@2", b"a0@3", b"a1@0", b"b0@0"]
         with pytest.raises(OffsetOutOfRangeError):
             consume.consume(["a"], offset="9", partition=[0], bootstrap=cluster.bootstrap, count=1)
+        assert consumed(capfdbinary, cluster, "a", offset="4", partition=[0], **ended) == []
+        with pytest.raises(OffsetOutOfRangeError, match="offset 5 is out of range"):
+            consumed(capfdbinary, cluster, "a", offset="5", partition=[0], **ended)
 
 
 def test_a_format_goes_with_nothing_that_it_says_itself() -> None:
