@@ -300,4 +300,6 @@ class Cluster:
 
     def _node(self, index: int) -> NodeProcess:
         self._open_layout()
+        if not 0 <= index < len(self._nodes):
+            raise ValueError(f"there is no node {index}: the cluster has the nodes 0 to {len(self._nodes) - 1}")
         return self._nodes[index]
