@@ -57,7 +57,7 @@ ABSENT = {
 }
 """Options whose matter is not here, and what to do."""
 
-CLOSE = "close(), or use the client in a with statement"
+CLOSE = "write close(), or use the client in a with statement; with asyncio: await close(), or async with"
 ASSIGN = "there are no consumer groups yet; write consumer.assign(consumer.partitions_for('orders'))"
 PRODUCER_METHODS = {
     "init_transactions": "there are no transactions yet; delivery is at least once",
@@ -89,7 +89,21 @@ ADMIN_METHODS = {
     "delete_topics": "write admin.delete_topic('orders'), once for each topic",
     "describe_configs": "write admin.describe_topic_config('orders')",
 }
-"""Methods of other clients, and what to write here."""
+CALLBACK = "write future.add_done_callback(told); told(future) finds exception() or result() there"
+FUTURE_METHODS = {
+    "add_both": CALLBACK,
+    "add_callback": CALLBACK,
+    "add_errback": CALLBACK,
+    "failed": "write future.exception() is not None",
+    "get": "write future.result(timeout=10)",
+    "is_done": "write future.done()",
+    "succeeded": "write future.exception() is None",
+}
+RECORD_FIELDS = {
+    "error": "errors are raised by poll",
+    "timestamp": "write record.timestamp_ms",
+}
+"""Methods and fields of other clients, and what to write here."""
 
 POLL_ARGUMENTS = {
     "num_messages": "write max_records=100",
@@ -126,9 +140,9 @@ def call_for(client: str, settings: Mapping[Any, Any]) -> str:
 
 
 def with_method_hints(methods: Mapping[str, str]) -> Callable[[type[C]], type[C]]:
-    """A class decorator: the AttributeError for a method of another client says what to write, and so does `help()`.
+    """A class decorator: the AttributeError for what only another client has says what to write, and so does `help()`.
 
-    Type checkers and editors see no such method. Properties, because a class with `__getattr__` reads its own
+    Type checkers and editors see neither. Properties, because a class with `__getattr__` reads its own
     attributes at half the speed, and `send` counts.
     """
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import NamedTuple
 
+from penstock.client.cluster.foreign_words import RECORD_FIELDS, with_method_hints
 from penstock.record.reader import RecordColumns
 from penstock.types import TopicPartition
 
 
+@with_method_hints(RECORD_FIELDS)
 class ConsumerRecord(NamedTuple):
     """One record with its place. `timestamp_type` is 0 for create time and 1 for log append time."""
 

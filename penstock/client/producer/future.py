@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from penstock.client.cluster.foreign_words import FUTURE_METHODS, with_method_hints
 from penstock.errors import PenstockError, TimedOutError
 from penstock.threads import Threads
 from penstock.types import RecordMetadata, TopicPartition
@@ -59,6 +60,7 @@ class AckedRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
+@with_method_hints(FUTURE_METHODS)
 class RecordFuture(tuple[PendingBatch, int]):
     """The promise of one record's RecordMetadata."""
 
@@ -101,6 +103,7 @@ class RecordFuture(tuple[PendingBatch, int]):
         return f"RecordFuture({batch.topic_partition}, {batch.state}, index={index})"
 
 
+@with_method_hints(FUTURE_METHODS)
 class BulkFuture:
     """The promise of everything that one send_many took."""
 

@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from penstock import Admin, AsyncConsumer, AsyncProducer, Consumer, Producer
+from penstock import Admin, AsyncConsumer, AsyncProducer, Consumer, ConsumerRecord, Producer
 from penstock.client.cluster.config import AdminConfig, ConsumerConfig, ProducerConfig, consumer_config, producer_config
 from penstock.client.cluster.foreign_words import (
     ABSENT,
     ADMIN_METHODS,
     CONSUMER_METHODS,
+    FUTURE_METHODS,
     PRODUCER_METHODS,
+    RECORD_FIELDS,
     RENAMED,
     checked_timeout_ms,
 )
+from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import ConfigError
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "from-other-clients.md"
@@ -79,6 +82,15 @@ def test_a_method_of_another_client_is_answered_with_ours() -> None:
     assert not hasattr(Admin, "nothing")
 
 
+def test_a_future_and_a_record_answer_habits_too() -> None:
+    record = ConsumerRecord("t", 0, 7, 1, 0, None, b"v", ())
+    with pytest.raises(AttributeError, match=r"no attribute 'timestamp'; write record.timestamp_ms"):
+        record.timestamp  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'BulkFuture' object has no attribute 'get'; write future.result\("):
+        BulkFuture([]).get(timeout=1)  # type: ignore[attr-defined]
+    assert not hasattr(RecordFuture, "nothing") and not hasattr(record, "error")
+
+
 def test_the_words_are_of_other_clients_only_and_what_they_name_is_there() -> None:
     ours = {field.name for config in (ProducerConfig, ConsumerConfig, AdminConfig) for field in fields(config)}
     assert not (set(RENAMED) | set(ABSENT)) & ours
@@ -88,4 +100,5 @@ def test_the_words_are_of_other_clients_only_and_what_they_name_is_there() -> No
 def test_the_page_has_every_word() -> None:
     text = PAGE.read_text(encoding="utf-8")
     words = [*RENAMED, *ABSENT, *PRODUCER_METHODS, *CONSUMER_METHODS, *ADMIN_METHODS]
+    words += [*FUTURE_METHODS, *RECORD_FIELDS]
     assert [word for word in words if f"`{word}`" not in text] == []
