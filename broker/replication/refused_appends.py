@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from broker.replication.partition import Partition
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
+from storage.disk.disk_errors import is_disk_full
 
 _log = logging.getLogger(__name__)
 REFUSING_MS_MAX = 5 * 60_000
@@ -46,15 +47,15 @@ class RefusedAppends:
         self._refusing[partition.topic_partition] = partition, partition.log.log_end_offset, self._now_ms()
 
     def say(self, partition: Partition, error: Exception) -> None:
-        """An append or a read was refused; the log gets a line unless it had one lately."""
-        unsaid = self._lines.due(partition.topic_partition)
-        if unsaid is not None:
-            _log.error("%s: refused for now (%d more times since the last such line): %s", partition, unsaid, error)
+        """An append or a read was refused; the log gets a line unless it had one about this log dir lately: a full disk
+        refuses every partition that is on it."""
+        more = self._lines.due((partition.log.log_dir, is_disk_full(error)))
+        if more is not None:
+            _log.error("%s: refused for now%s: %s", partition, more, error)
 
     def forget(self, key: TopicPartition) -> None:
         """The partition is served here no longer."""
         self._refusing.pop(key, None)
-        self._lines.forget([key])
 
     def statistics(self) -> RefusedAppendsStatistics:
         lately_ms = self._now_ms() - REFUSING_MS_MAX

@@ -181,7 +181,7 @@ class Segment:
         position = self.size_bytes
         written = self._fs.pwritev(self._fd, buffers, position)
         if written != size_bytes:
-            raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written; the disk is probably full")
+            raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written")
         self._remember(self.next_offset, position)
         for header in headers:
             self.indexes.note(position, header)

@@ -280,10 +280,9 @@ class ReplicaFetcher:
     def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
         """The same records come again after every back-off until the leader has others."""
         self.answers_refused += 1
-        unsaid = self._refusals.due(key)
-        if unsaid is not None:
-            more = f"({unsaid} more times since the last such line)"
-            _log.error("fetcher %s: %s: bad records from the leader %s: %s", self.name, key, more, error)
+        more = self._refusals.due(key)
+        if more is not None:
+            _log.error("fetcher %s: %s: bad records from the leader%s: %s", self.name, key, more, error)
 
     def _stop_following(self, partition: Partition, error: Exception) -> None:
         """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""

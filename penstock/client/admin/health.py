@@ -101,7 +101,8 @@ def _quorum(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
         return HealthCheck(
             "quorum", DEGRADED, f"{', '.join(told)}; {left}", f"start {_nodes([v.node_id for v in late])}"
         )
-    return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, all of them follow")
+    silence = seconds(VOTER_SILENT_MS)
+    return HealthCheck("quorum", OK, f"node {quorum.leader_id} leads {len(voters)} voters, none silent for {silence}")
 
 
 def _last_fetch(ago_ms: int) -> str:
@@ -200,7 +201,8 @@ def _under_replicated(views: ClusterViews) -> HealthCheck:
         "replicas",
         DEGRADED,
         f"{count} partitions have replicas that are not in sync",
-        "they catch up by themselves when their brokers are in service; `penstock topics describe` shows the ISR",
+        "they catch up by themselves when their brokers are in service and their disks take writes;"
+        " `penstock topics describe` shows the ISR",
         _of_kind(views, "under_replicated", "under_min_isr"),
     )
 

@@ -15,17 +15,20 @@ from broker.replication.refused_appends import REFUSING_MS_MAX, RefusedAppends, 
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import format_directory
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.machine import IDS, THREADS, machine, stop_wait
-from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_log, make_partition, state
 from tests.support.replicas import Replicas
 
 FULL = KafkaStorageError("t-0/00.log: the disk is full")
 FULL.__cause__ = OSError(errno.ENOSPC, "full")
+SHORT = KafkaStorageError("t-0/00.log: too many open files")
+SHORT.__cause__ = OSError(errno.EMFILE, "too many")
 
 
 def produce(partition: Partition) -> None:
@@ -95,18 +98,26 @@ def test_a_followers_refused_append_counts_and_another_error_does_not(
     assert refused.statistics() == RefusedAppendsStatistics(appends=1, partitions=0)
 
 
-def test_a_partition_has_one_line_in_a_while_with_the_count_since(
+def test_a_log_dir_has_one_line_in_a_while_with_the_count_since(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, partition = ManualClock(), make_partition(tmp_path)
+    clock = ManualClock()
+    logs = [make_log(tmp_path, partition=TopicPartition("t", number)) for number in (0, 1)]
+    partition, beside = (Partition(1, log, 0, 1) for log in logs)
     refused = RefusedAppends(clock.now_ms)
     with caplog.at_level(logging.ERROR):
         for _ in range(5):
             refused.say(partition, FULL)
         clock.advance(SAY_INTERVAL_MS - 1)
-        refused.say(partition, FULL)
+        refused.say(beside, FULL)
         assert len(caplog.records) == 1
+        refused.say(beside, SHORT)
+        assert len(caplog.records) == 2, "descriptors that are short are another matter"
         clock.advance(1)
         refused.say(partition, FULL)
         refused.say(partition, FULL)
-    assert [line.getMessage().split("refused for now ")[1][:3] for line in caplog.records] == ["(0 ", "(5 "]
+    assert [line.getMessage().split("refused for now")[1].split(":")[0] for line in caplog.records] == [
+        "",
+        "",
+        " (5 more times since the last such line)",
+    ]

@@ -49,6 +49,13 @@ def test_a_cluster_without_a_fault_is_healthy_in_every_check() -> None:
     assert not any(check.remedy or check.details for check in health.checks)
 
 
+def test_a_voter_that_was_killed_a_moment_ago_is_not_said_to_follow() -> None:
+    quorum = replace(QUORUM, voters=(*QUORUM.voters[:2], QuorumReplicaInfo(2, 90, 9_000)))
+    health = judge(views(view(0), view(1), silent={2: "connection refused"}), quorum)
+    assert check(health, "quorum").summary == "node 1 leads 3 voters, none silent for 10 s"
+    assert check(health, "brokers").status == "degraded"
+
+
 def test_a_lost_quorum_is_critical_and_says_since_when_and_who_is_missing() -> None:
     alone = replace(
         standing(0, lambda own: replace(own, fenced=True, metadata_age_ms=34_000, under_min_isr=1, under_replicated=1)),
