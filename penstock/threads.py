@@ -9,9 +9,11 @@ Not here: asyncio's tasks, timers and locks. They belong to the event loop, and 
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from types import TracebackType
@@ -143,7 +145,7 @@ class SystemThreads:
         return threading.Lock()
 
     def event(self) -> Event:
-        return threading.Event()
+        return _SystemEvent()
 
     def queue(self) -> Queue[Any]:
         return queue.SimpleQueue()
@@ -159,6 +161,49 @@ class SystemThreads:
 
     def __repr__(self) -> str:
         return "SystemThreads()"
+
+
+class _SystemEvent:
+    """An event whose waiters may be interrupted at any moment, by Ctrl-C.
+
+    `threading.Event` may then keep its own lock: the next `set` blocks for ever, or raises. Here each waiter has a
+    lock, which is released once, by the thread that took it out of the deque; one that was left behind costs nothing.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiters: deque[threading.Lock] = deque()
+
+    def set(self) -> None:
+        self._is_set = True  # BEFORE waiters are looked for: one that comes later sees it
+        while True:
+            try:
+                waiter = self._waiters.pop()
+            except IndexError:
+                return
+            waiter.release()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        waiter = threading.Lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        try:
+            if self._is_set:
+                return True
+            longest = threading.TIMEOUT_MAX if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
+            return waiter.acquire(timeout=longest) or self._is_set
+        finally:
+            with contextlib.suppress(ValueError):  # it was taken out by `set`
+                self._waiters.remove(waiter)
+
+    def __repr__(self) -> str:
+        return f"_SystemEvent({'set' if self._is_set else 'not set'}, {len(self._waiters)} wait)"
 
 
 class _SystemWorkers:

@@ -15,11 +15,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import uvloop
 
 from penstock.errors import CalledInCallbackError
+from penstock.threads import SystemThreads
 
 EXIT_SECONDS = 3.0
 IN_CALLBACK = (
@@ -34,6 +35,39 @@ class Closable(Protocol):
     """A client that can be closed at exit."""
 
     def close(self, timeout: float | None = None) -> None: ...
+
+
+class _Call(Generic[T]):
+    """A coroutine that runs on the loop for a thread that waits.
+
+    `concurrent.futures.Future` has a condition, and a thread that is interrupted by Ctrl-C may keep the condition's
+    lock: the loop would block for ever. The events of penstock/threads.py stand that.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._ended = SystemThreads().event()
+
+    def begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            task.exception()  # asyncio logs one that nobody asks for, and the caller may have left
+        self._ended.set()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def result(self, timeout: float | None) -> T:
+        if not self._ended.wait(timeout) or self._task is None:
+            raise concurrent.futures.TimeoutError
+        if self._task.cancelled():
+            raise concurrent.futures.CancelledError
+        return self._task.result()
 
 
 class LoopThread:
@@ -64,11 +98,12 @@ class LoopThread:
         if self.is_current:
             work.close()
             raise CalledInCallbackError(IN_CALLBACK)
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        call = _Call(work)
+        self.loop.call_soon_threadsafe(call.begin)
         try:
-            return future.result(timeout)
+            return call.result(timeout)
         except (KeyboardInterrupt, concurrent.futures.TimeoutError):
-            future.cancel()
+            self.call_soon(call.cancel)
             raise
 
     def call_soon(self, callback: Callable[[], object]) -> None:
