@@ -94,7 +94,7 @@ def _print(result: dict[str, Any]) -> None:
     for finding in findings or ():
         print(finding["sentence"])
     if findings == []:
-        print("no finding")
+        print("no finding" if result["segments"] else "nothing was verified: no partition has a closed segment")
 
 
 def _plain(value: object) -> object:

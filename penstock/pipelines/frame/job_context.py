@@ -82,5 +82,6 @@ def local_spark(job: str, run: RunConf) -> Iterator[Callable[[], SparkSession]]:
     try:
         yield session
     finally:
-        for started in made:
-            started.stop()
+        with plain_errors():
+            for started in made:
+                started.stop()

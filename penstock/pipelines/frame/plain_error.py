@@ -2,6 +2,7 @@
 
 An error that Penstock raised in a worker is found again by its class name. A mistake in a conf that only Spark can see
 (an unknown column, a wrong expression) is a `ConfigError`. Anything else is a `PenstockError` with Spark's first line.
+That Spark's Java is not there any more, most often for want of memory, is a sentence of its own.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.spark.plain_errors import sentence_in
 from penstock.spark.planning import DataLossError
 
+JAVA_GONE = (
+    "Spark's Java process has ended: it was killed, or out of memory; run the job again, it goes on where it was"
+)
+
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Maps what Spark raises inside the block. PySpark converts no exception of Java that it does not know."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import AnalysisException, ParseException, PySparkException, StreamingQueryException
 
     try:
@@ -31,6 +36,9 @@ def plain_errors() -> Iterator[None]:
         raise plain_error(str(error)) from error
     except Py4JJavaError as error:
         raise plain_error(error.java_exception.toString()) from error
+    except (Py4JError, ConnectionError) as error:
+        trace = str(error).partition("Trace:\n")[2]  # of a Java that answered
+        raise (plain_error(trace) if trace else PenstockError(JAVA_GONE)) from error
 
 
 def plain_error(text: str) -> PenstockError:

@@ -64,8 +64,9 @@ def run_queries(queries: Sequence[StreamingQuery], context: JobContext) -> dict[
                 one.query.awaitTermination()
                 one.look()
     finally:
-        for query in queries:
-            query.stop()
+        with plain_errors():
+            for query in queries:
+                query.stop()
     return {one.name: one.totals for one in watched}
 
 

@@ -21,7 +21,7 @@ from penstock.errors import ConfigError
 from penstock.pipelines.frame.conf import conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.segments.replica_files import ClosedSegment, closed_segments, node_of
+from penstock.pipelines.segments.replica_files import ClosedSegment, closed_segments, node_of, topics_of
 from penstock.pipelines.segments.segment_walk import WalkedBatch, walk_segment
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ class AuditFinding:
 
 
 def check_audit(conf: AuditConf) -> None:
-    """Fails at once if a directory is no log dir."""
+    """Fails at once if a directory is no log dir, or no log dir has a replica of a topic: nothing would be found."""
     for log_dir in conf.log_dirs:
         node_of(Path(log_dir))
+    missing = sorted(set(conf.topics) - topics_of(conf.log_dirs))
+    if missing:
+        raise ConfigError(f"topics: no log dir has a replica of {', '.join(missing)}; check the names, and log_dirs")
 
 
 def run_audit(conf: AuditConf, context: JobContext) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
+from penstock.pipelines.frame.checks import check_topic
 from penstock.pipelines.frame.conf import Duration, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
@@ -109,9 +110,10 @@ def check_backfill(conf: BackfillConf) -> None:
             f"{whole_until.isoformat(timespec='seconds')}"
         )
     check_shape(conf)
-    with PenstockLogClient(conf.bootstrap, {}) as client:
-        for chunk in chunks_left(conf)[:1]:
-            first_offsets(client, conf, chunk)
+    if left := chunks_left(conf):
+        check_topic(conf.bootstrap, conf.topic)
+        with PenstockLogClient(conf.bootstrap, {}) as client:
+            first_offsets(client, conf, left[0])
 
 
 def check_shape(conf: BackfillConf) -> None:

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.pipelines.frame.checks import check_topic
 from penstock.pipelines.frame.conf import conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.streams import run_queries, triggered
 from penstock.pipelines.table_files import row_count, table_files
-from penstock.spark.log_client import PenstockLogClient
-from penstock.spark.options import Subscription
-from penstock.spark.topics import subscribed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,8 +43,7 @@ class BronzeConf:
 
 def check_bronze(conf: BronzeConf) -> None:
     """Fails at once for a wrong address or name, not only after Spark's start."""
-    with PenstockLogClient(conf.bootstrap, {}) as client:
-        subscribed(client, Subscription(topics=(conf.topic,)), must_exist=True)
+    check_topic(conf.bootstrap, conf.topic)
 
 
 def run_bronze(conf: BronzeConf, context: JobContext) -> dict[str, Any]:

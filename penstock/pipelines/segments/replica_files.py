@@ -64,6 +64,11 @@ def closed_segments(log_dirs: tuple[str, ...], topics: tuple[str, ...] = ()) -> 
     return [replace(segment, cleaned_offset=cleaned[segment.topic_id, segment.partition]) for segment in found]
 
 
+def topics_of(log_dirs: tuple[str, ...]) -> set[str]:
+    """The topics that have a replica in any of the log dirs, internal ones, too."""
+    return {tp.topic for log_dir in log_dirs for tp, _ in _replicas(Path(log_dir))}
+
+
 def node_of(log_dir: Path) -> str:
     """The node that a log dir belongs to, from its `meta.properties`; ConfigError if it is no log dir."""
     try:
@@ -76,15 +81,17 @@ def node_of(log_dir: Path) -> str:
     return f"node {fields['node.id']}"
 
 
+def _replicas(log_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
+    for directory in sorted(log_dir.iterdir()):
+        if name := _PARTITION.fullmatch(directory.name):
+            yield TopicPartition(name["topic"], int(name["partition"])), directory
+
+
 def _of_log_dir(log_dir: Path, topics: tuple[str, ...]) -> Iterator[ClosedSegment]:
     node = node_of(log_dir)
     high_watermarks = read_offset_checkpoint(log_dir / HIGH_WATERMARKS_FILE)
     cleaned = read_offset_checkpoint(log_dir / CLEANED_FILE)
-    for directory in sorted(log_dir.iterdir()):
-        name = _PARTITION.fullmatch(directory.name)
-        if name is None:
-            continue
-        tp = TopicPartition(name["topic"], int(name["partition"]))
+    for tp, directory in _replicas(log_dir):
         if tp.topic not in topics if topics else tp.topic.startswith(INTERNAL_PREFIX):
             continue
         topic_id = _topic_id(directory)

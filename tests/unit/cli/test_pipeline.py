@@ -38,6 +38,16 @@ def test_a_mistake_in_a_conf_is_one_line(tmp_path: Path) -> None:
     assert told.stderr == f"penstock: {conf}: topc: the job bronze has no such key; did you mean 'topic'?\n"
 
 
+def test_an_audit_without_a_closed_segment_says_that_nothing_was_verified(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    conf = tmp_path / "audit.toml"
+    conf.write_text(f'log_dirs = ["{tmp_path}"]\n')
+    command = [sys.executable, "-c", CODE, "pipeline", "run", "audit", "--conf", str(conf)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 0
+    assert told.stdout.endswith("\nnothing was verified: no partition has a closed segment\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_job_without_spark_at_once_and_all_that_it_counts_is_there(
     tmp_path: Path, number: signal.Signals

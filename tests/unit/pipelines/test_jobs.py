@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
 from penstock.pipelines.frame.conf import Duration
-from penstock.pipelines.jobs.audit import AuditConf
+from penstock.pipelines.jobs.audit import AuditConf, check_audit
 from penstock.pipelines.jobs.backfill import (
     BackfillConf,
     check_backfill,
@@ -21,11 +22,14 @@ from penstock.pipelines.jobs.backfill import (
     first_offsets,
     write_shape,
 )
+from penstock.pipelines.jobs.bronze import BronzeConf, check_bronze
 from penstock.pipelines.jobs.gold import GoldConf
 from penstock.pipelines.jobs.silver import SilverConf
 from penstock.spark.planning import DataLossError
 from penstock.types import TopicPartition
+from tests.support.fake_broker import FakeCluster
 from tests.support.fake_log_client import FakeLogClient
+from tests.support.replica_dirs import make_log_dirs
 
 HOUR = Duration(3_600_000)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,6 +81,19 @@ def test_a_conf_that_contradicts_itself_is_refused(make: Callable[[], object], m
     with pytest.raises(ConfigError) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_a_topic_that_is_not_there_is_a_mistake_in_the_conf() -> None:
+    with FakeCluster() as fake:
+        bronze = BronzeConf(bootstrap=fake.bootstrap, topic="t", output=Path("/t"))
+        for check in (
+            lambda: check_bronze(bronze),
+            lambda: check_backfill(replace(backfill(), bootstrap=fake.bootstrap)),
+        ):
+            with pytest.raises(
+                ConfigError, match=r"^topic 't' does not exist; create it first: penstock topics create t$"
+            ):
+                check()
 
 
 def test_chunks_cover_the_time_without_overlap() -> None:
@@ -144,3 +161,12 @@ def test_an_audit_leaves_signals_alone_so_that_one_ends_it_at_once(tmp_path: Pat
     conf.write_text(f'log_dirs = ["{tmp_path}"]\n')
     result = run_job("audit", conf, catch_signals=lambda: pytest.fail("signals would be without effect"))
     assert result["findings"] == []
+
+
+def test_an_audit_of_a_topic_that_no_log_dir_has_is_refused(tmp_path: Path) -> None:
+    (log_dir, other) = make_log_dirs(tmp_path, 2)
+    check_audit(AuditConf(log_dirs=(log_dir, other), topics=("orders",)))
+    with pytest.raises(
+        ConfigError, match=r"^topics: no log dir has a replica of order; check the names, and log_dirs$"
+    ):
+        check_audit(AuditConf(log_dirs=(log_dir, other), topics=("orders", "order")))

@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 pytest.importorskip("pyspark")
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkRuntimeError
 
 from penstock.errors import ConfigError, PenstockError
@@ -20,7 +20,7 @@ from penstock.pipelines.frame.conf import RunConf
 from penstock.pipelines.frame.figures import ADDRESS, BatchFigures, Figures
 from penstock.pipelines.frame.job_context import JobContext, local_spark
 from penstock.pipelines.frame.plain_error import plain_error, plain_errors
-from penstock.pipelines.frame.streams import batch_figures
+from penstock.pipelines.frame.streams import batch_figures, run_queries
 from penstock.pipelines.jobs.bronze import BronzeConf, run_bronze
 from penstock.spark import session
 from penstock.spark.planning import DataLossError
@@ -113,6 +113,28 @@ def test_an_exception_of_java_that_pyspark_does_not_know_is_one_line() -> None:
         plain_errors(),
     ):
         raise Py4JJavaError("An error occurred while calling o1.start.\n", OfJava())
+
+
+@pytest.mark.parametrize(
+    "gone", [Py4JError("An error occurred while calling o68.lastProgress"), ConnectionRefusedError()]
+)
+def test_a_java_that_was_killed_is_one_sentence_also_from_the_stop_of_its_query_and_session(
+    monkeypatch: pytest.MonkeyPatch, gone: Exception
+) -> None:
+    class Gone:
+        name = "bronze"
+
+        def __getattr__(self, _: str) -> object:
+            raise gone
+
+    monkeypatch.setattr(session, "spark_session", lambda *_, **__: Gone())
+    sentence = r"^Spark's Java process has ended: it was killed, or out of memory; run the job again"
+    with pytest.raises(PenstockError, match=sentence), local_spark("bronze", RunConf()) as start:
+        context = JobContext("bronze", RunConf(), start, Figures("bronze"))
+        with pytest.raises(PenstockError, match=sentence):
+            run_queries([cast(Any, start())], context)
+    with pytest.raises(PenstockError, match=r"^Spark failed: py4j.Py4JException: no such method$"), plain_errors():
+        raise Py4JError("An error occurred while calling o1.x. Trace:\npy4j.Py4JException: no such method\n\tat java")
 
 
 def test_what_spark_refuses_before_a_stream_begins_is_one_line(tmp_path: Path) -> None:

@@ -52,10 +52,11 @@ def test_without_any_java_the_error_says_what_was_seen(tmp_path: Path, monkeypat
         find_java({"JAVA_HOME": str(old), "PATH": str(tmp_path)})
 
 
-def test_the_wrapper_drops_one_argument_and_keeps_all_others(tmp_path: Path) -> None:
+def test_the_wrapper_drops_two_arguments_and_keeps_all_others(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "real home", 'for a do echo "<$a>"; done')
     wrapped = wrap(home, tmp_path / "cache")
-    arguments = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "", "Main $x", "--add-modules=other"]
+    unknown = ["--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED"]
+    arguments = ["-cp", "a b:c", *unknown, "", "Main $x", "--add-modules=other"]
     told = subprocess.run([wrapped / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
     assert told.stdout.splitlines() == ["<-cp>", "<a b:c>", "<>", "<Main $x>", "<--add-modules=other>"]
     assert wrap(home, tmp_path / "cache") == wrapped
