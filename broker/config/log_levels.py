@@ -7,6 +7,7 @@ The item without a name is the level of everything else. Kafka has the same as `
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,3 +50,16 @@ def parse_log_levels(items: Sequence[str]) -> LogLevels:
         else:
             others.append(LEVELS[level])
     return LogLevels(others[0] if others else logging.INFO, tuple(named.items()))
+
+
+def without_module(levels: LogLevels) -> list[str]:
+    """Names whose level does nothing, because there is no such module. They are not refused: another release may have a
+    module that this one calls otherwise."""
+    return [name for name, _ in levels.named if not _is_module(name)]
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # a folder above it is not there, or is a module; or the name has an empty part
+        return False

@@ -16,6 +16,7 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -24,7 +25,7 @@ import uvloop
 from broker.config.config import load_config
 from broker.config.config_digest import changed_keys
 from broker.config.config_table import KEYS
-from broker.config.log_levels import parse_log_levels
+from broker.config.log_levels import parse_log_levels, without_module
 from broker.config.node_config import NodeConfig
 from broker.node.banner import banner
 from broker.node.descriptors import plan_descriptors, raise_open_files_limit
@@ -92,8 +93,15 @@ def _start_log(config: NodeConfig, config_path: str, log_level: str, log_format:
         raise ConfigError(f"--log-format {log_format}: must be one of {', '.join(forms)}")
     output = LogOutput(sys.stderr, config.node_id)
     wanted = tuple(filter(None, map(str.strip, log_level.split(",")))) or config.logger_level
-    output.apply(parse_log_levels(wanted), log_format or config.logger_format)
     logging.basicConfig(handlers=[output])
+
+    def apply(items: Sequence[str], form: str) -> None:
+        levels = parse_log_levels(items)
+        output.apply(levels, form)
+        for name in without_module(levels):
+            _log.warning("logger.level: there is no module %s; its level does nothing", name)
+
+    apply(wanted, log_format or config.logger_format)
 
     def reload(*_: object) -> None:
         try:
@@ -101,7 +109,7 @@ def _start_log(config: NodeConfig, config_path: str, log_level: str, log_format:
         except ConfigError as error:
             _log.error("SIGHUP: the log's levels stay as they were: %s", error)
             return
-        output.apply(parse_log_levels(found.logger_level), found.logger_format)
+        apply(found.logger_level, found.logger_format)
         _log.info("SIGHUP: logger.level is %s now, logger.format %s", ",".join(found.logger_level), found.logger_format)
         changed = changed_keys(config, found)
         if changed:

@@ -120,8 +120,11 @@ def test_the_watchdog_is_fed_while_the_event_loop_turns_and_only_then(node: Watc
 def test_sighup_takes_the_logs_levels_and_form_from_the_file_again(node: Watched) -> None:
     path = node.layout.config_path(0)
     before, seen = path.read_text(encoding="utf-8"), len(node.log())
-    path.write_text(before.replace('"json"', '"text"') + 'logger.level = "warning"\nlog.segment.bytes = 1048576\n')
+    path.write_text(
+        before.replace('"json"', '"text"') + 'logger.level = "warning,raft.drivr=debug"\nlog.segment.bytes = 1048576\n'
+    )
     reload(node)
+    assert "there is no module raft.drivr; its level does nothing" in node.log()[seen:]
     assert "log.segment.bytes changed in" in node.log()[seen:] and "SIGHUP: logger.level" not in node.log()[seen:]
     path.write_text('logger.level = "loud"\n')
     reload(node)

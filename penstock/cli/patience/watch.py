@@ -56,7 +56,7 @@ def patient_admin(bootstrap: str) -> Iterator[Admin]:
     from penstock import Admin
 
     reasons = Reasons(bootstrap)
-    otherwise = f"the brokers at {bootstrap} have not answered yet"
+    otherwise = f"an answer of the cluster, asked at {bootstrap}"
     with Admin(bootstrap) as admin, patience(lambda: Standing(is_waiting=True), lambda: reasons.of((), otherwise)):
         yield admin
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.config.log_levels import LogLevels, parse_log_levels
+from broker.config.log_levels import LogLevels, parse_log_levels, without_module
 from broker.node.log_output import LINES_MAX, LogOutput
 from penstock.errors import ConfigError
 
@@ -128,3 +128,10 @@ def test_a_wrong_level_names_the_remedy(item: list[str], remedy: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_log_levels(item)
     assert str(error.value).startswith(remedy)
+
+
+def test_levels_of_modules_that_are_not_there_are_told_and_not_refused() -> None:
+    levels = parse_log_levels(
+        ["info", "broker.replication=debug", "raft.drivr=debug", "raft.core.x.y=debug", "storage..x=info"]
+    )
+    assert without_module(levels) == ["raft.drivr", "raft.core.x.y", "storage..x"]
