@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from penstock.client.cluster.config import ConsumerConfig, ProducerConfig
+from penstock.client.cluster.config import ConsumerConfig, ProducerConfig, consumer_config, producer_config
 from penstock.client.cluster.options import nearest, parse_bootstrap
 from penstock.errors import ConfigError
 from penstock.spark import kafka_options
@@ -128,7 +128,7 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         max_records_per_partition=_count(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         max_bytes_per_trigger=_bytes(given, "maxBytesPerTrigger"),
-        client=_client_options(given, ConsumerConfig),
+        client=_checked(_client_options(given, ConsumerConfig), consumer_config),
         without_effect=kafka_options.reasons(given),
     )
 
@@ -141,7 +141,9 @@ def sink_options(options: Options) -> SinkOptions:
         raise ConfigError(
             "option kafka.acks: the sink always writes with acks=all, because Spark counts rows as written"
         )
-    return SinkOptions(_bootstrap(given), given.get("topic", ""), client, kafka_options.reasons(given))
+    return SinkOptions(
+        _bootstrap(given), given.get("topic", ""), _checked(client, producer_config), kafka_options.reasons(given)
+    )
 
 
 def check_table_options(options: Options) -> None:
@@ -301,6 +303,18 @@ def _client_options(given: Mapping[str, str], config: type) -> dict[str, Any]:
             raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
         found[name] = _converted(key, text, known[name].default)
     return found
+
+
+def _checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
+    """The same options, judged by the client here, in the driver: its tasks would fail for them one by one."""
+    try:
+        check(client)
+    except ConfigError as error:
+        text = str(error).partition(" ")[2]  # without "Producer" or "Consumer"
+        for name in client:
+            text = text.replace(f"option {name}=", f"option {PREFIX}{name.replace('_', '.')}=")
+        raise ConfigError(text) from None
+    return client
 
 
 def _converted(key: str, text: str, default: object) -> Any:

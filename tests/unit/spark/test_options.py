@@ -59,6 +59,11 @@ def test_client_options_come_in_kafkas_spelling() -> None:
     assert sink_options({"bootstrap": "h:1", "kafka.compression.type": "zstd"}).client == {"compression_type": "zstd"}
 
 
+def test_a_value_that_the_producer_refuses_is_refused_before_any_task() -> None:
+    with pytest.raises(ConfigError, match=r"^option kafka\.compression\.type='brotli' must be one of none, gzip"):
+        sink_options({"bootstrap": "h:1", "kafka.compression.type": "brotli"})
+
+
 def test_what_spark_adds_itself_is_not_judged() -> None:
     assert sink_options({"bootstrap": "h:1", "checkpointLocation": "/c", "topic": "t"}).topic == "t"
 
@@ -89,6 +94,7 @@ def test_options_survive_pickling() -> None:
         ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger is for streams"),
         ({"kafka.request.timeout": "5"}, "did you mean 'kafka.request.timeout.ms'"),
         ({"kafka.request.timeout.ms": "soon"}, "must be a whole number"),
+        ({"kafka.request.timeout.ms": "0"}, "^option kafka.request.timeout.ms=0 must be from 1"),
     ],
 )
 def test_a_wrong_option_is_refused_with_its_name_and_the_remedy(more: dict[str, str], message: str) -> None:
