@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from penstock.backoff import Backoff
 from penstock.client.cluster.error_meaning import needs_metadata, outcome_unknown
 from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.waiting import broker_name
 from penstock.client.producer.accumulator import Accumulator, PartitionQueue
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.wire.messages import ProduceAnswer, ProduceResult
@@ -282,10 +283,21 @@ class BatchDispatcher:
         )
 
     def expire(self, now_ms: int) -> list[Outcome]:
-        """Fails what has waited in its queue for longer than delivery_timeout_ms."""
+        """Fails what waits for longer than delivery_timeout_ms, in its queue or for an answer.
+
+        What a broker has may still be written, like what is taken back, and its late answer does not count either. It
+        is not sent again, so the order of what is acked stands.
+        """
         expired: list[Outcome] = []
+        created_max_ms = now_ms - self._limits.delivery_timeout_ms
         for queue in self._accumulator.queues():
-            while queue.ready and now_ms >= queue.ready[0].created_ms + self._limits.delivery_timeout_ms:
+            sent = queue.in_flight
+            if sent is not None and queue.asked is not None and sent.created_ms <= created_max_ms:
+                queue.in_flight = None
+                sent.unknown_attempts += 1
+                sent.last_error = RequestTimedOutError(f"{broker_name(queue.asked, self._cache)} has not answered")
+                expired.append(Failed(sent, self._too_late(sent)))
+            while queue.ready and queue.ready[0].created_ms <= created_max_ms:
                 batch = queue.ready[0]
                 if batch.encoded is None and not batch.done:
                     break  # being encoded at this moment

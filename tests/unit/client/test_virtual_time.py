@@ -134,6 +134,25 @@ def test_a_record_that_nobody_acks_fails_at_its_delivery_time_out() -> None:
     played(story)
 
 
+def test_the_delivery_time_out_holds_while_a_request_waits_for_longer() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.silence(1)
+        async with stage.producer(linger_ms=0, request_timeout_ms=30_000, delivery_timeout_ms=15_000) as producer:
+            future = await producer.send("t", b"v")
+
+            async def fails() -> None:
+                with pytest.raises(TimedOutError, match="within delivery_timeout_ms=15000"):
+                    await future
+
+            assert 15_000 <= await stage.took_ms(fails()) <= 16_000
+            stage.cluster.silence(1, on=False)
+            assert await stage.took_ms(await producer.send("t", b"next")) <= 1_000
+            statistics = producer.statistics()
+            assert (statistics.records_acked, statistics.records_failed) == (1, 1)
+
+    played(story)
+
+
 def test_clients_follow_a_leader_that_moved() -> None:
     async def story(stage: Stage) -> None:
         async with stage.producer(linger_ms=0) as producer, stage.consumer() as consumer:

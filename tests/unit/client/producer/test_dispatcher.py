@@ -261,6 +261,20 @@ def test_what_waits_too_long_without_a_leader_fails() -> None:
     assert "start broker 7" in str(failed.error)
 
 
+def test_what_is_not_answered_fails_at_the_delivery_time_out_and_the_next_batch_follows() -> None:
+    bench = Bench(delivery_timeout_ms=900)  # the limit of the request is later: 1,000 ms
+    bench.add(0, b"1")
+    (request,) = bench.drain()
+    assert bench.dispatcher.expire(NOW_MS + 899) == []
+    (failed,) = bench.dispatcher.expire(NOW_MS + 900)
+    assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
+    assert "the batch may be written); the last error: broker 1 at a:1 has not answered" in str(failed.error)
+    bench.add(0, b"2")
+    (second,) = bench.drain(NOW_MS + 900)
+    assert bench.dispatcher.on_answer(request, answer(request, None), NOW_MS + 901) == []
+    assert [type(o) for o in bench.dispatcher.on_answer(second, answer(second, None), NOW_MS + 902)] == [Acked]
+
+
 @pytest.mark.parametrize("error", [MessageTooLargeError("of the topic"), RecordListTooLargeError("of a segment")])
 def test_a_batch_that_is_too_large_is_halved_in_place(error: ApiError) -> None:
     bench = Bench()
