@@ -33,7 +33,7 @@ POLL_MS = 500
 KEY_SEPARATOR = b"\t"
 
 Topics = Annotated[
-    list[str], typer.Argument(metavar="TOPIC...", help="The topics to read.", autocompletion=complete_topic)
+    list[str], typer.Argument(metavar="TOPIC", help="The topics to read.", autocompletion=complete_topic)
 ]
 FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at the first record, not at the end.")]
 Offset = Annotated[
