@@ -19,8 +19,12 @@ PATIENCE_S = 10
 
 
 def interrupted(work: Callable[[], object], moment: int) -> bool:
-    """Does `work`, interrupted before its instruction of that number; False when it ends before."""
+    """Does `work`, interrupted before its instruction of that number; False when it ends before.
+
+    In a thread of its own: an exception between any two instructions may stay the thread's current one.
+    """
     instructions = count()
+    met: list[bool] = []
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename == _weakrefset.__file__:
@@ -30,15 +34,19 @@ def interrupted(work: Callable[[], object], moment: int) -> bool:
             raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    def traced() -> None:
+        sys.settrace(trace)
+        try:
+            work()
+        except KeyboardInterrupt:
+            met.append(True)
+        finally:
+            sys.settrace(None)
+
+    caller = threading.Thread(target=traced)
+    caller.start()
+    caller.join()
+    return bool(met)
 
 
 @pytest.fixture
