@@ -282,7 +282,10 @@ class FakeNode:
         return answer
 
     def DescribeConfigs(self, request: Any) -> Any:
-        answer = configs_pb2.DescribeConfigsResponse()
+        lagging = self._cluster.frozen_metadata.get(self._node_id)
+        topics = {topic.name: topic.config for topic in lagging.topics} if lagging else self._cluster.configs
+        heard = lagging.metadata_offset if lagging else self._cluster.heard_offset
+        answer = configs_pb2.DescribeConfigsResponse(metadata_offset=heard)
         for resource in request.resources:
             result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
             if resource.resource_type == "broker":
@@ -290,7 +293,7 @@ class FakeNode:
             elif resource.resource_name not in self._cluster.topics:
                 result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
             else:
-                for key, value in self._cluster.configs[resource.resource_name].items():
+                for key, value in topics[resource.resource_name].items():
                     result.configs.add(key=key, value=value, source=1, type="string", documentation="says nothing")
                 result.configs.add(key="segment.bytes", value="1", source=5, type="int")
         return answer

@@ -12,8 +12,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
-from penstock.client.wire.messages import ConfigChange, ConfigEntry, ConfigOperation, ConfigResource, ConfigResult
-from penstock.errors import ApiError, BrokerIdNotRegisteredError, TimedOutError, UnknownServerError
+from penstock.client.wire.connection import Connection
+from penstock.client.wire.messages import (
+    ConfigAnswer,
+    ConfigChange,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResult,
+)
+from penstock.errors import (
+    ApiError,
+    BrokerIdNotRegisteredError,
+    ReplicaNotAvailableError,
+    TimedOutError,
+    UnknownServerError,
+)
 from penstock.types import Endpoint
 
 VISIBLE_POLL_MS = 20
@@ -43,9 +57,19 @@ def config_changes(
 
 
 async def describe_topic(cluster: ClusterClient, name: str, deadline_ms: int) -> dict[str, ConfigEntry]:
-    """Every effective key of a topic, as the answering broker has it."""
-    resource = ConfigResource("topic", name)
-    answer = await cluster.ask_any(lambda c, ms: c.describe_configs((resource,), ms), deadline_ms, read_only=True)
+    """Every effective key of a topic, from a broker that knows no less of the metadata than was seen here before."""
+    await cluster.refresh(deadline_ms=deadline_ms)
+
+    async def ask(connection: Connection, timeout_ms: int) -> ConfigAnswer:
+        answer = await connection.describe_configs((ConfigResource("topic", name),), timeout_ms)
+        if answer.metadata_offset < cluster.cache.metadata_offset:
+            raise ReplicaNotAvailableError(
+                f"{connection.endpoint} has the metadata up to offset {answer.metadata_offset},"
+                f" and {cluster.cache.metadata_offset} was seen before"
+            )
+        return answer
+
+    answer = await cluster.ask_any(ask, deadline_ms, read_only=True)
     return {entry.name: entry for entry in _only(answer.results).configs}
 
 
@@ -95,6 +119,7 @@ async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms:
             snapshot = await cluster.connection_to(endpoint).metadata((), min(left_ms, METADATA_ATTEMPT_MS))
         except ApiError:
             return None  # not in service, as far as we can tell; it reads the whole metadata when it comes back
+        cluster.cache.update(snapshot, cluster.clock.now_ms())
         return snapshot.metadata_offset >= metadata_offset
 
     await cluster.refresh(deadline_ms=deadline_ms)

@@ -196,6 +196,16 @@ def test_a_topics_config_is_described_with_its_sources(cluster: FakeCluster) -> 
             admin.describe_topic_config("nope")
 
 
+def test_a_topics_config_is_not_told_by_a_broker_that_has_not_heard_of_its_change(cluster: FakeCluster) -> None:
+    cluster.create_topic("t", config={"retention.ms": "1"})
+    with Admin(cluster.bootstrap, retry_backoff_ms=1) as admin:
+        cluster.freeze_metadata(1, "t")
+        before = cluster.frozen_metadata.pop(1)
+        admin.alter_topic_config("t", {"retention.ms": 2})
+        cluster.frozen_metadata |= {1: before, 2: before}
+        assert admin.describe_topic_config("t")["retention.ms"].value == "2"
+
+
 def test_a_brokers_config_is_told_by_that_broker(cluster: FakeCluster) -> None:
     with Admin(cluster.bootstrap) as admin:
         assert [admin.describe_broker_config(node)["node.id"].value for node in (1, 2, 3)] == ["1", "2", "3"]
