@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer import Consumer as Consumer
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
     from penstock.client.producer.async_producer import AsyncProducer as AsyncProducer
+    from penstock.client.producer.future import BulkFuture as BulkFuture
+    from penstock.client.producer.future import RecordFuture as RecordFuture
     from penstock.client.producer.producer import Producer as Producer
     from penstock.errors import PenstockError as PenstockError
     from penstock.types import RecordMetadata as RecordMetadata
@@ -28,10 +30,12 @@ _HOMES = {
     "AsyncAdmin": "penstock.client.admin.async_admin",
     "AsyncConsumer": "penstock.client.consumer.async_consumer",
     "AsyncProducer": "penstock.client.producer.async_producer",
+    "BulkFuture": "penstock.client.producer.future",
     "Consumer": "penstock.client.consumer.consumer",
     "ConsumerRecord": "penstock.client.consumer.consumer_record",
     "PenstockError": "penstock.errors",
     "Producer": "penstock.client.producer.producer",
+    "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
     "TopicPartition": "penstock.types",
 }
@@ -41,10 +45,12 @@ __all__ = [
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
+    "BulkFuture",
     "Consumer",
     "ConsumerRecord",
     "PenstockError",
     "Producer",
+    "RecordFuture",
     "RecordMetadata",
     "TopicPartition",
     "errors",

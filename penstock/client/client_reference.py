@@ -37,7 +37,8 @@ do not edit by hand.
 asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword
 arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`. `help(Producer)`
 shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options that are only known at run time, pass
-a `dict[str, Any]` as `**options`; every value is checked when the client is made.
+a `dict[str, Any]` as `**options`; every value is checked when the client is made. For annotations there are
+`penstock.RecordFuture`, which `send` returns, `BulkFuture` of `send_many`, `RecordMetadata` and `ConsumerRecord`.
 [What users of other clients write](from-other-clients.md) has a page of its own.
 """
 

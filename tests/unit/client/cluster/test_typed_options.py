@@ -36,8 +36,11 @@ known_later: dict[str, Any] = dict(os.environ)
 Producer("h:1", **known_later)
 Consumer("h:1").subscribe(["t"])
 from penstock import KafkaProducer
+from penstock import BulkFuture, RecordFuture
+def told(future: RecordFuture) -> None:
+    future.get()
 """
-WRONG_LINES = [7, 8, 9, 10, 11, 12, 15, 16]
+WRONG_LINES = [7, 8, 9, 10, 11, 12, 15, 16, 19]
 
 
 def test_the_typed_options_are_those_of_the_table() -> None:
