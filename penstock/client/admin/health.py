@@ -230,9 +230,10 @@ def _room(views: ClusterViews) -> HealthCheck:
     return HealthCheck(
         "room",
         CRITICAL if writes else DEGRADED,
-        f"{writes} partitions take no writes" if writes else "followers cannot write, and leave the ISRs",
-        "free space on that node's disks, or lower retention; the node goes on by itself. Its log names the file, and"
-        " says if file descriptors are short instead",
+        f"{writes} partitions refused their last write" if writes else "followers cannot write, and leave the ISRs",
+        "free space on that node's disks, or lower retention; the node goes on by itself, and this line goes with the"
+        " next write that fits, or after 5 minutes without one. Its log names the file, and says if file descriptors"
+        " are short instead",
         tuple(f"node {s.node_id}: {s.refusing_appends} replicas had their last append refused" for s in refusing),
     )
 

@@ -154,7 +154,7 @@ ILL: dict[str, tuple[ClusterViews, QuorumInfo, str, str, str]] = {
         QUORUM,
         "room",
         "critical",
-        "2 partitions take no writes",
+        "2 partitions refused their last write",
     ),
     "a follower's disk is full": (
         views(standing(0, lambda own: replace(own, refusing_appends=3)), view(1), view(2)),
