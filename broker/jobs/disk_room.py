@@ -3,8 +3,10 @@
     disk-room    every 10 s
 
 The disk is asked in a thread of its log dir, because one that hangs does not answer; its figures stay as they were. A
-log dir that has failed is asked no more and has no figures: its disk may be gone, and a job that fails has an alert.
-Not here: what happens when a disk is full (`broker/replication/refused_appends.py`, `storage/log/group_commit.py`).
+disk that answers with an error has lost the log dir, which fails at once: nobody may write to it for a minute. A failed
+log dir is asked no more and has no figures. Not here: what happens when a disk is full
+(`broker/replication/refused_appends.py`, `storage/log/group_commit.py`), what fails with a log dir
+(`broker/replication/disk_failures.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,17 @@ INTERVAL_MS = 10_000
 class DiskRooms:
     """One per broker; lives on the event loop."""
 
-    def __init__(self, in_use: Callable[[], Sequence[str]], fs: FileSystem, scheduler: Scheduler) -> None:
+    def __init__(
+        self,
+        in_use: Callable[[], Sequence[str]],
+        on_log_dir_failed: Callable[[str, Exception], None],
+        fs: FileSystem,
+        scheduler: Scheduler,
+    ) -> None:
         """Made after the log dirs were opened: their disks have just answered. `in_use()` are those that work now."""
         log_dirs = in_use()
         self._in_use = in_use
+        self._on_log_dir_failed = on_log_dir_failed
         self._fs = fs
         self._scheduler = scheduler
         self._rooms: dict[str, DiskRoom] = {}
@@ -34,10 +43,13 @@ class DiskRooms:
         scheduler.add_for_each(log_dirs, "disk-room", INTERVAL_MS, self.look)
 
     async def look(self, log_dir: str) -> None:
-        if log_dir not in self._in_use():
-            self._rooms.pop(log_dir, None)
-            return
-        self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
+        if log_dir in self._in_use():
+            try:
+                self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
+                return
+            except OSError as error:
+                self._on_log_dir_failed(log_dir, error)
+        self._rooms.pop(log_dir, None)
 
     def statistics(self) -> Mapping[str, DiskRoom]:
         """By log dir, as last seen; may be called in any thread."""

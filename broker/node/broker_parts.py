@@ -197,7 +197,9 @@ class BrokerParts:
         CheckpointJobs(checkpoints, read, failures.directory_failed, scheduler).schedule(config)
         revive_lost = replicas.revival.revive_all
         ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
-        self.disk_rooms = DiskRooms(lambda: checkpoints.log_dirs, self._environment.file_system, scheduler)
+        self.disk_rooms = DiskRooms(
+            lambda: checkpoints.log_dirs, failures.directory_failed, self._environment.file_system, scheduler
+        )
         if config.log_cleaner_enable:
             self.cleaner.schedule()
 

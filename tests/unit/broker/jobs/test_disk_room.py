@@ -6,6 +6,8 @@ import asyncio
 import errno
 from typing import cast
 
+import pytest
+
 from broker.jobs.disk_room import DiskRooms
 from broker.jobs.scheduler import Scheduler
 from penstock.clock import SystemClock
@@ -35,7 +37,7 @@ def test_a_disk_is_asked_again_and_again_until_its_log_dir_has_failed() -> None:
     async def main() -> None:
         disks, in_use = Disks(), ["/a", "/b"]
         scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
-        rooms = DiskRooms(lambda: tuple(in_use), cast(FileSystem, disks), scheduler)
+        rooms = DiskRooms(lambda: tuple(in_use), pytest.fail, cast(FileSystem, disks), scheduler)
         assert rooms.statistics() == {"/a": DiskRoom(100, 50), "/b": DiskRoom(100, 7)}
         await rooms.look("/a")
         assert rooms.statistics()["/a"].free_bytes == 49
@@ -49,12 +51,32 @@ def test_a_disk_is_asked_again_and_again_until_its_log_dir_has_failed() -> None:
     asyncio.run(main())
 
 
+def test_a_log_dir_that_is_gone_fails_though_nobody_writes_to_it() -> None:
+    async def main() -> None:
+        disks, in_use, failed = Disks(), ["/a", "/b"], []
+
+        def fail(log_dir: str, error: Exception) -> None:
+            in_use.remove(log_dir)
+            failed.append((log_dir, str(error)))
+
+        scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
+        rooms = DiskRooms(lambda: tuple(in_use), fail, cast(FileSystem, disks), scheduler)
+        disks.is_gone = True
+        for _ in range(2):
+            await rooms.look("/b")
+        assert failed == [("/b", "[Errno 2] gone")] and rooms.statistics() == {"/a": DiskRoom(100, 50)}
+        assert disks.asked.count("/b") == 2, "once when it was made"
+        await scheduler.stop(stop_wait())
+
+    asyncio.run(main())
+
+
 def test_a_disk_that_does_not_answer_at_the_start_has_no_figures_before_it_does() -> None:
     async def main() -> None:
         disks = Disks()
         disks.is_gone = True
         scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
-        rooms = DiskRooms(lambda: ("/b",), cast(FileSystem, disks), scheduler)
+        rooms = DiskRooms(lambda: ("/b",), pytest.fail, cast(FileSystem, disks), scheduler)
         assert rooms.statistics() == {}
         disks.is_gone = False
         await rooms.look("/b")
