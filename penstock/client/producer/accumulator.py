@@ -122,7 +122,7 @@ class Accumulator:
         self._chooser = StickyChooser()
         self._threads = threads
         self._opening = threads.lock()
-        self._flushing = 0
+        self._flushing: set[object] = set()
         self._closed = False
 
     def queue(self, tp: TopicPartition, max_batch_bytes: int | None = None) -> PartitionQueue:
@@ -297,13 +297,12 @@ class Accumulator:
     @contextlib.contextmanager
     def flush(self) -> Iterator[None]:
         """While it lasts, every open batch is due."""
-        with self._opening:
-            self._flushing += 1
+        this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
+            self._flushing.add(this)
             yield
         finally:
-            with self._opening:
-                self._flushing -= 1
+            self._flushing.discard(this)
 
     def close_due(self, now_ms: int) -> int | None:
         """Closes every batch whose time has come; returns when to look again (None: not before another send).
@@ -311,7 +310,7 @@ class Accumulator:
         A batch is due when it is `linger_ms` old, at a flush, or when memory is short; but while the partition has
         something on its way, a batch may as well grow. Called by the sender's thread.
         """
-        hurry = self._flushing > 0 or self.memory.is_short
+        hurry = bool(self._flushing) or self.memory.is_short
         next_ms: int | None = None
         for queue in self.queues():
             batch = queue.open

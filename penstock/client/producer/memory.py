@@ -24,7 +24,7 @@ class MemoryPool:
         self._threads = threads
         self._lock = threads.lock()
         self._wakers: list[Callable[[], object]] = []
-        self._waiters = 0
+        self._waiters: set[object] = set()
 
     @property
     def available_bytes(self) -> int:
@@ -37,18 +37,17 @@ class MemoryPool:
     @property
     def is_short(self) -> bool:
         """Whether somebody waits for memory: the sender then closes batches early."""
-        return self._waiters > 0
+        return bool(self._waiters)
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
         """Around every wait for memory."""
-        with self._lock:
-            self._waiters += 1
+        this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
+            self._waiters.add(this)
             yield
         finally:
-            with self._lock:
-                self._waiters -= 1
+            self._waiters.discard(this)
 
     def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
         """False when there is too little. A batch that `must` fit and is larger than the pool gets the whole pool."""

@@ -6,6 +6,7 @@ import _weakrefset
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -13,7 +14,10 @@ from typing import Any
 import pytest
 
 from penstock.client.background import LoopThread
-from penstock.threads import SystemThreads
+from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.memory import MemoryPool
+from penstock.record.codecs import Codec
+from penstock.threads import Lock, SystemThreads
 
 PATIENCE_S = 10
 
@@ -81,3 +85,37 @@ def test_the_clients_thread_goes_on_after_a_caller_was_interrupted(loop_thread: 
         if not was_interrupted:
             assert moment > 0
             break
+
+
+class InterruptedLock:
+    """Ctrl-C comes behind its first release."""
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self.acquire, self.release, self.locked = lock.acquire, lock.release, lock.locked
+        self._was_interrupted = False
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+        if not self._was_interrupted:
+            self._was_interrupted = True
+            raise KeyboardInterrupt
+
+
+class InterruptedThreads(SystemThreads):
+    def lock(self) -> Lock:
+        return InterruptedLock()
+
+
+def test_a_wait_for_memory_and_a_flush_are_over_after_an_interruption() -> None:
+    pool = MemoryPool(10, InterruptedThreads())
+    with suppress(KeyboardInterrupt), pool.waiting():
+        assert pool.is_short
+    assert not pool.is_short
+    accumulator = Accumulator(AccumulatorConfig(10, 5, Codec.NONE), pool, InterruptedThreads())
+    with suppress(KeyboardInterrupt), accumulator.flush():
+        pass
+    assert not accumulator._flushing
