@@ -83,10 +83,9 @@ def _decoder(
 
     def parsed(data: bytes) -> object:
         try:
-            message = parse(data)
+            return decode(parse(data))
         except DecodeError:
-            raise CorruptMessageError("no message: gRPC answers") from None
-        return decode(message)
+            raise CorruptMessageError("no message: gRPC answers, or the connection that has read it") from None
 
     def size(data: bytes) -> int:
         try:

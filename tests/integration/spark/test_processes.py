@@ -77,7 +77,7 @@ def test_a_topic_that_does_not_exist_is_told_before_spark_starts(cluster: Cluste
     told = subprocess.run(
         [*command, "--topic", "nope", "--output", str(tmp_path)], capture_output=True, text=True, check=False
     )
-    assert told.returncode == 1
+    assert told.returncode == 2
     assert told.stderr.splitlines() == [
         "topic_to_parquet: topic 'nope' does not exist; create it first: penstock topics create nope"
     ]
