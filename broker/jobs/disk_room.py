@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from broker.jobs.scheduler import Scheduler
+from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import DiskRoom, FileSystem
 
 INTERVAL_MS = 10_000
@@ -48,6 +49,8 @@ class DiskRooms:
                 self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
                 return
             except OSError as error:
+                if is_shortage(error):
+                    raise
                 self._on_log_dir_failed(log_dir, error)
         self._rooms.pop(log_dir, None)
 

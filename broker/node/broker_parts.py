@@ -46,13 +46,13 @@ from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import Transport
 from broker.node.broker_lifecycle import BrokerLifecycle
+from broker.node.broker_registration import as_refusal, hosted_replicas, registration
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
 from broker.node.own_standing import own_standing
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
 from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_driver import FetcherConfig
@@ -65,12 +65,6 @@ from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.requests import QuorumView
 from metadata.image import MetadataImage
-from metadata.requests import HostedReplicas, RegisterBrokerRequest
-from penstock.errors import (
-    InconsistentClusterIdError,
-    InvalidRegistrationError,
-    MetaPropertiesError,
-)
 from penstock.tasks import watch
 from storage.disk.stop_wait import StopWait
 from storage.log.group_commit import GroupCommit
@@ -252,7 +246,7 @@ class BrokerParts:
         config, node = self.config, self._node
         self._announcements: set[asyncio.Task[None]] = set()
         self.lifecycle = BrokerLifecycle(
-            self._registration(),
+            registration(config, node.cluster_id, self._environment.ids.new_id(), node.log_manager),
             node.controller,
             node.loader,
             self._environment.ids,
@@ -260,7 +254,7 @@ class BrokerParts:
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
             self._losses,
-            self._hosted_replicas,
+            lambda: hosted_replicas(node.log_manager),
             self.replicas.revival.registered,
             self._caught_up,
             self._standing_changed,
@@ -297,31 +291,6 @@ class BrokerParts:
             }
         )
 
-    def _registration(self) -> RegisterBrokerRequest:
-        endpoint, inter_broker = self.config.advertised, self.config.inter_broker_advertised
-        return RegisterBrokerRequest(
-            self._node.cluster_id,
-            self.config.node_id,
-            self._environment.ids.new_id(),
-            endpoint.host,
-            endpoint.port,
-            self.config.broker_rack,
-            self.log_manager.previous_broker_epoch,
-            tuple(properties.directory_id for properties in self.log_manager.meta_properties.values()),
-            failed_log_dirs=len(self.config.log_dirs) - len(self.log_manager.meta_properties),
-            lost_log_dirs=self.config.lost_log_dirs,
-            inter_broker_host=inter_broker.host,
-            inter_broker_port=inter_broker.port,
-        )
-
-    def _hosted_replicas(self) -> tuple[HostedReplicas, ...]:
-        """The replicas whose logs the log dirs hold now. Damaged ones count as lost until they are repaired."""
-        numbers: dict[str, list[int]] = {}
-        for found in self.log_manager.logs():
-            if found.topic_partition != METADATA_PARTITION and found.topic_id:
-                numbers.setdefault(found.topic_id, []).append(found.topic_partition.partition)
-        return tuple(HostedReplicas(topic_id, tuple(sorted(held))) for topic_id, held in numbers.items())
-
     def _caught_up(self) -> None:
         self.publisher.caught_up(self._node.loader.image)
         self.listeners.open()
@@ -334,7 +303,7 @@ class BrokerParts:
         self.alter_partition.start()
         await self.listeners.start()
         self.scheduler.start()
-        watch(self.lifecycle.start(), lambda error: self._node.on_fatal(self._as_refusal(error)))
+        watch(self.lifecycle.start(), lambda error: self._node.on_fatal(as_refusal(error, self.log_manager)))
 
     def _standing_changed(self, may_serve: bool) -> None:
         """A load balancer that asks the health service then sends no more clients to a broker that leads nothing."""
@@ -375,16 +344,6 @@ class BrokerParts:
         failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks.current)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
             _log.error("the high watermarks were not written: %s", failure)
-
-    def _as_refusal(self, error: BaseException) -> BaseException:
-        """A final refusal by the controller is due to the log dirs, so the error gets their names."""
-        if not isinstance(error, (InconsistentClusterIdError, InvalidRegistrationError)):
-            return error
-        known = self.log_manager.meta_properties.items()
-        dirs = ", ".join(f"{path} (directory.id {properties.directory_id})" for path, properties in known)
-        refusal = MetaPropertiesError(f"{error}. This node's log dirs: {dirs}")
-        refusal.__cause__ = error
-        return refusal
 
 
 def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:

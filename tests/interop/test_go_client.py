@@ -187,6 +187,7 @@ def test_go_reads_a_partition_that_had_no_leader_beside_others_that_had_one(
         wait_until(lambda: len(consumer.lines()) == PARTITIONS - 1)
         cluster.start(killed)
         wait_until(lambda: len(consumer.lines()) == PARTITIONS)
+        assert consumer.process.poll() is None, "it waits for more"
     finally:
         consumer.kill()
 

@@ -21,6 +21,7 @@ class Disks:
     def __init__(self) -> None:
         self.free = 51
         self.is_gone = False
+        self.code = errno.ENOENT
         self.asked: list[str] = []
 
     def room(self, path: str) -> DiskRoom:
@@ -29,7 +30,7 @@ class Disks:
             self.free -= 1
             return DiskRoom(100, self.free)
         if self.is_gone:
-            raise OSError(errno.ENOENT, "gone")
+            raise OSError(self.code, "gone")
         return DiskRoom(100, 7)
 
 
@@ -66,6 +67,20 @@ def test_a_log_dir_that_is_gone_fails_though_nobody_writes_to_it() -> None:
             await rooms.look("/b")
         assert failed == [("/b", "[Errno 2] gone")] and rooms.statistics() == {"/a": DiskRoom(100, 50)}
         assert disks.asked.count("/b") == 2, "once when it was made"
+        await scheduler.stop(stop_wait())
+
+    asyncio.run(main())
+
+
+def test_a_lack_of_descriptors_fails_no_log_dir() -> None:
+    async def main() -> None:
+        disks = Disks()
+        scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
+        rooms = DiskRooms(lambda: ("/a", "/b"), pytest.fail, cast(FileSystem, disks), scheduler)
+        disks.is_gone, disks.code = True, errno.ENFILE
+        with pytest.raises(OSError, match="gone"):
+            await rooms.look("/b")
+        assert rooms.statistics()["/b"] == DiskRoom(100, 7)
         await scheduler.stop(stop_wait())
 
     asyncio.run(main())

@@ -16,14 +16,23 @@ from tests.support.node_service import open_to_clients
 RECORDS = 30
 
 
-async def produced_and_read(cluster: MemoryCluster) -> list[Any]:
-    """The acked records as a consumer reads them, the time when it had them, and the calls of all clients."""
+async def started(cluster: MemoryCluster) -> FakeNetwork:
+    """The network on which its nodes serve clients."""
     cluster.format()
     await cluster.start()
     network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
     open_to_clients(cluster, network)
-    environment = fake_environment(network)
-    bootstrap = ",".join(str(cluster.endpoint(index)) for index in range(3))
+    return network
+
+
+def bootstrap_of(cluster: MemoryCluster) -> str:
+    return ",".join(str(cluster.endpoint(index)) for index in range(3))
+
+
+async def produced_and_read(cluster: MemoryCluster) -> list[Any]:
+    """The acked records as a consumer reads them, the time when it had them, and the calls of all clients."""
+    network = await started(cluster)
+    environment, bootstrap = fake_environment(network), bootstrap_of(cluster)
     async with (
         AsyncAdmin(bootstrap, environment=environment) as admin,
         AsyncProducer(bootstrap, environment=environment, acks="all", linger_ms=1) as producer,
@@ -50,12 +59,8 @@ def test_clients_create_produce_and_read_through_three_nodes_and_a_seed_is_the_s
 
 async def read_again_and_again(cluster: MemoryCluster) -> list[int]:
     """A user who goes back to the beginning while an answer is under way: how long each reading took."""
-    cluster.format()
-    await cluster.start()
-    network = FakeNetwork(seed=cluster.random.getrandbits(32), latency_ms=(0, 2))
-    open_to_clients(cluster, network)
-    environment = fake_environment(network)
-    bootstrap = ",".join(str(cluster.endpoint(index)) for index in range(3))
+    network = await started(cluster)
+    environment, bootstrap = fake_environment(network), bootstrap_of(cluster)
     took: list[int] = []
     async with (
         AsyncAdmin(bootstrap, environment=environment) as admin,

@@ -469,4 +469,5 @@ def test_a_consumer_with_nothing_assigned_ends_its_streams(cluster: FakeCluster)
         consumer.assign([T0])
         wait_until(lambda: len(cluster.tasks_of_streams(1)) == 1)
         consumer.assign([])
-        wait_until(lambda: not cluster.tasks_of_streams(1))
+        wait_until(lambda: not cluster.tasks_of_streams(1))  # raises where it does not come to that
+        assert not consumer.assignment()

@@ -1,0 +1,54 @@
+"""What a broker tells the controller of its log dirs: who it is, which replicas they hold, and why it was refused.
+
+Kafka's BrokerRegistrationRequest (KIP-631), with the directory ids of KIP-858. Not here: when it registers, and what
+follows from the answer (broker_lifecycle.py).
+"""
+
+from __future__ import annotations
+
+from broker.config.node_config import NodeConfig
+from broker.quorum.metadata_log import METADATA_PARTITION
+from metadata.requests import HostedReplicas, RegisterBrokerRequest
+from penstock.errors import InconsistentClusterIdError, InvalidRegistrationError, MetaPropertiesError
+from storage.log_dirs.log_manager import LogManager
+
+
+def registration(
+    config: NodeConfig, cluster_id: str, incarnation_id: str, log_manager: LogManager
+) -> RegisterBrokerRequest:
+    """The first one of this process; `incarnation_id` is new for each process."""
+    endpoint, inter_broker = config.advertised, config.inter_broker_advertised
+    return RegisterBrokerRequest(
+        cluster_id,
+        config.node_id,
+        incarnation_id,
+        endpoint.host,
+        endpoint.port,
+        config.broker_rack,
+        log_manager.previous_broker_epoch,
+        tuple(properties.directory_id for properties in log_manager.meta_properties.values()),
+        failed_log_dirs=len(config.log_dirs) - len(log_manager.meta_properties),
+        lost_log_dirs=config.lost_log_dirs,
+        inter_broker_host=inter_broker.host,
+        inter_broker_port=inter_broker.port,
+    )
+
+
+def hosted_replicas(log_manager: LogManager) -> tuple[HostedReplicas, ...]:
+    """The replicas whose logs the log dirs hold now. Damaged ones count as lost until they are repaired."""
+    numbers: dict[str, list[int]] = {}
+    for found in log_manager.logs():
+        if found.topic_partition != METADATA_PARTITION and found.topic_id:
+            numbers.setdefault(found.topic_id, []).append(found.topic_partition.partition)
+    return tuple(HostedReplicas(topic_id, tuple(sorted(held))) for topic_id, held in numbers.items())
+
+
+def as_refusal(error: BaseException, log_manager: LogManager) -> BaseException:
+    """A final refusal by the controller is due to the log dirs, so the error gets their names."""
+    if not isinstance(error, (InconsistentClusterIdError, InvalidRegistrationError)):
+        return error
+    known = log_manager.meta_properties.items()
+    dirs = ", ".join(f"{path} (directory.id {properties.directory_id})" for path, properties in known)
+    refusal = MetaPropertiesError(f"{error}. This node's log dirs: {dirs}")
+    refusal.__cause__ = error
+    return refusal
