@@ -1,24 +1,26 @@
-"""How large the disk of each log dir is, and how much of it is free: for the metrics.
+"""How large the disk of each log dir is, and how much of it is free, for the metrics; and whether it is there.
 
     disk-room    every 10 s
 
 The disk is asked in a thread of its log dir, because one that hangs does not answer; its figures stay as they were. A
-disk that answers with an error has lost the log dir, which fails at once: nobody may write to it for a minute. A failed
-log dir is asked no more and has no figures. Not here: what happens when a disk is full
+log dir that is gone fails at once: nobody may write to it for a minute. A failed log dir is asked no more and has no
+figures. Not here: what happens when a disk is full
 (`broker/replication/refused_appends.py`, `storage/log/group_commit.py`), what fails with a log dir
 (`broker/replication/disk_failures.py`).
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from broker.jobs.scheduler import Scheduler
-from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import DiskRoom, FileSystem
 
 INTERVAL_MS = 10_000
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.ENOTCONN)
+"""What a disk answers when the log dir is gone for good; after another error it is asked again."""
 
 
 class DiskRooms:
@@ -39,7 +41,7 @@ class DiskRooms:
         self._scheduler = scheduler
         self._rooms: dict[str, DiskRoom] = {}
         for log_dir in log_dirs:
-            with suppress(OSError):  # which the next write to it will report
+            with suppress(OSError):  # which the next look will report
                 self._rooms[log_dir] = fs.room(log_dir)
         scheduler.add_for_each(log_dirs, "disk-room", INTERVAL_MS, self.look)
 
@@ -49,7 +51,7 @@ class DiskRooms:
                 self._rooms[log_dir] = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
                 return
             except OSError as error:
-                if is_shortage(error):
+                if error.errno not in GONE:
                     raise
                 self._on_log_dir_failed(log_dir, error)
         self._rooms.pop(log_dir, None)

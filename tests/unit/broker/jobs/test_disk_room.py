@@ -72,12 +72,13 @@ def test_a_log_dir_that_is_gone_fails_though_nobody_writes_to_it() -> None:
     asyncio.run(main())
 
 
-def test_a_lack_of_descriptors_fails_no_log_dir() -> None:
+@pytest.mark.parametrize("code", [errno.ENFILE, errno.EINTR, errno.ENOMEM])
+def test_an_error_that_passes_fails_no_log_dir(code: int) -> None:
     async def main() -> None:
         disks = Disks()
         scheduler = Scheduler(SystemClock(), THREADS, lambda error: None)
         rooms = DiskRooms(lambda: ("/a", "/b"), pytest.fail, cast(FileSystem, disks), scheduler)
-        disks.is_gone, disks.code = True, errno.ENFILE
+        disks.is_gone, disks.code = True, code
         with pytest.raises(OSError, match="gone"):
             await rooms.look("/b")
         assert rooms.statistics()["/b"] == DiskRoom(100, 7)
