@@ -8,6 +8,7 @@ options of a client (options.py), and what users of other clients write by habit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 from penstock.errors import InvalidTopicError
@@ -34,12 +35,12 @@ def checked_partition(partition: Any) -> TopicPartition:
         raise TypeError(f"a partition is TopicPartition({topic!r}, 0), a topic and a number, not {partition!r}")
     topic, number = partition
     checked_topic(topic)
-    if isinstance(number, bool) or not isinstance(number, int):
+    if not _is_whole(number):
         remedy = f"; write TopicPartition({topic!r}, {int(number)})" if str(number).isdecimal() else ""
         raise TypeError(
             f"TopicPartition({topic!r}, {number!r}): the partition must be an int, not {type(number).__name__}{remedy}"
         )
-    return TopicPartition(topic, number)
+    return TopicPartition(topic, int(number))
 
 
 def checked_partitions(partitions: Any) -> list[TopicPartition]:
@@ -64,12 +65,17 @@ def _not_partitions(given: object) -> TypeError:
 
 def checked_number(name: str, number: Any, low: int, high: int = MAX_INT64) -> int:
     """A whole number from `low` to `high`."""
-    if isinstance(number, bool) or not isinstance(number, int):
+    if not _is_whole(number):
         remedy = f"; write {name}={int(number)}" if str(number).isdecimal() else ""
         raise TypeError(f"{name}={number!r} must be an int, not {type(number).__name__}{remedy}")
     if not low <= number <= high:
         raise ValueError(f"{name}={number} must be from {low} to {high}")
-    return number
+    return int(number)
+
+
+def _is_whole(number: Any) -> bool:
+    """An int, or a whole number of NumPy or pandas; not a bool."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def checked_mapping(name: str, given: Any, example: str) -> Mapping[Any, Any]:

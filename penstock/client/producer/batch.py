@@ -8,6 +8,7 @@ opened: a record's create time is exact to `linger_ms`, unless the caller gave o
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, repeat
 
@@ -236,7 +237,11 @@ class ProducerBatch:
                 return
             try:
                 callback()
-            except (Exception, SystemExit):  # the answers to other batches, and whoever waits for this one, come next
+            except (
+                Exception,
+                SystemExit,
+                CancelledError,
+            ):  # the answers to other batches, and whoever waits for this one, come next
                 _log.exception("a callback of %r raised", self)
 
     def metadata(self, index: int) -> RecordMetadata:

@@ -61,7 +61,7 @@ class GithubEventsConf:
     timeout: Duration = conf_key("the archive must connect, and go on, within this time", Duration(30_000))
 
     def __post_init__(self) -> None:
-        if (self.hour.minute, self.hour.second, self.hour.microsecond) != (0, 0, 0):
+        if self.hour.timestamp() % 3600:  # of UTC: some zones are half an hour apart
             raise ConfigError(f"hour = {self.hour.isoformat()} must be a full hour such as 2026-01-31T09:00:00Z")
         if self.hours > HOURS_MAX:
             raise ConfigError(f"hours = {self.hours} must be at most {HOURS_MAX}")

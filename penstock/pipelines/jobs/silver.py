@@ -4,9 +4,10 @@
                   └─► bad ─► dead-letter topic                                query "dead-letters", at least once
 
 A row is bad if its value is not JSON of the conf's columns, if a required column is missing, or if it is late: its time
-column is more than `max_lateness` before the record's own time. That rule depends on the row alone: every run, replay
-and order of files gives the same result. Tombstones (null values) are left out. Two queries read the same table,
-each with its own checkpoint, because Spark's file sink is exactly once only as the sink of its own query.
+column is more than `max_lateness` before the record's own time. That rule depends on the row alone. What comes behind
+the watermark is left out and counted (`dropped_by_watermark`). Tombstones (null values) are left out. Two queries read
+the same table, each with its own checkpoint, because Spark's file sink is exactly once only as the sink of its own
+query.
 
 A dead letter is the bad record's key and value as they were, with the headers `dead.reason`, `dead.topic`,
 `dead.partition` and `dead.offset`: a repeated one is known by its place. An id is remembered for `watermark` of event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -36,6 +36,10 @@ def conf(**more: Any) -> GithubEventsConf:
     ("more", "message"),
     [
         ({"hour": HOUR.replace(minute=5)}, "hour = 2026-01-31T09:05:00+00:00 must be a full hour such as 2026-01-31T"),
+        (
+            {"hour": HOUR.replace(tzinfo=timezone(timedelta(hours=5, minutes=30)))},
+            "hour = 2026-01-31T09:00:00+05:30 must be a",
+        ),
         ({"hours": 745}, "hours = 745 must be at most 744"),
         ({"url": "file:///etc"}, "url = 'file:///etc' must begin with https:// or http://"),
         ({"timeout": Duration(0)}, "timeout must be longer than 0 s"),

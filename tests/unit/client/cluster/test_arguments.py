@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.client.cluster.arguments import checked_number, checked_partition
 from penstock.errors import ConfigError, InvalidTopicError
 from penstock.testing import Cluster
 from tests.support.fake_broker import FakeCluster
@@ -95,3 +97,12 @@ def test_a_wrong_argument_is_named_with_what_to_write() -> None:
 def test_the_number_of_nodes_is_a_whole_number(nodes: Any) -> None:
     with pytest.raises(ConfigError, match=f"nodes = {nodes!r}: must be a whole number from 1 to "):
         Cluster(nodes=nodes)
+
+
+def test_a_whole_number_of_numpy_is_one() -> None:
+    number = checked_number("offset", numpy.int64(5), 0)
+    assert (number, type(number)) == (5, int)
+    partition = checked_partition(("t", numpy.int32(1)))
+    assert (partition, type(partition.partition)) == (TopicPartition("t", 1), int)
+    with pytest.raises(TypeError, match="must be an int"):
+        checked_number("offset", numpy.float64(5), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import signal
@@ -37,7 +38,7 @@ def cluster() -> Iterator[FakeCluster]:
         yield found
 
 
-@pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit])
+@pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit, asyncio.CancelledError])
 def test_a_callback_that_raises_is_logged_and_keeps_no_other_record_from_its_answer(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture, raised: type[BaseException]
 ) -> None:
