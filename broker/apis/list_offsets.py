@@ -3,15 +3,17 @@
 'Latest' is the high watermark, the end of what a consumer can read. A leader that has committed no record of its own
 epoch yet does not know it for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 
-A look-up by time that needs the disk runs in an I/O thread; the look-ups of one request run one after another. When two
-thirds of the request's time-out have passed, it is answered with what was found: a partition that needs the disk then
-is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
+A look-up by time that needs the disk runs in an I/O thread; those of one request run one after another in each log dir,
+and the log dirs side by side. When two thirds of the request's time-out have passed, it is answered with what was
+found: a partition that needs the disk then is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset
+from the client.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
@@ -35,20 +37,35 @@ from storage.segment.timestamp_lookup import TimeLookUp
 
 TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
 """Of a request that gives none, and the most that counts."""
+BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
+"""Known without a look into the log."""
 
 
 class _Answering:
-    """A request, and its results so far."""
+    """A request, and its results so far, in the order of the partitions asked for; None is not found yet."""
 
-    __slots__ = ("disk_wait_ms", "is_late", "request", "results", "timer", "wanted")
+    __slots__ = ("at_work", "disk_wait_ms", "is_late", "left", "put_off", "request", "results", "timer", "wanted")
 
     def __init__(self, request: Request, wanted: Sequence[ListOffsetsPartition], timeout_ms: int) -> None:
         self.request, self.wanted = request, wanted
         self.disk_wait_ms = min(timeout_ms if timeout_ms > 0 else TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX) * 2 // 3
-        self.results: list[ListOffsetsResult] = []
+        self.results: list[ListOffsetsResult | None] = [None] * len(wanted)
+        self.left = len(wanted)
+        self.at_work: set[str] = set()
+        """The log dirs with a thread that looks up for this request."""
+        self.put_off: defaultdict[str, deque[int]] = defaultdict(deque)
+        """By log dir: the places in `wanted` that wait until its thread is done."""
         self.timer: asyncio.TimerHandle | None = None
         self.is_late = False
         """No disk is asked any more."""
+
+    def note(self, place: int, result: ListOffsetsResult) -> None:
+        self.results[place] = result
+        self.left -= 1
+
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class ListOffsetsApi:
@@ -58,66 +75,79 @@ class ListOffsetsApi:
         self._partitions, self._io, self._fail = partitions, io, fail
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
-        self._go_on(_Answering(request, body.partitions, body.timeout_ms), None)
+        answering = _Answering(request, body.partitions, body.timeout_ms)
+        for place in range(len(answering.wanted)):
+            self._answer(answering, place)
+        self._complete_if_whole(answering)
 
-    def _go_on(self, answering: _Answering, cold: ColdLookUp | None) -> None:
-        """Until the next look-up in a thread; `cold` is the one that has run."""
-        results = answering.results
-        while len(results) < len(answering.wanted):
-            asked = answering.wanted[len(results)]
-            found = self._one(asked, cold, answering)
-            cold = None
-            if found is None:
-                return
-            results.append(found)
-        if answering.timer is not None:
-            answering.timer.cancel()
-        answering.request.complete(results, results)
-
-    def _one(
-        self, asked: ListOffsetsPartition, cold: ColdLookUp | None, answering: _Answering
-    ) -> ListOffsetsResult | None:
-        """None while a thread is at work."""
+    def _answer(self, answering: _Answering, place: int, cold: ColdLookUp | None = None) -> None:
+        """Finds the result, or leaves it to a thread; `cold` is the look-up for it that has run."""
+        asked = answering.wanted[place]
         try:
             partition = self._partitions.get(asked.partition, asked.topic_id)
+            log_dir = partition.log.log_dir
+            if log_dir in answering.at_work and not answering.is_late and asked.timestamp_ms not in BOUNDS:
+                answering.put_off[log_dir].append(place)
+                return
             found = _look_up(partition, asked, cold)
             if isinstance(found, ColdLookUp):
-                self._begin(partition.log.log_dir, found, answering)
-                return None
+                self._begin(answering, place, found, log_dir)
+                return
         except ApiError as error:
-            return ListOffsetsResult(asked.partition, without_frames(error))
-        if found is None:
-            return ListOffsetsResult(asked.partition)
-        return ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
+            answering.note(place, ListOffsetsResult(asked.partition, without_frames(error)))
+            return
+        result = ListOffsetsResult(asked.partition)
+        if found is not None:
+            result = ListOffsetsResult(asked.partition, None, found.offset, found.timestamp_ms, found.leader_epoch)
+        answering.note(place, result)
 
-    def _begin(self, log_dir: str, cold: ColdLookUp, answering: _Answering) -> None:
+    def _begin(self, answering: _Answering, place: int, cold: ColdLookUp, log_dir: str) -> None:
         if answering.is_late:
             cold.discard()
-            why = f"the disks have not answered within {answering.disk_wait_ms} ms, the last one that of {log_dir}"
-            raise RequestTimedOutError(f"{why}; try again")
-        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, lambda: self._found(answering, cold)):
-            cold.discard()
-            raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
-        if answering.timer is None:
-            answering.timer = asyncio.get_running_loop().call_later(
-                answering.disk_wait_ms / 1000, self._time_up, answering
+            raise RequestTimedOutError(
+                f"the disk of {log_dir} has not answered within {answering.disk_wait_ms} ms; try again"
             )
 
-    def _found(self, answering: _Answering, cold: ColdLookUp) -> None:
-        if not answering.is_late:
-            self._went_on(answering, cold)
+        def done() -> None:
+            self._went_on(answering, lambda: self._thread_done(answering, place, cold, log_dir))
+
+        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, done):
+            cold.discard()
+            raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
+        answering.at_work.add(log_dir)
+        if answering.timer is None:
+            answering.timer = asyncio.get_running_loop().call_later(
+                answering.disk_wait_ms / 1000, lambda: self._went_on(answering, lambda: self._time_up(answering))
+            )
+
+    def _thread_done(self, answering: _Answering, place: int, cold: ColdLookUp, log_dir: str) -> None:
+        answering.at_work.discard(log_dir)
+        self._answer(answering, place, cold)
+        put_off = answering.put_off[log_dir]
+        while put_off and log_dir not in answering.at_work:
+            self._answer(answering, put_off.popleft())
 
     def _time_up(self, answering: _Answering) -> None:
         answering.is_late = True
-        self._went_on(answering, None)
+        for place, found in enumerate(answering.results):
+            if found is None:
+                self._answer(answering, place)
 
-    def _went_on(self, answering: _Answering, cold: ColdLookUp | None) -> None:
-        if answering.request.is_abandoned:
+    def _went_on(self, answering: _Answering, step: Callable[[], None]) -> None:
+        if answering.is_late or answering.request.is_abandoned:
+            answering.cancel_timer()
             return
         try:
-            self._go_on(answering, cold)
+            step()
+            self._complete_if_whole(answering)
         except Exception as error:
+            answering.cancel_timer()
             self._fail(answering.request, error)
+
+    def _complete_if_whole(self, answering: _Answering) -> None:
+        if not answering.left:
+            answering.cancel_timer()
+            answering.request.complete(answering.results, answering.results)
 
 
 Found = TimestampAndOffset | None | ColdLookUp

@@ -84,7 +84,7 @@ class ColdFileSystem(LosingFileSystem):
         return {(file, page) for page in range(at // PAGE_BYTES, (at + max(size, 1) - 1) // PAGE_BYTES + 1)}
 
 
-def cold_log(fs: ColdFileSystem, partition: TopicPartition) -> Log:
-    """Makes a log in /d, which must exist."""
+def cold_log(fs: ColdFileSystem, partition: TopicPartition, log_dir: str = "/d") -> Log:
+    """Makes a log in a directory that must exist."""
     config = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
-    return Log.create(fs, f"/d/{partition}", partition, config, LogOptions(THREADS, TOPIC_ID))
+    return Log.create(fs, f"{log_dir}/{partition}", partition, config, LogOptions(THREADS, TOPIC_ID))

@@ -118,15 +118,16 @@ def test_who_does_not_lead_says_so_and_who_leads_anew_may_not_know_yet(partition
 
 
 class ColdBroker:
-    """Partitions of which the page cache holds nothing."""
+    """Partitions of which the page cache holds nothing, each in the log dir given."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, *log_dirs: str) -> None:
         self.fs, self.io = ColdFileSystem(), SteppedIo()
-        self.fs.mkdir("/d")
+        for log_dir in set(log_dirs):
+            self.fs.mkdir(log_dir)
         self.partitions = {}
-        for number in range(count):
+        for number, log_dir in enumerate(log_dirs):
             key = TopicPartition("t", number)
-            made = self.partitions[key] = Partition(1, cold_log(self.fs, key), 0, 1)
+            made = self.partitions[key] = Partition(1, cold_log(self.fs, key, log_dir), 0, 1)
             made.become_leader(state(isr=(1,)), 0)
             produce(made, T + 10, T + 30, T + 20)
             flush(made)
@@ -148,7 +149,7 @@ def results(request: Request) -> list[ListOffsetsResult]:
 
 def test_a_look_up_that_must_ask_the_disk_goes_on_in_a_thread() -> None:
     async def main() -> None:
-        broker = ColdBroker(1)
+        broker = ColdBroker("/d")
         request = broker.ask((0, T + 11), (0, EARLIEST_TIMESTAMP), (0, MAX_TIMESTAMP))
         assert not request.is_complete and broker.io.step(broker.fs.go_cold) is IoWork.LOOK_UP
         assert not request.is_complete and broker.io.step() is IoWork.LOOK_UP
@@ -160,7 +161,7 @@ def test_a_look_up_that_must_ask_the_disk_goes_on_in_a_thread() -> None:
 
 def test_a_look_up_is_answered_as_the_partition_stands_when_the_disk_has_answered() -> None:
     async def main() -> None:
-        broker = ColdBroker(1)
+        broker = ColdBroker("/d")
         request = broker.ask((0, T))
         (cold,) = broker.partitions.values()
         broker.io.step(lambda: cold.become_follower(state(leader_id=2, leader_epoch=6), NOBODY))
@@ -173,7 +174,7 @@ def test_a_look_up_is_answered_as_the_partition_stands_when_the_disk_has_answere
 @pytest.mark.parametrize(("timeout_ms", "waits_ms"), [(0, TIMEOUT_MS_DEFAULT * 2 // 3), (30_000, 20_000)])
 def test_a_disk_that_hangs_keeps_no_other_offset_from_the_client(timeout_ms: int, waits_ms: int) -> None:
     async def main() -> None:
-        broker = ColdBroker(3)
+        broker = ColdBroker("/d", "/d", "/d")
         asked = (0, T + 11), (1, T + 11), (2, EARLIEST_TIMESTAMP), (2, T + 11)
         request = broker.ask(*asked, timeout_ms=timeout_ms)
         broker.io.step()
@@ -183,8 +184,41 @@ def test_a_disk_that_hangs_keeps_no_other_offset_from_the_client(timeout_ms: int
         found = results(request)
         assert [result.offset for result in found] == [1, -1, 0, -1]
         assert [type(result.error) for result in found if result.error] == [RequestTimedOutError] * 2
-        assert "that of /d" in str(found[1].error)
+        assert "the disk of /d has not answered" in str(found[1].error)
         broker.io.step()  # too late
         assert len(found) == 4 and not broker.io.queue
+
+    run_virtual(main())
+
+
+def test_a_disk_that_hangs_keeps_nothing_of_another_disk_from_the_client() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/hangs", "/works", "/works", "/hangs")
+        request = broker.ask((0, T + 11), (1, T + 11), (2, T + 11), (3, EARLIEST_TIMESTAMP), (3, T + 11))
+        assert [log_dir for log_dir, *_ in broker.io.queue] == ["/hangs", "/works"], "one at a time in each"
+        hung = broker.io.queue.pop(0)
+        broker.io.step()
+        broker.io.step()
+        assert not request.is_complete and not broker.io.queue
+        await asyncio.sleep(TIMEOUT_MS_DEFAULT / 1000)
+        found = results(request)
+        assert [result.offset for result in found] == [-1, 1, 1, 0, -1]
+        assert [index for index, result in enumerate(found) if result.error] == [0, 4]
+        broker.io.queue.append(hung)
+        broker.io.step()  # too late
+        assert results(request) is found and not broker.io.queue
+
+    run_virtual(main())
+
+
+def test_no_disk_is_asked_any_more_for_a_request_that_nobody_waits_for() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d", "/d")
+        request = broker.ask((0, T + 11), (1, T + 11))
+        request.abandoned()
+        broker.io.step()
+        assert not broker.io.queue
+        await asyncio.sleep(TIMEOUT_MS_DEFAULT / 1000)
+        assert not request.is_complete and not broker.io.queue
 
     run_virtual(main())
