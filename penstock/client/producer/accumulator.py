@@ -237,13 +237,12 @@ class Accumulator:
             return NotAppended.BATCH_CLOSED
         needed = size_bytes - batch.room
         wanted = max(needed, min(GRANT_BYTES, left) - batch.room)
-        if not self.memory.try_take(wanted, must=False):
+        if not self.memory.try_take(batch, wanted, must=False):
             wanted = needed
-            if not self.memory.try_take(needed):
+            if not self.memory.try_take(batch, needed):
                 if not batch.values:
                     queue.open = None
                 return NotAppended.NO_MEMORY
-        batch.granted_bytes += wanted
         batch.room += wanted
         return None
 
@@ -269,8 +268,8 @@ class Accumulator:
                 finally:
                     if queue.open is ahead:
                         queue.slot.append(ahead)
-            queue.ready.append(batch)
             self._active[queue] = None
+            queue.ready += (batch,)  # no call, so no signal behind it that could leave it where nobody looks
 
     def _check_open(self) -> None:
         """For a caller that was taken before the close, and has waited since: for memory, or for a topic."""
@@ -291,7 +290,7 @@ class Accumulator:
             batch.encode(self.config.codec)
         except Exception as error:  # left as it is, it would hold up its partition, and every flush, for ever
             told = f"{batch.topic_partition}: the batch of {batch.record_count} records cannot be made: {error!r}"
-            self.give_back(batch)
+            self.memory.give_back(batch)
             batch.fail(error if isinstance(error, PenstockError) else InvalidRecordError(told))
 
     @contextlib.contextmanager
@@ -346,12 +345,6 @@ class Accumulator:
                 self.encode(batch)
 
     # -- done: the sender's thread -------------------------------------------------------------------------------------
-
-    def give_back(self, batch: ProducerBatch) -> None:
-        """The memory of a batch that is done."""
-        granted, batch.granted_bytes = batch.granted_bytes, 0
-        if granted:
-            self.memory.give_back(granted)
 
     @property
     def has_ready(self) -> bool:

@@ -1,16 +1,24 @@
 """The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
 
-Taking never blocks. A caller that gets none waits with `wait` (a thread) or `subscribe` (an event loop), and tries
-again. Waiting callers have no order: each time that memory is given back, all of them are woken. Not here: how much a
-batch needs (accumulator.py).
+Taking never blocks, and the batch knows what it has from the moment that it is taken: Ctrl-C in a caller, which Python
+raises behind a call, leaves no memory that nobody gives back. A caller that gets none waits with `wait` (a thread) or
+`subscribe` (an event loop), and tries again. Waiting callers have no order: each time that memory is given back, all of
+them are woken. Not here: how much a batch needs (accumulator.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from penstock.threads import Threads
+
+
+class Holder(Protocol):
+    """What takes memory: a batch."""
+
+    granted_bytes: int
 
 
 class MemoryPool:
@@ -49,18 +57,24 @@ class MemoryPool:
         finally:
             self._waiters.discard(this)
 
-    def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
-        """False when there is too little. A batch that `must` fit and is larger than the pool gets the whole pool."""
+    def try_take(self, holder: Holder, size_bytes: int, *, must: bool = True) -> bool:
+        """Grants the holder so much more; False when there is too little. One that `must` fit and is larger than the
+        pool gets the whole pool."""
         with self._lock:
             alone = must and size_bytes > self.total_bytes and self._available == self.total_bytes
             if size_bytes > self._available and not alone:
                 return False
             self._available -= size_bytes
+            holder.granted_bytes += size_bytes
             return True
 
-    def give_back(self, size_bytes: int) -> None:
+    def give_back(self, holder: Holder) -> None:
+        """All that the holder has. Idempotent."""
         with self._lock:
-            self._available += size_bytes
+            if not holder.granted_bytes:
+                return
+            self._available += holder.granted_bytes
+            holder.granted_bytes = 0
             wakers, self._wakers = self._wakers, []
         for wake in wakers:
             wake()

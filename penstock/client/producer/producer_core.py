@@ -116,15 +116,19 @@ class ProducerCore:
         if info is None:
             return NotAppended.NO_TOPIC
         now_ms = self.clock.now_ms()
-        while True:
-            queue = self.queue_for(info, record, partition)
-            answer = self.accumulator.try_append(queue, record, now_ms, self.clock.wall_ms())
-            if answer is NotAppended.BATCH_CLOSED:
-                self.sender.wake()
-                continue
-            if not isinstance(answer, NotAppended):
-                self.sender.wake_by(now_ms + self.config.linger_ms)
-            return answer
+        try:
+            while True:
+                queue = self.queue_for(info, record, partition)
+                answer = self.accumulator.try_append(queue, record, now_ms, self.clock.wall_ms())
+                if answer is NotAppended.BATCH_CLOSED:
+                    self.sender.wake()
+                    continue
+                if not isinstance(answer, NotAppended):
+                    self.sender.wake_by(now_ms + self.config.linger_ms)
+                return answer
+        except BaseException:  # Ctrl-C: what was appended or closed must not wait for the next call
+            self.sender.wake()
+            raise
 
     def queue_for(self, info: TopicInfo, record: PendingRecord, partition: int | None) -> PartitionQueue:
         """The partition given, else the partitioner's, else the key's, else the sticky one."""
@@ -184,16 +188,18 @@ class ProducerCore:
         """Queues one batch made elsewhere; None when there is no memory for it now."""
         batch = ProducerBatch(queue.topic_partition, self.clock.wall_ms(), self.clock.now_ms(), self._threads)
         batch.set_encoded(encoded, record_count)
-        if not self.memory.try_take(len(encoded)):
-            return None
-        batch.granted_bytes = len(encoded)
         try:
+            if not self.memory.try_take(batch, len(encoded)):
+                return None
             self.accumulator.append_bulk(queue, batch)
-        except BaseException:  # the producer is closed, or Ctrl-C: nobody else would give it back
-            self.accumulator.give_back(batch)
+            self.sender.wake()
+            return batch
+        except (
+            BaseException
+        ):  # the producer is closed, or Ctrl-C: nobody else would give it back, or send what it closed
+            self.memory.give_back(batch)
+            self.sender.wake()
             raise
-        self.sender.wake()
-        return batch
 
     # -- end -----------------------------------------------------------------------------------------------------------
 

@@ -221,7 +221,7 @@ class Sender:
                 counts["batches_retried"] += 1
                 counts["records_retried"] += records
                 continue
-            self._accumulator.give_back(batch)
+            self._accumulator.memory.give_back(batch)
             if isinstance(outcome, Acked):
                 counts["batches_acked"] += 1
                 counts["records_acked"] += records

@@ -1,44 +1,62 @@
-"""Ctrl-C in a caller that waits, between any two instructions of Python, leaves the client's own thread at work."""
+"""Ctrl-C in a caller, at any instruction, leaves the client's own thread at work, and nothing that nobody sends."""
 
 from __future__ import annotations
 
 import _weakrefset
+import asyncio
+import dis
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from itertools import count
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from penstock.client.background import LoopThread
+from penstock.client.environment import given_or_system
 from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.wire.messages import ClusterSnapshot, PartitionInfo, TopicInfo
 from penstock.record.codecs import Codec
-from penstock.threads import Lock, SystemThreads
+from penstock.threads import SystemThreads
+from penstock.types import TopicPartition
 
 PATIENCE_S = 10
+SNAPSHOT = ClusterSnapshot("c", 1, (), (TopicInfo("t", "id", (PartitionInfo(0, 1, 0, 0, (1,), (1,)),)),), 1)
 
 
-def interrupted(work: Callable[[], object], moment: int) -> bool:
+AT_SIGNALS = ("RESUME", "CALL", "JUMP_BACKWARD", "POP_JUMP_BACKWARD")
+"""What the names of the instructions begin with behind which CPython raises what a signal handler raised."""
+
+
+def interrupted(work: Callable[[], object], moment: int, behind: tuple[str, ...] = ("",)) -> bool:
     """Does `work`, interrupted before its instruction of that number; False when it ends before.
 
-    In a thread of its own: an exception between any two instructions may stay the thread's current one.
+    Counts the instructions that come `behind` one whose name begins so. In a thread of its own: an exception between
+    any two instructions may stay the thread's current one.
     """
     instructions = count()
     met: list[bool] = []
+    before: dict[FrameType, str] = {}
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename == _weakrefset.__file__:
             return None  # Python drops an interruption that comes while it calls a weak reference back
         frame.f_trace_opcodes = True
-        if event == "opcode" and next(instructions) == moment:
-            raise KeyboardInterrupt
+        if event == "opcode":
+            last, before[frame] = before.get(frame, "RESUME"), dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if last.startswith(behind) and next(instructions) == moment:
+                raise KeyboardInterrupt
         return trace
 
     def traced() -> None:
+        gc.disable()  # Python drops an interruption in a callback of it, too
         sys.settrace(trace)
         try:
             work()
@@ -46,6 +64,8 @@ def interrupted(work: Callable[[], object], moment: int) -> bool:
             met.append(True)
         finally:
             sys.settrace(None)
+            gc.enable()
+            before.clear()
 
     caller = threading.Thread(target=traced)
     caller.start()
@@ -87,35 +107,70 @@ def test_the_clients_thread_goes_on_after_a_caller_was_interrupted(loop_thread: 
             break
 
 
-class InterruptedLock:
-    """Ctrl-C comes behind its first release."""
+def open_batches(core: ProducerCore) -> list[ProducerBatch]:
+    return [b for queue in core.accumulator.queues() for b in (queue.open, *queue.ready) if b is not None]
+
+
+class WokenLoop:
+    """Counts how often the sender was woken."""
 
     def __init__(self) -> None:
-        lock = threading.Lock()
-        self.acquire, self.release, self.locked = lock.acquire, lock.release, lock.locked
-        self._was_interrupted = False
+        self.woken = 0
 
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-        if not self._was_interrupted:
-            self._was_interrupted = True
-            raise KeyboardInterrupt
+    def call_soon_threadsafe(self, _callback: Callable[[], None]) -> None:
+        self.woken += 1
 
 
-class InterruptedThreads(SystemThreads):
-    def lock(self) -> Lock:
-        return InterruptedLock()
+def producer_core(**options: Any) -> tuple[ProducerCore, WokenLoop]:
+    """One that knows topic t, and sends nothing."""
+    core, loop = ProducerCore("127.0.0.1:1", options, given_or_system(None)), WokenLoop()
+    core.sender.start(cast(asyncio.AbstractEventLoop, loop))
+    core.cluster.cache.update(SNAPSHOT, 0)
+    return core, loop
 
 
-def test_a_wait_for_memory_and_a_flush_are_over_after_an_interruption() -> None:
-    pool = MemoryPool(10, InterruptedThreads())
-    with suppress(KeyboardInterrupt), pool.waiting():
-        assert pool.is_short
-    assert not pool.is_short
-    accumulator = Accumulator(AccumulatorConfig(10, 5, Codec.NONE), pool, InterruptedThreads())
-    with suppress(KeyboardInterrupt), accumulator.flush():
-        pass
-    assert not accumulator._flushing
+def test_what_was_appended_before_an_interruption_is_sent_and_its_memory_is_given_back() -> None:
+    for moment in count():
+        core, loop = producer_core()
+        record = core.pending(None, b"value", None, None)
+        was_interrupted = interrupted(lambda: core.append("t", record, 0), moment, AT_SIGNALS)  # noqa: B023
+        batches = open_batches(core)
+        assert core.memory.used_bytes == sum(b.granted_bytes for b in batches), f"before instruction {moment}"
+        assert loop.woken or not any(b.values for b in batches), f"before instruction {moment}"
+        if not was_interrupted:
+            assert moment > 20
+            break
+
+
+def test_what_a_bulk_closed_or_queued_before_an_interruption_is_sent() -> None:
+    for moment in count():
+        core, loop = producer_core()
+        core.append("t", core.pending(None, b"ahead", None, None), 0)
+        loop.woken, core.sender._woken = 0, False
+        queue = core.accumulator.queue(TopicPartition("t", 0))
+        was_interrupted = interrupted(lambda: core.append_bulk(queue, b"encoded", 1), moment, AT_SIGNALS)  # noqa: B023
+        batches = open_batches(core)
+        assert core.memory.used_bytes == sum(b.granted_bytes for b in batches), f"before instruction {moment}"
+        assert all(b.encoded for b in queue.ready) and len(queue.ready) in (0, 1, 2), f"before instruction {moment}"
+        assert loop.woken or not queue.ready, f"before instruction {moment}"
+        if not was_interrupted:
+            assert moment > 20 and len(queue.ready) == 2
+            break
+
+
+@pytest.mark.parametrize("what", ["waiting", "flush"])
+def test_a_wait_for_memory_and_a_flush_are_over_after_an_interruption(what: str) -> None:
+    for moment in count():
+        pool = MemoryPool(10, SystemThreads())
+        accumulator = Accumulator(AccumulatorConfig(10, 5, Codec.NONE), pool, SystemThreads())
+        under_way = {"waiting": pool.waiting, "flush": accumulator.flush}[what]
+
+        def work(under_way: Callable[[], AbstractContextManager[None]] = under_way) -> None:
+            with under_way():
+                pass
+
+        was_interrupted = interrupted(work, moment, AT_SIGNALS)
+        assert not pool.is_short and not accumulator._flushing, f"interrupted before instruction {moment}"
+        if not was_interrupted:
+            assert moment > 5
+            break

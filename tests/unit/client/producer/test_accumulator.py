@@ -11,7 +11,7 @@ from penstock.client.producer.accumulator import (
 )
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.memory import Holder, MemoryPool
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
@@ -103,7 +103,7 @@ def test_memory_is_taken_by_batches_and_given_back_when_they_are_done() -> None:
     assert append(acc, second, record(b"y" * 60_000)) is NotAppended.NO_MEMORY
     assert second.open is None
     acc.close_due(NOW_MS + 5)
-    acc.give_back(first.ready[0])
+    acc.memory.give_back(first.ready[0])
     assert acc.memory.used_bytes == 0
     assert isinstance(append(acc, second, record(b"y" * 60_000)), RecordFuture)
 
@@ -182,9 +182,9 @@ def test_a_flush_waits_for_no_batch_that_its_caller_drops_for_lack_of_memory() -
     class PoolMeanwhile(MemoryPool):
         """While it is asked for memory, another thread flushes."""
 
-        def try_take(self, size_bytes: int, *, must: bool = True) -> bool:
+        def try_take(self, holder: Holder, size_bytes: int, *, must: bool = True) -> bool:
             found.extend(acc.unfinished())
-            return super().try_take(size_bytes, must=must)
+            return super().try_take(holder, size_bytes, must=must)
 
     threads = stepped_threads()
     acc = Accumulator(AccumulatorConfig(100_000, 5, Codec.NONE), PoolMeanwhile(100_000, threads), threads)
