@@ -7,20 +7,20 @@ field as its offsets, and every second item of it is taken.
 
 The vectorised code accepts only bytes that it has proved right. At any doubt (a varint too wide, a field that ends in
 the wrong place, offsets that do not ascend) the plain reader decides, so damage is judged and described in one place.
-Encoding is in arrow_encode.py. Only this module and that one import numpy and pyarrow (the extra `arrow`).
+Encoding is in arrow_encode.py. Only the three `arrow` modules import numpy and pyarrow (the extra `arrow`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError
+from penstock.record.arrow_buffers import booleans, fixed_width
 from penstock.record.arrow_encode import build_batch_from_arrow
 from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer
 from penstock.record.codecs import Codec
@@ -39,8 +39,11 @@ from penstock.record.verifier import room_fault
 
 __all__ = ["HEADERS_TYPE", "ArrowColumns", "build_batch_from_arrow", "to_arrow_columns"]
 
-Longs = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Longs = npt.NDArray[np.int64]
+    Bytes = npt.NDArray[np.uint8]
 
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 """A record without headers is null here, not an empty list, as in Spark's Kafka source."""
@@ -311,7 +314,7 @@ def _binary_array(data: bytes, starts: Longs, ends: Longs, nulls: npt.NDArray[np
     offsets[0::2] = starts
     offsets[1::2] = ends
     spans = pa.BinaryArray.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return spans.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=nulls if has_nulls else None))
+    return spans.take(fixed_width(np.arange(0, 2 * count, 2, dtype=np.int32), pa.int32(), nulls if has_nulls else None))
 
 
 def _read_headers(data: bytes, has_headers: npt.NDArray[np.bool_], at: Longs, ends: Longs) -> Any:
@@ -346,7 +349,7 @@ def _within(part: ArrowColumns, from_offset: int, to_offset: int | None) -> Arro
         wanted &= part.offsets < to_offset
     if wanted.all():
         return part
-    mask = pa.array(wanted)
+    mask = booleans(wanted)
     return replace(
         part,
         keys=part.keys.filter(mask),

@@ -8,18 +8,21 @@ buffer of the result *is* the batch's body. The bytes equal those of the plain b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidRecordError, RecordListTooLargeError
+from penstock.record.arrow_buffers import fixed_width
 from penstock.record.builder import MAX_BATCH_BYTES, BatchFields, BatchOptions, finish_batch
 from penstock.types import NO_TIMESTAMP
 
-Longs = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Longs = npt.NDArray[np.int64]
 _MAX_WIDTH = 10
 
 
@@ -116,7 +119,7 @@ def _body(values: Any, keys: Any | None, time_deltas: Longs, deltas: Longs) -> m
     else:
         pieces = [_prefixes(before_key), keys, _prefixes([value]), values]
     order = np.arange(count * len(pieces), dtype=np.int32).reshape(len(pieces), count).T.ravel()
-    joined = pa.concat_arrays(pieces).take(pa.array(order))
+    joined = pa.concat_arrays(pieces).take(fixed_width(order, pa.int32()))
     body = np.empty(size_bytes, np.uint8)
     body[:-1] = np.frombuffer(joined.buffers()[2], np.uint8)[1:size_bytes]
     body[-1] = 0

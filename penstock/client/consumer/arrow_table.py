@@ -19,6 +19,7 @@ try:
     import pyarrow as pa
 
     from penstock.record.arrow import HEADERS_TYPE, ArrowColumns, to_arrow_columns
+    from penstock.record.arrow_buffers import fixed_width
 except ImportError as error:
     raise MissingDependencyError("poll_arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
 
@@ -98,9 +99,9 @@ def record_batch(tp: TopicPartition, columns: ArrowColumns, options: ArrowOption
         columns.values,
         pa.repeat(pa.scalar(tp.topic, pa.string()), count),
         pa.repeat(pa.scalar(tp.partition, pa.int32()), count),
-        pa.array(columns.offsets, pa.int64()),
-        pa.array(columns.timestamps_ms, pa.int64()).cast(pa.timestamp("ms", tz="UTC")),
-        pa.array(columns.timestamp_types, pa.int32()),
+        fixed_width(columns.offsets, pa.int64()),
+        fixed_width(columns.timestamps_ms, pa.timestamp("ms", tz="UTC")),
+        fixed_width(columns.timestamp_types, pa.int32()),
     ]
     if options.include_headers:
         arrays.append(columns.headers)

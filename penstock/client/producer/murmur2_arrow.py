@@ -6,12 +6,14 @@ tenths of the work of a sink whose keys do not repeat. A property test says that
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.client.producer.partitioner import MULTIPLIER, POSITIVE, SEED
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 NO_KEY = -1
 _M = np.uint32(MULTIPLIER)
