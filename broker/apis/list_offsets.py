@@ -147,7 +147,8 @@ class ListOffsetsApi:
     def _complete_if_whole(self, answering: _Answering) -> None:
         if not answering.left:
             answering.cancel_timer()
-            answering.request.complete(answering.results, answering.results)
+            found = [result for result in answering.results if result is not None]
+            answering.request.complete(found, found)
 
 
 Found = TimestampAndOffset | None | ColdLookUp
