@@ -131,7 +131,8 @@ class AsyncAdmin:
 
     async def _wait_visible(self, name: str, topic_id: str, deadline_ms: int) -> TopicDescription:
         while True:
-            seen = [topic for topic in await self._ask_every_broker(name, deadline_ms) if topic is not None]
+            told = await self._ask_every_broker(name, deadline_ms, "created")
+            seen = [topic for topic in told if topic is not None]
             if seen and all(_has_leaders(topic, topic_id) for topic in seen):
                 return _description(seen[0])
             if self._clock.now_ms() >= deadline_ms:
@@ -140,9 +141,10 @@ class AsyncAdmin:
                 )
             await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
-    async def _ask_every_broker(self, name: str, deadline_ms: int) -> list[TopicInfo | None]:
+    async def _ask_every_broker(self, name: str, deadline_ms: int, done: str) -> list[TopicInfo | None]:
         """The topic as each broker in service has it; None for one that does not answer."""
-        await self._cluster.refresh(deadline_ms=deadline_ms)
+        with configs.done_but(f"topic {name!r} was {done}"):
+            await self._cluster.refresh(deadline_ms=deadline_ms)
         endpoints = [b.endpoint for b in self._cluster.cache.brokers if not b.fenced]
         return await self._ask_brokers(name, endpoints, deadline_ms)
 
@@ -167,7 +169,10 @@ class AsyncAdmin:
         topic_id = (await self._find_topic(name, deadline_ms)).topic_id
         await self._delete_by_id(name, topic_id, deadline_ms)
         self._cluster.untrack(name)
-        while any(t is not None and t.topic_id == topic_id for t in await self._ask_every_broker(name, deadline_ms)):
+        while any(
+            topic is not None and topic.topic_id == topic_id
+            for topic in await self._ask_every_broker(name, deadline_ms, "deleted")
+        ):
             if self._clock.now_ms() >= deadline_ms:
                 raise TimedOutError(
                     f"topic {name!r} was deleted, but a broker still has it in its metadata; look again later"
@@ -196,8 +201,8 @@ class AsyncAdmin:
                 await _first(connection.delete_topics((topic_id,), timeout_ms))
             except UnknownTopicIdError:
                 return maybe_deleted  # the controller's own word: trying again would not change it
-            except ApiError:
-                maybe_deleted = True
+            except ApiError as error:
+                maybe_deleted = maybe_deleted or outcome_unknown(error)
                 raise
             return True
 

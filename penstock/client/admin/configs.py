@@ -8,7 +8,8 @@ meets the changed log. Not here: which keys there are and what they mean; broker
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from penstock.client.cluster.cluster import METADATA_ATTEMPT_MS, ClusterClient
@@ -23,6 +24,7 @@ from penstock.client.wire.messages import (
 )
 from penstock.errors import (
     ApiError,
+    BootstrapError,
     BrokerIdNotRegisteredError,
     ReplicaNotAvailableError,
     TimedOutError,
@@ -110,6 +112,15 @@ def _only(results: Sequence[ConfigResult]) -> ConfigResult:
     return results[0]
 
 
+@contextmanager
+def done_but(done: str) -> Iterator[None]:
+    """Around a question after a change: TimedOutError says that it was made, in place of an error that does not."""
+    try:
+        yield
+    except (ApiError, TimedOutError, BootstrapError) as error:
+        raise TimedOutError(f"{done}, but no broker tells whether all have heard of it: {error}") from error
+
+
 async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
     """Until every broker in service that answers, and one at least, has the metadata up to there."""
 
@@ -122,7 +133,8 @@ async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms:
         cluster.cache.update(snapshot, cluster.clock.now_ms())
         return snapshot.metadata_offset >= metadata_offset
 
-    await cluster.refresh(deadline_ms=deadline_ms)
+    with done_but("the change was made"):
+        await cluster.refresh(deadline_ms=deadline_ms)
     while True:
         endpoints = [broker.endpoint for broker in cluster.cache.brokers if not broker.fenced]
         answers = [heard for heard in await asyncio.gather(*map(has_heard, endpoints)) if heard is not None]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
 
 import pytest
 
 from penstock import AsyncAdmin, TopicPartition
+from penstock.client.wire.messages import ClusterSnapshot
 from penstock.errors import ApiError, BootstrapError, TimedOutError
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
@@ -77,6 +80,38 @@ def test_silence_of_every_broker_is_no_news_of_a_change() -> None:
                 nodes.hang(node)
             with pytest.raises(TimedOutError, match="the change was made, but"):
                 await change
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize(
+    ("call", "asked", "message"),
+    [
+        ("create_topic", 1, "topic 'new' was created, but"),
+        ("delete_topic", 2, "topic 't' was deleted, but"),
+        ("alter_topic_config", 1, "the change was made, but"),
+    ],
+)
+def test_a_change_that_was_made_is_said_to_be_so_though_no_broker_answers_after_it(
+    call: str, asked: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All brokers fall silent at the call's question for the metadata of this number, which comes after the change."""
+
+    async def story() -> None:
+        nodes, questions = FakeNodes({0: 1}, 2), count(1)
+        bootstrap, environment = ",".join(map(str, nodes.bootstrap)), fake_environment(nodes.network)
+        async with AsyncAdmin(bootstrap, environment=environment, default_api_timeout_ms=LIMIT_MS) as admin:
+            refresh = admin._cluster.refresh
+
+            async def refresh_in_silence(*arguments: Any, **options: Any) -> ClusterSnapshot:
+                if next(questions) == asked:
+                    nodes.hang(1)
+                    nodes.hang(2)
+                return await refresh(*arguments, **options)
+
+            monkeypatch.setattr(admin._cluster, "refresh", refresh_in_silence)
+            with pytest.raises(TimedOutError, match=message):
+                await CALLS[call](admin)
 
     run_virtual(story())
 
