@@ -8,6 +8,7 @@ A chunk without its mark is written anew, one with it is left alone: the table h
 job was ended. So a later run may have a later `end`, and nothing else that moves chunks. Records are nearly in order of
 time, not quite: a chunk is read from the first record at or after its begin to the first that is `disorder` behind its
 end, and its times are filtered. A record that came later than that is missed, and no run can tell.
+A topic that was deleted and made anew is another one: its records do not belong beside those of the first.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from penstock.pipelines.table_files import row_count
 from penstock.spark.log_client import LogClient, PenstockLogClient
 from penstock.spark.options import Subscription, source_options
 from penstock.spark.planning import DataLossError
-from penstock.spark.topics import at_or_after, earliest, latest, subscribed
+from penstock.spark.topics import Subscribed, at_or_after, earliest, latest, subscribed
 from penstock.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 DONE = "_SUCCESS"
 """Spark's own mark of a write that was committed."""
 SHAPE = "_backfill.json"
+WAITING = f"{SHAPE}.tmp"
 CHUNKS_MAX = 10_000
 """More would be a mistake in the conf: a year in chunks of an hour has 8,760."""
 
@@ -113,43 +115,81 @@ def check_backfill(conf: BackfillConf) -> None:
     if left := chunks_left(conf):
         check_topic(conf.bootstrap, conf.topic)
         with PenstockLogClient(conf.bootstrap, {}) as client:
+            check_shape(conf, id_of_topic(client, conf))
             first_offsets(client, conf, left[0])
 
 
-def check_shape(conf: BackfillConf) -> None:
-    """ConfigError if the table has other chunks, or another topic's: records would be in it twice, or never."""
-    if not (conf.output / SHAPE).exists():
+def id_of_topic(client: LogClient, conf: BackfillConf) -> str:
+    return _subscribed(client, conf).topic_ids[conf.topic]
+
+
+def _subscribed(client: LogClient, conf: BackfillConf) -> Subscribed:
+    return subscribed(client, Subscription(topics=(conf.topic,)), must_exist=True)
+
+
+def check_shape(conf: BackfillConf, topic_id: str | None = None) -> None:
+    """ConfigError if the output is no backfill's, or has other chunks, or those of another topic: records would be in
+    it twice, or never. Without an id, of whatever topic had the name."""
+    was = _read_shape(conf.output)
+    if was is None:
         return
-    was = json.loads((conf.output / SHAPE).read_text(encoding="utf-8"))
-    for name, value in _shape(conf).items():
-        if was[name] != value:
+    wanted = _shape(conf, topic_id) if topic_id is not None else _shape(conf, was.get("topic_id"))
+    for name, value in wanted.items():
+        if was.get(name) == value:
+            continue
+        if name == "topic_id":
             raise ConfigError(
-                f"{name} = {value!r}, but {conf.output} was begun with {was[name]!r}; "
-                "keep that, or choose another output"
+                f"topic {conf.topic!r} is not the one that {conf.output} was begun with: it was deleted and made "
+                "anew; choose another output"
             )
+        raise ConfigError(
+            f"{name} = {value!r}, but {conf.output} was begun with {was.get(name)!r}; "
+            "keep that, or choose another output"
+        )
+
+
+def _read_shape(output: Path) -> dict[str, Any] | None:
+    """None where no run has begun a table."""
+    try:
+        found = json.loads((output / SHAPE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if output.is_dir() and any(path.name != WAITING for path in output.iterdir()):
+            raise ConfigError(f"{output} has files of something else; choose another output") from None
+        return None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{output / SHAPE} is damaged; choose another output")
+    return found
 
 
 def first_offsets(client: LogClient, conf: BackfillConf, chunk: TimeChunk) -> dict[TopicPartition, int]:
-    """Where the chunk begins in each partition; DataLossError if the log start may have passed it."""
-    found = subscribed(client, Subscription(topics=(conf.topic,)), must_exist=True)
+    """Where the chunk begins in each partition; DataLossError if records of it may have been deleted.
+
+    A deleted record of the chunk may have come before a record that is `disorder` older. So none is missed only where
+    the first record that is left is older than that.
+    """
+    found = _subscribed(client, conf)
     log_starts, log_ends = earliest(client, found.partitions), latest(client, found.partitions)
     since = at_or_after(client, found.partitions, chunk.begin_ms)
-    first = {tp: min(since[tp], log_ends[tp].offset) for tp in found.partitions}
-    gone = [tp for tp in found.partitions if 0 < log_starts[tp].offset == first[tp]]
+    whole_since = at_or_after(client, found.partitions, max(chunk.begin_ms - conf.disorder.ms, 0))
+    gone = [tp for tp in found.partitions if 0 < log_starts[tp].offset == min(whole_since[tp], log_ends[tp].offset)]
     if gone and conf.fail_on_data_loss:
         raise DataLossError(
-            f"{', '.join(map(str, gone))}: the log starts after {chunk.name.removeprefix('chunk=')}, so records from "
-            "then on may have been deleted already. Choose a later begin and another output, or set "
-            "fail_on_data_loss = false"
+            f"{', '.join(map(str, gone))}: records older than the first that is left were deleted, and may have been "
+            f"of {chunk.name}: one may come {conf.disorder} after a later one. Choose a later begin and another "
+            "output, a shorter disorder if it is true, or fail_on_data_loss = false"
         )
-    return first
+    return {tp: min(since[tp], log_ends[tp].offset) for tp in found.partitions}
 
 
 def run_backfill(conf: BackfillConf, context: JobContext) -> dict[str, Any]:
     """Writes the chunks that are not whole; a stop ends it after the chunk under way."""
     left = chunks_left(conf)
     rows = written = 0
-    write_shape(conf)
+    if left:
+        with PenstockLogClient(conf.bootstrap, {}) as client:
+            write_shape(conf, id_of_topic(client, conf))
     for chunk in left:
         if context.stop.is_set():
             break
@@ -178,6 +218,7 @@ def _records(conf: BackfillConf, context: JobContext, chunk: TimeChunk) -> DataF
         "failOnDataLoss": str(conf.fail_on_data_loss),
     }
     with PenstockLogClient(conf.bootstrap, source_options(options, streaming=False).client) as client:
+        check_shape(conf, id_of_topic(client, conf))
         # As offsets, so that the source sees it if retention deletes them between here and the read
         options["startingOffsets"] = _offsets_json(first_offsets(client, conf, chunk))
     records = context.spark.read.format("penstock").options(**options).load()
@@ -193,19 +234,20 @@ def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps(by_topic)
 
 
-def _shape(conf: BackfillConf) -> dict[str, Any]:
+def _shape(conf: BackfillConf, topic_id: str | None) -> dict[str, Any]:
     return {
         "topic": conf.topic,
+        "topic_id": topic_id,
         "begin": conf.begin.astimezone(UTC).isoformat(),
         "chunk": str(conf.chunk),
         "include_headers": conf.include_headers,
     }
 
 
-def write_shape(conf: BackfillConf) -> None:
+def write_shape(conf: BackfillConf, topic_id: str) -> None:
     conf.output.mkdir(parents=True, exist_ok=True)
-    waiting = conf.output / f"{SHAPE}.tmp"
-    waiting.write_text(json.dumps(_shape(conf)), encoding="utf-8")
+    waiting = conf.output / WAITING
+    waiting.write_text(json.dumps(_shape(conf, topic_id)), encoding="utf-8")
     os.replace(waiting, conf.output / SHAPE)
 
 

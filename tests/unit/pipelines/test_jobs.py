@@ -20,6 +20,7 @@ from penstock.pipelines.jobs.backfill import (
     check_shape,
     chunks_of,
     first_offsets,
+    id_of_topic,
     write_shape,
 )
 from penstock.pipelines.jobs.bronze import BronzeConf, check_bronze
@@ -126,33 +127,64 @@ def test_a_time_for_which_records_may_still_come_is_refused() -> None:
 def test_an_output_that_was_begun_with_other_chunks_is_refused(
     tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
-    write_shape(backfill(output=tmp_path))
+    write_shape(backfill(output=tmp_path), "id-1")
     check_shape(backfill(output=tmp_path, end=BEGIN + timedelta(hours=9)))
     with pytest.raises(ConfigError, match=message):
         check_shape(backfill(output=tmp_path, **more))
 
 
+def test_an_output_that_was_begun_with_a_topic_since_deleted_and_made_anew_is_refused(tmp_path: Path) -> None:
+    client = FakeLogClient()
+    client.create("t", topic_id="id-1")
+    conf = backfill(output=tmp_path)
+    write_shape(conf, id_of_topic(client, conf))
+    check_shape(conf, id_of_topic(client, conf))
+    client.create("t", topic_id="id-2")
+    with pytest.raises(ConfigError, match=r"topic .t. is not the one that .* was begun with: it was deleted and made"):
+        check_shape(conf, id_of_topic(client, conf))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("part-0.parquet", b"", "has files of something else; choose another output"),
+        ("_backfill.json", b"{", "_backfill.json is damaged; choose another output"),
+        ("_backfill.json", b"[]", "_backfill.json is damaged; choose another output"),
+    ],
+)
+def test_an_output_that_is_no_backfills_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    check_shape(backfill(output=tmp_path / "none"))
+    check_shape(backfill(output=tmp_path))
+    (tmp_path / "_backfill.json.tmp").write_bytes(b"{")  # of a run that ended there
+    check_shape(backfill(output=tmp_path))
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        check_shape(backfill(output=tmp_path))
+
+
 def test_a_chunk_begins_at_its_first_record_or_at_the_end() -> None:
     client, chunk = FakeLogClient(), chunks_of(backfill())[1]
     client.create("t", 2)
-    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - 1)
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - HOUR.ms - 1)
     client.append("t", 0, 5, timestamp_ms=chunk.begin_ms)
     client.append("t", 1, 3, timestamp_ms=chunk.begin_ms - 1)
     assert first_offsets(client, backfill(), chunk) == {TopicPartition("t", 0): 5, TopicPartition("t", 1): 3}
-    client.delete_below("t", 0, 2)  # only records from before
+    client.delete_below("t", 0, 2)  # only records from before: what is left begins more than `disorder` earlier
     assert first_offsets(client, backfill(), chunk)[TopicPartition("t", 0)] == 5
 
 
-@pytest.mark.parametrize("below", [5, 6, 10])
+@pytest.mark.parametrize("below", [2, 5, 6, 10])
 def test_a_chunk_whose_records_may_be_deleted_is_a_loss(below: int) -> None:
+    """Also where the first that is left is older than the chunk: what was deleted before it may have been later."""
     client, chunk = FakeLogClient(), chunks_of(backfill())[0]
     client.create("t")
-    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - 1)
+    client.append("t", 0, 5, timestamp_ms=chunk.begin_ms - HOUR.ms)
     client.append("t", 0, 5, timestamp_ms=chunk.begin_ms)
     client.delete_below("t", 0, below)
-    with pytest.raises(DataLossError, match="t-0: the log starts after 20260101T000000Z, so records from then on may"):
+    with pytest.raises(DataLossError, match=r"t-0: records older than .* may have been of chunk=20260101T000000Z"):
         first_offsets(client, backfill(), chunk)
-    assert first_offsets(client, backfill(fail_on_data_loss=False), chunk) == {TopicPartition("t", 0): below}
+    found = first_offsets(client, backfill(fail_on_data_loss=False), chunk)
+    assert found == {TopicPartition("t", 0): max(below, 5)}
 
 
 def test_an_audit_leaves_signals_alone_so_that_one_ends_it_at_once(tmp_path: Path) -> None:
