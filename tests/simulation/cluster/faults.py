@@ -1,0 +1,175 @@
+"""What each kind of fault does to a world, and how it ends.
+
+A fault may come while another lasts: a start of a node that is up, or has no power, does nothing. At the end of the
+story everything is mended by `World.heal`, whatever was left.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.simulation.cluster.plan import Fault, Kind
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.machine import Machine
+    from tests.simulation.cluster.world import World
+
+FAILING_CALLS = (
+    *((call, errno.EIO) for call in ("write", "fdatasync", "pread", "create", "rename", "fsync_dir", "unlink")),
+    *((call, errno.EIO) for call in ("open", "truncate", "listdir", "read_file")),
+    *((call, errno.ENOSPC) for call in ("write", "create", "rename", "mkdir")),
+    *((call, errno.EMFILE) for call in ("open", "create", "dup")),
+)
+"""One of these, once: no system reports a full disk for a read or a sync."""
+Ends = Callable[[], object]
+
+
+def begin(world: World, fault: Fault) -> Ends:
+    """Does what begins the fault; returns what ends it."""
+    machine, other = world.machines[fault.target], world.machines[fault.other]
+    return BEGIN[fault.kind](world, fault, machine, other)
+
+
+def _kill(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.kill()
+    return machine.start
+
+
+def _stop(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.stop()
+    return machine.start
+
+
+def _pause(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.pause()
+    return machine.go_on
+
+
+def _power(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.cut_power()
+    return lambda: _power_back(machine)
+
+
+def _power_all(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    for each in world.machines:
+        each.cut_power()
+    return lambda: [_power_back(each) for each in world.machines]
+
+
+def _power_back(machine: Machine) -> None:
+    machine.power_back()
+    machine.start()
+
+
+def _cut(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return world.cut([(machine.name, other.name), (other.name, machine.name)])
+
+
+def _cut_one_way(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return world.cut([(machine.name, other.name)])
+
+
+def _isolate(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    """From clients, too, half of the time."""
+    names = [each.name for each in world.machines if each is not machine]
+    if fault.amount < 0.5:
+        names.append(world.clients.name)
+    return world.cut([way for name in names for way in ((machine.name, name), (name, machine.name))])
+
+
+def _break(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    world.network.break_between(machine.name, other.name if fault.amount < 0.7 else world.clients.name)
+    return _nothing
+
+
+def _storm(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    calm = world.plan.weather
+    world.network.weather = replace(calm, usual_seconds=0.1 * fault.amount, late_seconds=5.0, late_per_mille=20)
+
+    def end() -> None:
+        world.network.weather = calm
+
+    return end
+
+
+def _log_dir(machine: Machine, fault: Fault) -> str:
+    dirs = machine.config.log_dirs
+    return dirs[int(fault.amount * len(dirs))]
+
+
+def _slow_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    log_dir = _log_dir(machine, fault)
+    machine.faults.slow_seconds[log_dir] = 0.02 + fault.amount * 0.8
+    return lambda: machine.faults.slow_seconds.pop(log_dir, None)
+
+
+def _full_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    log_dir = _log_dir(machine, fault)
+    machine.faults.full.add(log_dir)
+    return lambda: machine.faults.full.discard(log_dir)
+
+
+def _dead_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    log_dir = _log_dir(machine, fault)
+    machine.faults.failing[log_dir] = errno.EIO
+
+    def end() -> None:
+        machine.kill()
+        machine.faults.failing.pop(log_dir, None)
+        machine.start()
+
+    return end
+
+
+def _fail_call(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    call, code = FAILING_CALLS[int(fault.amount * len(FAILING_CALLS))]
+    machine.faults.fail_next[call] = code
+    world.say(f"{machine.name}: the next {call} fails with {errno.errorcode[code]}")
+    return machine.faults.fail_next.clear
+
+
+def _cold(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.faults.cold_share = 1.0
+
+    def end() -> None:
+        machine.faults.cold_share = world.plan.cold_share
+
+    return end
+
+
+def _wall_jump(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    machine.time.wall_offset_ms += int((fault.amount - 0.5) * 2 * 600_000)
+    return _nothing
+
+
+def _roll(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    world.roll()
+    return _nothing
+
+
+def _nothing() -> None:
+    """It was over at once."""
+
+
+BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
+    Kind.KILL: _kill,
+    Kind.STOP: _stop,
+    Kind.PAUSE: _pause,
+    Kind.POWER: _power,
+    Kind.POWER_ALL: _power_all,
+    Kind.CUT: _cut,
+    Kind.CUT_ONE_WAY: _cut_one_way,
+    Kind.ISOLATE: _isolate,
+    Kind.BREAK: _break,
+    Kind.STORM: _storm,
+    Kind.SLOW_DISK: _slow_disk,
+    Kind.FULL_DISK: _full_disk,
+    Kind.DEAD_DISK: _dead_disk,
+    Kind.FAIL_CALL: _fail_call,
+    Kind.COLD: _cold,
+    Kind.WALL_JUMP: _wall_jump,
+    Kind.ROLL: _roll,
+}

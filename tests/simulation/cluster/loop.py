@@ -1,0 +1,123 @@
+"""The event loop of one simulated process: what asyncio asks of a loop, in the time of its machine.
+
+Handles run in the order in which they were scheduled, one a step of the process. Not here: sockets, signals and child
+processes, which raise; and which process is next (scheduler.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from contextvars import Context
+from typing import Any
+
+from tests.simulation.cluster.scheduler import Process
+
+
+class MachineTime:
+    """The times of one machine: they run a little fast or slow, and its calendar may be wrong. A `Clock` too."""
+
+    def __init__(self, scheduler_now_s: Callable[[], float], rate: float = 1.0) -> None:
+        self._true_s, self._rate = scheduler_now_s, rate
+        self.wall_offset_ms = 1_700_000_000_000
+        self._suspended_ms = 0
+
+    def now_s(self) -> float:
+        return self._true_s() * self._rate
+
+    def true_s(self, own_s: float) -> float:
+        """When it is so late here."""
+        return own_s / self._rate
+
+    def now_ms(self) -> int:
+        return int(self.now_s() * 1000 + 1e-6)
+
+    def now_ns(self) -> int:
+        return int(self.now_s() * 1_000_000) * 1000
+
+    def wall_ms(self) -> int:
+        return self.wall_offset_ms + self.now_ms()
+
+    def boot_ms(self) -> int:
+        return self.now_ms() + self._suspended_ms
+
+
+class ProcessLoop(asyncio.AbstractEventLoop):
+    """One per process; `failed` is told of every error that nobody has caught."""
+
+    def __init__(
+        self, process: Process, time: MachineTime, failed: Callable[[str, BaseException | None], None]
+    ) -> None:
+        self._process, self._time, self._failed = process, time, failed
+        self._scheduler = process.scheduler
+        process.loop = self
+
+    def time(self) -> float:
+        return self._time.now_s()
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._add(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def _add(self, handle: asyncio.Handle) -> None:
+        self._process.handles.append(handle)
+        self._scheduler.note(self._process)
+
+    def call_later(
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+
+        def due() -> None:
+            if not timer.cancelled():
+                self._add(timer)
+
+        self._scheduler.at(self._time.true_s(when), self._process, due)
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """asyncio tells it of every timer; this one is left where it is."""
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        return task
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        if executor is None:
+            raise RuntimeError("no executor was given, and the loop has none")
+        return asyncio.wrap_future(executor.submit(func, *args), loop=self)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._process.is_alive:
+            self._failed(str(context.get("message")), context.get("exception"))
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """A task from outside of the loop's own fiber."""
+        return self.create_task(work, name=name)
+
+    def close(self) -> None: ...
+
+    def __repr__(self) -> str:
+        return f"ProcessLoop({self._process.name})"

@@ -1,0 +1,227 @@
+"""What one seed is: a cluster, its clients, and the faults that meet them, drawn before anything runs.
+
+A plan is data: it can be printed, cut down (fewer faults, fewer clients, fewer nodes), and run again. Not here: what a
+fault does (faults.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from tests.simulation.cluster.network import Weather
+
+
+class Kind(StrEnum):
+    """The faults, each with a beginning and, where `seconds` counts, an end."""
+
+    KILL = "kill -9, then a start"
+    STOP = "an ordered stop, then a start"
+    PAUSE = "SIGSTOP, then SIGCONT"
+    POWER = "a power cut of one machine, then a start"
+    POWER_ALL = "a power cut of every machine, then a start of all"
+    CUT = "a link cut in both directions"
+    CUT_ONE_WAY = "a link cut in one direction"
+    ISOLATE = "a machine cut off from every other"
+    BREAK = "every exchange between two machines broken"
+    STORM = "slow messages everywhere"
+    SLOW_DISK = "a slow log dir"
+    FULL_DISK = "a full log dir"
+    DEAD_DISK = "a log dir that fails, until the node was stopped and its disk answers again"
+    FAIL_CALL = "one call to a disk that fails"
+    COLD = "a page cache that holds nothing"
+    WALL_JUMP = "a calendar that jumps"
+    ROLL = "a restart of every node in order, one after the other"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`at_s` is counted from the time when the cluster was whole; `target` and `other` are positions of nodes."""
+
+    at_s: float
+    kind: Kind
+    target: int
+    other: int
+    seconds: float
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.at_s:6.2f} s  node-{self.target} (node-{self.other}), {self.seconds:.2f} s: {self.kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node."""
+
+    is_broker: bool
+    is_voter: bool
+    log_dirs: int
+    clock_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """One topic."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterPlan:
+    """A producer of a topic. Each `pause_s` it sends `records` records."""
+
+    topic: str
+    linger_ms: int
+    pause_s: float
+    records: int
+    is_keyed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPlan:
+    """A consumer that reads a topic from its beginning."""
+
+    topic: str
+    pause_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """See the module."""
+
+    seed: int
+    seconds: float
+    nodes: tuple[NodePlan, ...]
+    config: Mapping[str, object]
+    topics: tuple[TopicPlan, ...]
+    writers: tuple[WriterPlan, ...]
+    readers: tuple[ReaderPlan, ...]
+    faults: tuple[Fault, ...]
+    weather: Weather
+    cold_share: float
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        return tuple(index for index, node in enumerate(self.nodes) if node.is_broker)
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        return tuple(index for index, node in enumerate(self.nodes) if node.is_voter)
+
+
+QUIET_SHARE = 0.2
+"""Of the seeds, so many have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
+SECONDS = 30.0
+FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
+    {
+        Kind.KILL: 6,
+        Kind.STOP: 4,
+        Kind.PAUSE: 4,
+        Kind.POWER: 5,
+        Kind.POWER_ALL: 2,
+        Kind.CUT: 4,
+        Kind.CUT_ONE_WAY: 4,
+        Kind.ISOLATE: 4,
+        Kind.BREAK: 4,
+        Kind.STORM: 2,
+        Kind.SLOW_DISK: 3,
+        Kind.FULL_DISK: 2,
+        Kind.DEAD_DISK: 2,
+        Kind.FAIL_CALL: 2,
+        Kind.COLD: 2,
+        Kind.WALL_JUMP: 2,
+        Kind.ROLL: 1,
+    }
+)
+
+
+def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
+    """Everything follows from the seed."""
+    draw = random.Random(f"cluster {seed}")
+    nodes = _draw_nodes(draw)
+    brokers = sum(node.is_broker for node in nodes)
+    replication = min(brokers, draw.choice((1, 2, 3, 3, 3)))
+    topics = tuple(_draw_topic(draw, number, replication) for number in range(draw.randint(1, 2)))
+    return Plan(
+        seed,
+        seconds,
+        nodes,
+        _draw_config(draw, replication),
+        topics,
+        tuple(_draw_writer(draw, topics) for _ in range(draw.randint(1, 3))),
+        tuple(ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5))) for topic in topics),
+        () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
+        Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
+        draw.choice((0.0, 0.05, 0.5)),
+    )
+
+
+def _draw_nodes(draw: random.Random) -> tuple[NodePlan, ...]:
+    """One to seven; the roles together, or apart."""
+    count = draw.choice((1, 3, 3, 3, 3, 4, 5, 7))
+    if count >= 4 and draw.random() < 0.6:
+        voters = 3 if count > 4 else 1
+        roles = [(index >= voters, index < voters) for index in range(count)]
+    else:
+        voters = 3 if count in (3, 4) else count if count == 1 else draw.choice((3, 5))
+        roles = [(True, index < voters) for index in range(count)]
+    rates = (1.0, 1.0, 1.0005, 0.9995, 1.01, 0.99)
+    return tuple(
+        NodePlan(is_broker, is_voter, draw.choice((1, 1, 2, 3)) if is_broker else 1, draw.choice(rates))
+        for is_broker, is_voter in roles
+    )
+
+
+def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
+    return {
+        "controller.quorum.election.timeout.ms": 500,
+        "controller.quorum.fetch.timeout.ms": draw.choice((1000, 1500)),
+        "broker.heartbeat.interval.ms": 200,
+        "broker.session.timeout.ms": draw.choice((1500, 3000)),
+        "replica.lag.time.max.ms": draw.choice((1000, 3000)),
+        "replica.fetch.wait.max.ms": draw.choice((50, 500)),
+        "replica.high.watermark.checkpoint.interval.ms": draw.choice((500, 5000)),
+        "num.replica.fetchers": draw.choice((1, 1, 2)),
+        "num.io.threads": draw.choice((1, 4)),
+        "default.replication.factor": replication,
+        "min.insync.replicas": max(1, replication - 1),
+        "log.segment.bytes": draw.choice((16_384, 65_536, 1_073_741_824)),
+    }
+
+
+def _draw_topic(draw: random.Random, number: int, replication: int) -> TopicPlan:
+    return TopicPlan(f"topic-{number}", draw.choice((1, 1, 2, 4)), replication, {})
+
+
+def _draw_writer(draw: random.Random, topics: tuple[TopicPlan, ...]) -> WriterPlan:
+    return WriterPlan(
+        draw.choice(topics).name,
+        draw.choice((0, 1, 20)),
+        draw.choice((0.05, 0.2, 0.5)),
+        draw.choice((1, 2, 10)),
+        draw.random() < 0.5,
+    )
+
+
+def _draw_faults(draw: random.Random, seconds: float, nodes: tuple[NodePlan, ...]) -> tuple[Fault, ...]:
+    """Seldom or often, short or long; some seeds have only two kinds, which then meet themselves and each other."""
+    kinds = list(FAULT_WEIGHTS)
+    if draw.random() < 0.4:
+        kinds = draw.sample(kinds, 2)
+    weights = [FAULT_WEIGHTS[kind] for kind in kinds]
+    pause_s, longest_s = draw.choice((1.0, 2.5, 6.0)), draw.choice((1.0, 5.0, 12.0))
+    faults: list[Fault] = []
+    at_s = draw.uniform(0.0, pause_s)
+    while at_s < seconds:
+        kind = draw.choices(kinds, weights)[0]
+        target = draw.randrange(len(nodes))
+        other = draw.choice([index for index in range(len(nodes)) if index != target] or [target])
+        faults.append(Fault(at_s, kind, target, other, draw.uniform(0.01, longest_s), draw.random()))
+        at_s += draw.expovariate(1 / pause_s)
+    return tuple(faults)

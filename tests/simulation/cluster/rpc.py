@@ -1,0 +1,347 @@
+"""gRPC's Python objects on the simulated network: servers, contexts, channels and calls, as far as Penstock uses them.
+
+Below them are bytes, above them the code that ships: a node's doors decode, check and encode every request, its
+outgoing calls and its clients map every status. Messages have no flow control: a writer never waits for a reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import ServiceDescriptor
+
+from broker.config.node_config import NodeConfig
+from broker.grpc.client_door import BrokerDoor, DoorLimits
+from broker.grpc.controller_door import ControllerDoor, QuorumDoor
+from broker.grpc.handlers import add_service
+from broker.grpc.limits import RequestDecoders
+from broker.grpc.outgoing_calls import Peers
+from broker.grpc.replication_door import ReplicationDoor
+from broker.grpc.servers import (
+    BROKER_SERVICE,
+    CONTROLLER_SERVICE,
+    QUORUM_SERVICE,
+    REPLICATION_SERVICE,
+    STOP_GRACE_SECONDS,
+    listener_limits,
+)
+from broker.network.busy_time import BusyTime
+from broker.network.client_names import ClientNames
+from broker.network.connection_guard import ConnectionGuard
+from broker.network.doors import BrokerService, ControllerService
+from broker.network.request_memory import RequestMemory
+from broker.network.stream_quotas import StreamQuotas
+from penstock.client.wire.channel import GrpcChannel
+from penstock.clock import Clock
+from penstock.errors import ConfigError
+from penstock.types import Endpoint
+from tests.simulation.cluster.network import CANCELLED, OK, Exchange, Listener, Network, Status
+from tests.simulation.cluster.scheduler import Process
+
+
+class _Aborted(Exception):
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+class ServedContext:
+    """A server's side of an exchange (`grpc.aio.ServicerContext`)."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._peer = f"ipv4:10.0.0.1:{exchange.port}"
+
+    def peer(self) -> str:
+        return self._peer
+
+    async def read(self) -> Any:
+        got = await self._exchange.to_server.get()
+        return grpc.aio.EOF if isinstance(got, Status) else got
+
+    async def write(self, message: bytes) -> None:
+        self._exchange.answer(message)
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
+        raise _Aborted(Status(code, details, tuple(trailing_metadata)))
+
+
+async def _serve(exchange: Exchange, handler: Any) -> None:
+    context = ServedContext(exchange)
+    try:
+        if handler.unary_unary is not None:
+            request = await context.read()
+            if request is not grpc.aio.EOF:
+                exchange.answer(await handler.unary_unary(request, context))
+        else:
+            await handler.stream_stream(None, context)
+        status = OK
+    except _Aborted as aborted:
+        status = aborted.status
+    except asyncio.CancelledError:
+        exchange.finish(Status(CANCELLED, "the server ended the call"))
+        raise
+    except Exception as error:
+        status = Status(grpc.StatusCode.UNKNOWN, f"Unexpected {type(error)}: {error}")
+    exchange.finish(status)
+
+
+class SimulatedServer:
+    """One listener of a process: what `add_service` needs of a gRPC server, and `broker.network.doors.Listener`."""
+
+    def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
+        self._network, self._process, self._machine, self._endpoint = network, process, machine, endpoint
+        self._serve: dict[str, Callable[[Exchange], asyncio.Task[None]]] = {}
+        self._listener: Listener | None = None
+        self.is_serving = False
+
+    def add(
+        self,
+        service: ServiceDescriptor,
+        servicer: object,
+        decoders: RequestDecoders,
+        memory: RequestMemory,
+        busy: BusyTime,
+    ) -> None:
+        add_service(self, service, servicer, decoders, memory, busy)
+
+    def add_generic_rpc_handlers(self, handlers: Any) -> None:
+        """Each method is registered by its name."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        for name, handler in handlers.items():
+            self._serve[f"/{service}/{name}"] = lambda exchange, handler=handler: self._begin(exchange, handler)  # type: ignore[misc]
+
+    def _begin(self, exchange: Exchange, handler: Any) -> asyncio.Task[None]:
+        assert self._process.loop is not None
+        return self._process.loop.create_task(_serve(exchange, handler))
+
+    async def start(self) -> None:
+        if self._endpoint in self._network.listeners:
+            raise ConfigError(f"listeners: cannot listen on {self._endpoint}: the address is in use")
+        self._listener = Listener(self._process, self._machine, self._serve)
+        self._network.listeners[self._endpoint] = self._listener
+
+    async def serving(self, is_serving: bool) -> None:
+        self.is_serving = is_serving
+
+    async def stop(self) -> None:
+        if self._listener is None:
+            return
+        self._network.listeners.pop(self._endpoint, None)
+        if self._network.of_listener(self._listener):
+            await asyncio.sleep(STOP_GRACE_SECONDS)
+        for exchange in self._network.of_listener(self._listener):
+            exchange.break_off("the server was stopped")
+
+
+class SimulatedDoors:
+    """`broker.network.doors.Doors` of one process: the doors that ship, on simulated servers."""
+
+    def __init__(self, network: Network, process: Process, machine: str, clock: Clock) -> None:
+        self._network, self._process, self._machine, self._clock = network, process, machine, clock
+
+    def server(self, endpoint: Endpoint) -> SimulatedServer:
+        return SimulatedServer(self._network, self._process, self._machine, endpoint)
+
+    def broker(self, config: NodeConfig, service: BrokerService) -> SimulatedBroker:
+        return SimulatedBroker(self, config, service)
+
+    def controller(self, config: NodeConfig, service: ControllerService) -> SimulatedServer:
+        limits = listener_limits(config, service.connections_max)
+        server, clock = self.server(config.listener("CONTROLLER")), self._clock
+        decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
+        server.add(QUORUM_SERVICE, QuorumDoor(service.quorum), decoders, memory, BusyTime(clock.now_ns))
+        door = ControllerDoor(service.controller, service.describe_quorum)
+        server.add(CONTROLLER_SERVICE, door, decoders, memory, BusyTime(clock.now_ns))
+        return server
+
+
+class SimulatedBroker:
+    """The two listeners of a broker (`broker.network.doors.BrokerListeners`)."""
+
+    def __init__(self, doors: SimulatedDoors, config: NodeConfig, service: BrokerService) -> None:
+        self.decoders = RequestDecoders(config.socket_request_max_bytes)
+        self.clients = ClientNames()
+        limits = listener_limits(config, service.client_connections_max)
+        quotas = StreamQuotas(limits.connections_max, limits.connections_max_per_ip)
+        self.connections = ConnectionGuard(limits.connections_max, limits.connections_max_per_ip, 1)
+        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.clients)
+        name = config.inter_broker_listener_name
+        self._door = BrokerDoor(service.channel, service.new_session, held, name, service.convert)
+        clients, replicas = doors.server(config.listener("BROKER")), doors.server(config.listener(name))
+        clients.add(BROKER_SERVICE, self._door, held.decoders, held.requests, self._door.busy)
+        replicas.add(
+            REPLICATION_SERVICE, ReplicationDoor(self._door), held.decoders, held.node_requests, self._door.busy
+        )
+        self._servers = (clients, replicas)
+
+    def open(self) -> None:
+        self._door.open()
+
+    async def start(self) -> None:
+        for server in self._servers:
+            await server.start()
+
+    async def serving(self, is_serving: bool) -> None:
+        for server in self._servers:
+            await server.serving(is_serving)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(server.stop() for server in self._servers))
+
+
+# -- the way out -------------------------------------------------------------------------------------------------------
+
+
+def _rpc_error(status: Status) -> grpc.aio.AioRpcError:
+    trailing = grpc.aio.Metadata(*status.trailing)
+    return grpc.aio.AioRpcError(status.code, grpc.aio.Metadata(), trailing, status.details)
+
+
+def _as_is(message: Any) -> Any:
+    return message
+
+
+class AioChannel:
+    """A `grpc.aio.Channel` of one process to one address."""
+
+    def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
+        self._network, self._process, self._machine, self._endpoint = network, process, machine, endpoint
+        self._open: dict[Exchange, None] = {}
+
+    def begin(self, method: str) -> Exchange:
+        exchange = Exchange(self._network, self._process, self._machine, self._endpoint, method)
+        self._open[exchange] = None
+        return exchange
+
+    def over(self, exchange: Exchange) -> None:
+        self._open.pop(exchange, None)
+
+    def unary_unary(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Callable[..., Awaitable[Any]]:
+        serialize, deserialize = request_serializer or _as_is, response_deserializer or _as_is
+
+        async def call(request: Any, timeout: float | None = None) -> Any:
+            return deserialize(await self._call(method, serialize(request), timeout))
+
+        return call
+
+    async def _call(self, method: str, request: bytes, timeout: float | None) -> bytes:
+        exchange = self.begin(method)
+        exchange.send(request)
+        try:
+            async with asyncio.timeout(timeout):
+                got = await exchange.to_client.get()
+        except TimeoutError:
+            raise _rpc_error(Status(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")) from None
+        finally:
+            exchange.cancel()
+            self.over(exchange)
+        if isinstance(got, Status):
+            raise _rpc_error(got)
+        return got
+
+    def stream_stream(
+        self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
+    ) -> Callable[[], AioStream]:
+        return lambda: AioStream(
+            self, self.begin(method), request_serializer or _as_is, response_deserializer or _as_is
+        )
+
+    async def close(self) -> None:
+        for exchange in tuple(self._open):
+            exchange.cancel("Channel closed!")
+        self._open.clear()
+
+
+class AioStream:
+    """A `grpc.aio.StreamStreamCall`."""
+
+    def __init__(self, channel: AioChannel, exchange: Exchange, serialize: Any, deserialize: Any) -> None:
+        self._channel, self._exchange = channel, exchange
+        self._serialize, self._deserialize = serialize, deserialize
+
+    async def write(self, message: Any) -> None:
+        status = self._exchange.to_client.status
+        if status is not None:
+            if status is OK:
+                raise asyncio.InvalidStateError("the call has ended")
+            self._raise(status)
+        self._exchange.send(self._serialize(message))
+
+    async def read(self) -> Any:
+        got = await self._exchange.to_client.get()
+        if isinstance(got, Status):
+            self._channel.over(self._exchange)
+            if got is OK:
+                return grpc.aio.EOF
+            self._raise(got)
+        return self._deserialize(got)
+
+    def _raise(self, status: Status) -> NoReturn:
+        if status.code is CANCELLED and not status.trailing:
+            raise asyncio.CancelledError
+        raise _rpc_error(status)
+
+    def cancel(self) -> None:
+        self._exchange.cancel()
+        self._channel.over(self._exchange)
+
+    async def wait_for_connection(self) -> None:
+        await asyncio.shield(self._exchange.is_connected)
+        status = self._exchange.to_client.status
+        if status is not None and status is not OK:
+            self._raise(status)
+
+    async def code(self) -> grpc.StatusCode:
+        return self._status().code
+
+    async def details(self) -> str:
+        return self._status().details
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return grpc.aio.Metadata(*self._status().trailing)
+
+    def _status(self) -> Status:
+        return self._exchange.to_client.status or OK
+
+    def __await__(self) -> Generator[Any, None, AioStream]:
+        yield from ()
+        return self
+
+
+class SimulatedPeers(Peers):
+    """`broker.network.transport.Transport`: the outgoing calls that ship, on simulated channels."""
+
+    def __init__(self, network: Network, process: Process, machine: str, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._way_out = (network, process, machine)
+
+    def _channel(self, endpoint: Endpoint) -> Any:
+        channel: Any = self._channels.get(endpoint)
+        if channel is None:
+            channel = self._channels[endpoint] = AioChannel(*self._way_out, endpoint)  # type: ignore[assignment]
+        return channel
+
+
+class SimulatedTransport:
+    """`penstock.client.wire.transport.ClientTransport` of the clients of one process."""
+
+    def __init__(self, network: Network, process: Process, machine: str) -> None:
+        self._way_out = (network, process, machine)
+
+    def connect(self, endpoint: Endpoint) -> GrpcChannel:
+        return _ClientChannel(endpoint, AioChannel(*self._way_out, endpoint))
+
+
+class _ClientChannel(GrpcChannel):
+    def __init__(self, endpoint: Endpoint, channel: AioChannel) -> None:
+        self._endpoint = endpoint
+        self._channel: Any = channel
+        self._calls: dict[str, Any] = {}
+        self._streams: dict[str, Any] = {}

@@ -1,0 +1,192 @@
+"""Virtual time for several processes in one thread: which of them does its next step is the seed's decision.
+
+A *process* has an event loop of its own and *fibers* (greenlets): one that runs the loop, and one for each of its
+threads. A fiber runs until it waits: for a lock, for a file, for time. So a thread that waits for a disk holds up
+nothing else, and a loop that waits for a lock holds up its process and no other, as with real threads. Time stands
+still while a step runs, takes a few drawn microseconds after each, and jumps when nobody has anything to do.
+
+A process that is killed is left where it stands: no step of it runs any more, no `finally` either. Not here: what a
+process may wait for (fibers.py), and its event loop (loop.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+import greenlet
+
+STEP_SECONDS_MAX = 40e-6
+"""What a step may take of its process's time, and so of everybody's."""
+BEGIN_S = 1_000.0
+
+
+class Stuck(AssertionError):
+    """No process has anything to do, now or later."""
+
+
+class Fiber:
+    """One thread of a process."""
+
+    __slots__ = ("is_main", "name", "number", "process", "run")
+
+    def __init__(self, process: Process, name: str, work: Callable[[], object], *, is_main: bool = False) -> None:
+        self.process, self.name, self.is_main = process, name, is_main
+        self.number = next(process.numbers)
+        self.run = greenlet.greenlet(work, parent=process.scheduler.hub)
+
+
+class Process:
+    """A program that runs: its loop's handles, and its fibers that can go on."""
+
+    def __init__(self, scheduler: Scheduler, name: str) -> None:
+        self.scheduler, self.name = scheduler, name
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_alive, self.is_paused = True, False
+        self.numbers = count(1)
+        self.handles: deque[asyncio.Handle] = deque()
+        self.resumable: deque[Fiber] = deque()
+        self.fibers: dict[int, Fiber] = {}
+        """Every fiber that has begun: a process that was killed keeps them, so that none of them ends."""
+        self.current: Fiber | None = None
+        self._main = Fiber(self, "MainThread", self._serve, is_main=True)
+        self._is_serving = False
+        """The loop's fiber is in the middle of a handle, and waits."""
+
+    @property
+    def can_run(self) -> bool:
+        return self.is_alive and not self.is_paused and bool(self.resumable or (self.handles and not self._is_serving))
+
+    def step(self) -> None:
+        """Runs one handle of the loop, or one fiber that can go on, to where it waits."""
+        can_serve = bool(self.handles) and not self._is_serving
+        if self.resumable and not (can_serve and self.scheduler.draw.random() < 0.5):
+            self._switch_to(self.resumable.popleft())
+            return
+        self._is_serving = True
+        self._switch_to(self._main)
+
+    def _serve(self) -> None:
+        """The loop's fiber."""
+        while True:
+            handle = self.handles.popleft()
+            if not handle.cancelled():
+                handle._run()
+            self._is_serving = False
+            self.scheduler.hub.switch()
+
+    def _switch_to(self, fiber: Fiber) -> None:
+        self.current = fiber
+        asyncio._set_running_loop(self.loop if fiber.is_main else None)
+        try:
+            fiber.run.switch()
+        finally:
+            asyncio._set_running_loop(None)
+            self.current = None
+        if fiber.run.dead:
+            self.fibers.pop(fiber.number, None)
+
+    def begin(self, name: str, work: Callable[[], object]) -> Fiber:
+        """A thread that begins at one of the next steps."""
+        fiber = Fiber(self, name, work)
+        self.fibers[fiber.number] = fiber
+        self.resume(fiber)
+        return fiber
+
+    def resume(self, fiber: Fiber) -> None:
+        """The fiber waits no longer."""
+        self.resumable.append(fiber)
+        self.scheduler.note(self)
+
+    def park(self) -> None:
+        """Lets the fiber that runs wait until somebody resumes it."""
+        self.scheduler.hub.switch()
+
+    def sleep(self, seconds: float) -> None:
+        """Lets the fiber that runs wait so long. Where none runs, before the start and after the end, nothing waits."""
+        fiber = self.current
+        if fiber is not None:
+            self.scheduler.at(self.scheduler.now_s + seconds, self, lambda: self.resume(fiber))
+            self.park()
+
+    def kill(self) -> None:
+        """Nothing of it runs any more."""
+        self.is_alive = False
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def go_on(self) -> None:
+        self.is_paused = False
+        self.scheduler.note(self)
+
+    def __repr__(self) -> str:
+        return f"Process({self.name})"
+
+
+class Scheduler:
+    """The processes and their time. `hub` is the greenlet that made it: only there may `run` be called."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+        self.hub = greenlet.getcurrent()
+        self.now_s = BEGIN_S
+        self.steps = 0
+        self.after_step: Callable[[Process], object] = lambda process: None
+        self.running: Process | None = None
+        self._order = count()
+        self._timers: list[tuple[float, int, Process, Callable[[], object]]] = []
+        self._ready: list[Process] = []
+        """Processes that may have something to do; those that have not are taken out when they are met."""
+
+    def process(self, name: str) -> Process:
+        return Process(self, name)
+
+    def note(self, process: Process) -> None:
+        """The process may have something to do."""
+        if process not in self._ready:
+            self._ready.append(process)
+
+    def at(self, when_s: float, process: Process, work: Callable[[], object]) -> None:
+        """Does `work` then, unless the process is dead by then; `work` belongs to no fiber and must not wait."""
+        heappush(self._timers, (when_s, next(self._order), process, work))
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        """Runs steps until `is_over()`, which is asked after each; raises Stuck when there is none left."""
+        while not is_over():
+            self._fire()
+            process = self._pick()
+            if process is not None:
+                self.steps += 1
+                self.running = process
+                process.step()
+                self.running = None
+                self.now_s += self.draw.random() * STEP_SECONDS_MAX
+                self.after_step(process)
+            elif self._timers:
+                self.now_s = max(self.now_s, self._timers[0][0])
+            else:
+                raise Stuck("no process has anything to do, now or later")
+
+    def _fire(self) -> None:
+        while self._timers and self._timers[0][0] <= self.now_s:
+            _, _, process, work = heappop(self._timers)
+            if process.is_alive:
+                work()
+
+    def _pick(self) -> Process | None:
+        while self._ready:
+            place = int(self.draw.random() * len(self._ready))
+            process = self._ready[place]
+            if process.can_run:
+                return process
+            self._ready[place] = self._ready[-1]
+            self._ready.pop()
+        return None
+
+    def __repr__(self) -> str:
+        return f"Scheduler({self.now_s - BEGIN_S:.3f} s, {self.steps} steps)"

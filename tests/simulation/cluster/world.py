@@ -1,0 +1,359 @@
+"""A whole simulated cluster and its clients: one plan, from the first start to the verdict.
+
+    Outcome = World(draw_plan(7)).run()
+
+The story: all nodes start; topics are made; clients write and read while faults come and go; then everything is mended,
+and within HEAL_SECONDS the cluster must be whole: every broker in service, every ISR full, every record answered, every
+reader at the end, all replicas equal byte for byte. Not here: what must hold after each event (invariants.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import struct
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from broker.config.config import parse_config
+from penstock.ids import RandomIds
+from penstock.record.batch import iter_headers
+from penstock.testing.layout import HOST, Layout, fixed_ports
+from penstock.types import Endpoint, TopicPartition
+from tests.simulation.cluster import faults
+from tests.simulation.cluster.loop import MachineTime
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.network import Network
+from tests.simulation.cluster.plan import Fault, Plan
+from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
+from tests.simulation.cluster.workload import Clients
+
+START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 90.0, 1.0
+PORT = 9192
+
+
+@dataclass
+class Outcome:
+    """What a plan came to. `failures` is empty when all is well; `digest` follows from every step that was taken."""
+
+    seed: int
+    failures: list[str] = field(default_factory=list)
+    digest: int = 0
+    seconds: float = 0.0
+    healed_seconds: float = 0.0
+    steps: int = 0
+    messages: int = 0
+    acked: int = 0
+    failed_records: int = 0
+    worst_ack_ms: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    log: list[str] = field(default_factory=list)
+    """What happened, in order; each line begins with the time in seconds."""
+
+
+class World:
+    """See the module."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.outcome = Outcome(plan.seed)
+        draw = random.Random(f"world {plan.seed}")
+        self.scheduler = Scheduler(draw)
+        self.scheduler.after_step = self._after_step
+        ids = RandomIds(random.Random(draw.getrandbits(64)))
+        self._layout = Layout(Path("/machine"), ids.new_id(), fixed_ports(len(plan.nodes), PORT))
+        self._machine_of = {port: f"node-{index}" for index, ports in enumerate(self._layout.ports) for port in ports}
+        self.network = Network(self.scheduler, lambda endpoint: self._machine_of[endpoint.port])
+        self.network.weather = plan.weather
+        self.machines = [self._machine(index) for index in range(len(plan.nodes))]
+        bootstrap = ",".join(str(Endpoint(HOST, self._layout.ports[index].broker)) for index in plan.brokers)
+        self.clients = Clients(self.network, plan, bootstrap, self._failed)
+        self._story = self.scheduler.process("story")
+        self.began_s = self.scheduler.now_s
+
+    def _machine(self, index: int) -> Machine:
+        plan, node = self.plan, self.plan.nodes[index]
+        ports = self._layout.ports[index]
+        listeners, roles = [], []
+        if node.is_broker:
+            listeners += [f"BROKER://{HOST}:{ports.broker}", f"INTERNAL://{HOST}:{ports.internal}"]
+            roles.append("broker")
+        if node.is_voter:
+            listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
+            roles.append("controller")
+        config = parse_config(
+            {
+                **plan.config,
+                "node.id": index,
+                "process.roles": roles,
+                "listeners": listeners,
+                "controller.quorum.voters": [
+                    f"{voter}@{HOST}:{self._layout.ports[voter].controller}" for voter in plan.voters
+                ],
+                "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
+            }
+        )
+        time = MachineTime(lambda: self.scheduler.now_s, node.clock_rate)
+        machine = Machine(f"node-{index}", config, self.network, self._failed, time)
+        machine.faults.cold_share = plan.cold_share
+        machine.format(self._layout.cluster_id)
+        return machine
+
+    # -- what is seen --------------------------------------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> list[Machine]:
+        return [self.machines[index] for index in self.plan.brokers]
+
+    def say(self, text: str) -> None:
+        self.outcome.log.append(f"{self.scheduler.now_s - self.began_s:9.4f} {text}")
+
+    def _failed(self, who: str, what: str, error: BaseException | None) -> None:
+        self.fail(f"{who}: nobody has caught {error!r}: {what}")
+
+    def fail(self, text: str) -> None:
+        self.say(f"FAILED: {text}")
+        self.outcome.failures.append(text)
+
+    def _after_step(self, process: Process) -> None:
+        packed = struct.pack("d", self.scheduler.now_s)
+        self.outcome.digest = zlib.crc32(packed, zlib.crc32(process.name.encode(), self.outcome.digest))
+
+    # -- the story -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """The whole story. Whatever is wrong stands in the outcome."""
+        with _quiet_end(self), _listening(self):
+            try:
+                self._tell()
+            except Stuck as error:
+                self.fail(f"stuck: {error}")
+            except AssertionError as error:
+                self.fail(f"{error}")
+        outcome, scheduler = self.outcome, self.scheduler
+        outcome.seconds, outcome.steps = scheduler.now_s - self.began_s, scheduler.steps
+        outcome.messages = self.network.carried
+        clients = self.clients
+        outcome.acked, outcome.failed_records = clients.acked, clients.failed_records
+        outcome.worst_ack_ms = clients.worst_ack_ms
+        return outcome
+
+    def _tell(self) -> None:
+        clients = self.clients
+        for machine in self.machines:
+            machine.start()
+        self._until(self._all_in_service, START_SECONDS, "every node is in service after the first start")
+        clients.spawn(clients.create_topics())
+        self._until(lambda: clients.is_idle, START_SECONDS, "every topic is made")
+        for number, writer in enumerate(self.plan.writers):
+            clients.spawn(clients.write(number, writer))
+        for reader in self.plan.readers:
+            clients.spawn(clients.read(reader))
+        begin_s = self.scheduler.now_s
+        for fault in self.plan.faults:
+            self._at(begin_s + fault.at_s, lambda fault=fault: self._begin(fault))  # type: ignore[misc]
+        self._run_to(begin_s + self.plan.seconds)
+        self._heal()
+
+    def _begin(self, fault: Fault) -> None:
+        if self._is_healing:
+            return
+        self.say(f"{fault.kind}: {fault}")
+        self.outcome.faults[fault.kind.name] += 1
+        end = faults.begin(self, fault)
+
+        def over() -> None:
+            if not self._is_healing:
+                self.say(f"over: {fault.kind} of {fault.at_s:.2f} s")
+                end()
+
+        self._at(self.scheduler.now_s + fault.seconds, over)
+
+    _is_healing = False
+
+    def _supervise(self) -> None:
+        """Starts what is down, now and then, as a service manager does."""
+        for machine in self.machines:
+            machine.start()
+        self._at(self.scheduler.now_s + RESTART_SECONDS, self._supervise)
+
+    def _heal(self) -> None:
+        """Mends everything, and requires the cluster to become whole."""
+        clients = self.clients
+        began_s = self.scheduler.now_s
+        self._is_healing = True
+        self.say("everything is mended")
+        self._supervise()
+        names = [machine.name for machine in self.machines] + [clients.name]
+        for source in names:
+            for target in names:
+                self.network.mend(source, target)
+        self.network.weather = self.plan.weather
+        for machine in self.machines:
+            machine.mend_disks()
+            machine.power_back()
+            machine.go_on()
+            machine.start()
+        clients.is_over = True
+        self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
+        self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
+        clients.spawn(clients.find_ends())
+        self._until(lambda: clients.is_idle, HEAL_SECONDS, "every record is answered, and every reader is at the end")
+        clients.spawn(clients.read_final())
+        self._until(lambda: clients.is_idle, HEAL_SECONDS, "everything can be read again")
+        self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
+        self.outcome.healed_seconds = self.scheduler.now_s - began_s
+        verdict = clients.ledger.judge(clients.possible_duplicates)
+        for kind, number in verdict.anomalies.items():
+            self.fail(f"{kind}: {number}")
+        for example in verdict.examples:
+            self.say(example)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def _at(self, when_s: float, work: Callable[[], object]) -> None:
+        self.scheduler.at(when_s, self._story, work)
+
+    def _run_to(self, when_s: float) -> None:
+        reached: list[bool] = []
+        self._at(when_s, lambda: reached.append(True))
+        self.scheduler.run(lambda: bool(reached))
+
+    def _until(self, has_come: Callable[[], bool], seconds: float, what: str) -> None:
+        """Looked at now and then: `has_come` may cost something."""
+        limit_s = self.scheduler.now_s + seconds
+        while not has_come():
+            if self.scheduler.now_s > limit_s:
+                raise AssertionError(f"not within {seconds:.0f} s: {what}: {'; '.join(self._standing())}")
+            self._run_to(self.scheduler.now_s + 0.05)
+
+    def _standing(self) -> Iterator[str]:
+        for machine in self.machines:
+            node = machine.node
+            if node is None:
+                last = f", {machine.refusals[-1]!r}" if machine.refusals else ""
+                yield f"{machine.name} is {'starting' if machine.is_up else 'down'}{last}"
+            else:
+                yield f"{machine.name}: {node.status()}"
+        yield from self._isr_troubles()
+
+    def _all_in_service(self) -> bool:
+        return all(machine.is_in_service for machine in self.machines)
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
+
+    def _isrs_are_full(self) -> bool:
+        return not any(True for _ in self._isr_troubles())
+
+    def _isr_troubles(self) -> Iterator[str]:
+        node = next((machine.node for machine in self.machines if machine.node is not None), None)
+        for name, topic in node.loader.image.topics_by_name.items() if node is not None else ():
+            for number, partition in topic.partitions.items():
+                if partition.leader_id < 0 or set(partition.isr) != set(partition.replicas):
+                    yield f"{name}-{number}: {partition}"
+
+    def _unequal(self) -> list[str]:
+        """Partitions whose replicas differ now."""
+        return [
+            f"{topic.name}-{partition}"
+            for topic in self.plan.topics
+            for partition in range(topic.partitions)
+            if len(set(self._replicas(TopicPartition(topic.name, partition)))) > 1
+        ]
+
+    def _replicas(self, tp: TopicPartition) -> Iterator[bytes]:
+        for machine in self.brokers:
+            assert machine.node is not None
+            log = next((log for log in machine.node.log_manager.logs() if log.topic_partition == tp), None)
+            if log is not None:
+                yield log_bytes(machine, log.directory)
+
+    # -- what faults ask -----------------------------------------------------------------------------------------------
+
+    def cut(self, ways: Iterable[tuple[str, str]]) -> Callable[[], object]:
+        """Cuts links; returns what mends them."""
+        cut = list(ways)
+        for source, target in cut:
+            self.network.cut(source, target)
+        return lambda: [self.network.mend(source, target) for source, target in cut]
+
+    def roll(self) -> None:
+        """Restarts node after node in order, each when the one before is in service again."""
+        left = list(self.machines)
+
+        def turn() -> None:
+            if not left or self._is_healing:
+                return
+            if self._all_in_service():
+                left.pop(0).stop()
+            else:
+                for machine in self.machines:
+                    machine.start()
+            self._at(self.scheduler.now_s + 0.3, turn)
+
+        turn()
+
+
+def log_bytes(machine: Machine, directory: str) -> bytes:
+    """Everything in one replica, up to its log end, as it is on the disk."""
+    names = sorted(path for path in machine.disk.files(directory) if path.endswith(".log"))
+    content = b"".join(bytes(machine.disk._file(path).data) for path in names)
+    end = 0
+    for position, header in iter_headers(content):
+        end = position + header.size_bytes
+    return content[:end]
+
+
+class _NodeLogs(logging.Handler):
+    """What the processes log, in the story's log."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        running = self._world.scheduler.running
+        who = running.name if running is not None else "nobody"
+        self._world.say(f"{who}: {record.levelname} {record.name}: {record.getMessage()}")
+
+
+@contextmanager
+def _listening(world: World) -> Iterator[None]:
+    root, handler = logging.getLogger(), _NodeLogs(world)
+    before = root.handlers[:]
+    root.handlers[:] = [handler]
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+
+
+@contextmanager
+def _quiet_end(world: World) -> Iterator[None]:
+    """At the end, processes are dropped where they stand; what Python says of that is of no interest."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = _say_nothing
+    was_enabled = gc.isenabled()
+    gc.disable()  # what is collected runs code of dead processes, at a time that no seed decides
+    try:
+        yield
+    finally:
+        for machine in world.machines:
+            for process in (*machine.dead, machine.process):
+                if process is not None:
+                    process.kill()
+        world.clients.process.kill()
+        gc.collect()
+        sys.unraisablehook = hook
+        if was_enabled:
+            gc.enable()
+
+
+def _say_nothing(_: Any) -> None: ...
