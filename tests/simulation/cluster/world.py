@@ -152,8 +152,9 @@ class World:
         self._until(self._all_in_service, START_SECONDS, "every node is in service after the first start")
         clients.spawn(clients.create_topics())
         self._until(lambda: clients.is_idle, START_SECONDS, "every topic is made")
-        for number, writer in enumerate(self.plan.writers):
-            clients.spawn(clients.write(number, writer))
+        self._writers = [
+            clients.spawn(clients.write(number, writer)) for number, writer in enumerate(self.plan.writers)
+        ]
         for reader in self.plan.readers:
             clients.spawn(clients.read(reader))
         begin_s = self.scheduler.now_s
@@ -204,8 +205,9 @@ class World:
         clients.is_over = True
         self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
         self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
+        self._until(lambda: all(w.done() for w in self._writers), HEAL_SECONDS, "every record is answered")
         clients.spawn(clients.find_ends())
-        self._until(lambda: clients.is_idle, HEAL_SECONDS, "every record is answered, and every reader is at the end")
+        self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
         clients.spawn(clients.read_final())
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "everything can be read again")
         self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
