@@ -17,6 +17,7 @@ from penstock.client.cluster.cluster import SILENCE_MS, ClusterClient
 from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.dispatcher import Acked, Again, BatchDispatcher, Failed, OutboundRequest, Outcome
 from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.producer.stalled import StallNotice, producer_waits
 from penstock.client.wire.messages import ProduceAnswer, ProduceCall, ProducePart
 from penstock.errors import ApiError, NetworkError, PenstockError, RequestTimedOutError
 from penstock.types import Endpoint
@@ -71,6 +72,9 @@ class Sender:
         self._next_look_ms = NEVER_MS
         self._ask_around_at_ms = 0
         self._closed = False
+        self._stall = StallNotice(lambda: producer_waits(accumulator.queues(), cluster.cache, acks))
+        self._answered = 0
+        """Batches that were acked, or have failed."""
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
 
@@ -188,8 +192,11 @@ class Sender:
         times = [due_ms, self._dispatcher.next_ms]
         times += [link.oldest_deadline_ms for link in self._links.values()]
         times.append(self._next_look_at_silence_ms())
-        if self._accumulator.has_ready:
+        has_ready = self._accumulator.has_ready
+        if has_ready:
             times.append(now_ms + DELIVERY_CHECK_MS)
+        is_waiting = has_ready or any(link.in_flight for link in self._links.values())
+        times.append(self._stall.look(now_ms, self._answered, is_waiting=is_waiting))
         known = [time_ms for time_ms in times if time_ms is not None]
         if known and self._loop is not None:
             next_ms = max(min(known), now_ms)
@@ -221,6 +228,7 @@ class Sender:
                 counts["batches_retried"] += 1
                 counts["records_retried"] += records
                 continue
+            self._answered += 1
             self._accumulator.memory.give_back(batch)
             if isinstance(outcome, Acked):
                 counts["batches_acked"] += 1

@@ -1,13 +1,52 @@
-"""What the batches of a producer wait for that are not acked yet. Pure; runs on the loop, where batches move."""
+"""What the batches of a producer wait for that are not acked yet, and the lines in the log that say so.
+
+Runs on the loop, where batches move. Pure but for the log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
 from penstock.client.producer.accumulator import PartitionQueue
 from penstock.types import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+STALL_MS, AGAIN_MS = 5_000, 30_000
+"""So long without an answer for any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
+
+
+class StallNotice:
+    """Tells the log that batches wait and none is answered, and when that is over. Without it an outage is silent until
+    `delivery_timeout_ms` fails the records."""
+
+    def __init__(self, waits: Callable[[], Iterable[Waiting]]) -> None:
+        self._waits = waits
+        self._answered = 0
+        self._since_ms: int | None = None
+        self._told_ms: int | None = None
+
+    def look(self, now_ms: int, answered: int, *, is_waiting: bool) -> int | None:
+        """When to look again; `answered` counts the batches that were acked or have failed."""
+        if not is_waiting or answered != self._answered or self._since_ms is None:
+            if self._told_ms is not None and self._since_ms is not None and answered != self._answered:
+                _log.warning("records are answered again after %d s", (now_ms - self._since_ms) // 1000)
+            self._answered, self._told_ms = answered, None
+            self._since_ms = now_ms if is_waiting else None
+        if self._since_ms is None:
+            return None
+        due_ms = self._since_ms + STALL_MS if self._told_ms is None else self._told_ms + AGAIN_MS
+        if now_ms < due_ms:
+            return due_ms
+        self._told_ms = now_ms
+        for waiting in self._waits():
+            _log.warning(
+                "nothing is acked for %d s: %s; the producer keeps trying", (now_ms - self._since_ms) // 1000, waiting
+            )
+        return now_ms + AGAIN_MS
 
 
 def producer_waits(queues: Iterable[PartitionQueue], cache: MetadataCache, acks: int) -> tuple[Waiting, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import random
 import subprocess
@@ -180,6 +181,29 @@ def test_clients_ask_around_a_leader_that_hangs() -> None:
             assert [r.value for r in await consumer.poll(10_000)] == [b"at 2"]
 
     played(story, nodes=3)
+
+
+def test_a_producer_that_is_not_answered_says_so_now_and_then_and_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=0) as producer:
+            await (await producer.send("t", b"at once"))
+            stage.network.hang(stage.cluster.endpoints[1])
+            future = await producer.send("t", b"late")
+            await asyncio.sleep(4.9)
+            assert not caplog.records
+            await asyncio.sleep(32)
+            stage.network.resume(stage.cluster.endpoints[1])
+            await future
+            await asyncio.sleep(60)
+
+    with caplog.at_level(logging.WARNING, "penstock.client.producer"):
+        played(story)
+    told = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
+    assert [text[:29] for text in told[:2]] == ["nothing is acked for 5 s: t-0", "nothing is acked for 35 s: t-"], told
+    assert told[0].endswith("; the producer keeps trying") and "broker 1 at " in told[0]
+    assert told[2:] == ["records are answered again after 36 s"]
 
 
 def test_a_poll_waits_for_its_time_and_no_longer() -> None:
