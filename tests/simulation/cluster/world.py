@@ -33,6 +33,7 @@ from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.plan import Fault, Plan
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
+from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.workload import Clients
 
 START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 90.0, 1.0
@@ -130,7 +131,7 @@ class World:
 
     def run(self) -> Outcome:
         """The whole story. Whatever is wrong stands in the outcome."""
-        with _quiet_end(self), _listening(self):
+        with _quiet_end(self), listening(self.scheduler, self.say, logging.WARNING):
             try:
                 self._tell()
             except Stuck as error:
@@ -311,30 +312,6 @@ def log_bytes(machine: Machine, directory: str) -> bytes:
     for position, header in iter_headers(content):
         end = position + header.size_bytes
     return content[:end]
-
-
-class _NodeLogs(logging.Handler):
-    """What the processes log, in the story's log."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(logging.WARNING)
-        self._world = world
-
-    def emit(self, record: logging.LogRecord) -> None:
-        running = self._world.scheduler.running
-        who = running.name if running is not None else "nobody"
-        self._world.say(f"{who}: {record.levelname} {record.name}: {record.getMessage()}")
-
-
-@contextmanager
-def _listening(world: World) -> Iterator[None]:
-    root, handler = logging.getLogger(), _NodeLogs(world)
-    before = root.handlers[:]
-    root.handlers[:] = [handler]
-    try:
-        yield
-    finally:
-        root.handlers[:] = before
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from broker.node.broker_lifecycle import BrokerLifecycle
+from broker.node.log_output import LogOutput
 from broker.node.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
@@ -257,6 +260,31 @@ def test_refused_registration_ends_a_broker_at_its_start_and_no_later() -> None:
 
     _, lifecycle = outlives(forge)
     assert lifecycle.statistics().registrations_anew == 1, "it goes on asking"
+
+
+def test_a_broker_that_waits_for_its_predecessors_session_says_so_once_in_the_nodes_log() -> None:
+    """It asks five times a second. What the controller answers is equal to the letter, so the log leaves it out."""
+
+    async def main() -> int:
+        controller = RealController()
+        controller.cluster.register(1, log_dirs=("d",))
+        lifecycle = lifecycle_of(controller)
+        lifecycle.start()
+        await asyncio.sleep(5)
+        controller.cluster.now_ms += SESSION_TIMEOUT_MS
+        await lifecycle.unfenced.wait()
+        await lifecycle.stop()
+        return len(controller.registrations)
+
+    stream, root = io.StringIO(), logging.getLogger()
+    handlers = root.handlers[:]
+    root.handlers[:] = [LogOutput(stream, 1)]
+    try:
+        assert run_virtual(main()) > 20
+    finally:
+        root.handlers[:] = handlers
+    (line,) = stream.getvalue().splitlines()
+    assert "broker 1 is registered by another process" in line
 
 
 def test_broker_that_others_told_to_stop_says_so_and_counts_it(caplog: pytest.LogCaptureFixture) -> None:
