@@ -13,6 +13,7 @@ final log, which a new consumer reads from the beginning when the load has ended
     duplicates     more records stand twice in the log than their producer counts in `possible_duplicates`
     out-of-order   a producer's records stand in a partition in another order than they were sent
     unseen         a reader did not reach the end of the log
+    over-deleted   the log begins behind everything that was to be deleted
 
 An ack names no incarnation, so it counts for a log only if the record was sent and acked between that log's creation
 and the beginning of its deletion. Memory is bounded: some 30 bytes a record. Not here: clients and faults.
@@ -111,6 +112,9 @@ class Ledger:
         self._current: dict[str, int] = {}
         self._sent: dict[int, _Sent] = {}
         self._expected: dict[tuple[str, int, int], int] = {}
+        self._floors: dict[tuple[int, int], int] = {}
+        self._begins: dict[tuple[int, int], int] = {}
+        """Where a partition begins in the end."""
         self._anomalies: Counter[str] = Counter()
         self._examples: list[str] = []
         self._read = 0
@@ -129,6 +133,15 @@ class Ledger:
         with self._lock:
             self._logs[log].is_open = False
             self._current.pop(self._logs[log].topic, None)
+
+    def may_be_gone(self, log: int, partition: int, before: int) -> None:
+        """A deletion of what is below this offset is about to be asked for."""
+        with self._lock:
+            self._floors[log, partition] = max(before, self.floor(log, partition))
+
+    def floor(self, log: int, partition: int) -> int:
+        """Nothing from this offset on may be deleted."""
+        return self._floors.get((log, partition), 0)
 
     # -- producers -----------------------------------------------------------------------------------------------------
 
@@ -157,6 +170,20 @@ class Ledger:
         """The next record that `reader` gets from this partition must be the one at `offset`."""
         with self._lock:
             self._expected[reader, log, partition] = offset
+
+    def begin_behind_deleted(self, reader: str, log: int, partition: int, offset: int) -> None:
+        """The reader was at or below the beginning of the log, was told that this is `offset`, and goes on there."""
+        with self._lock:
+            self._require_deleted(reader, log, partition, offset)
+            self._expected[reader, log, partition] = offset
+
+    def begins(self, log: int, partition: int, offset: int) -> None:
+        """The final log begins there; `read_final` goes on behind what it has told, or there."""
+        with self._lock:
+            self._require_deleted("final", log, partition, offset)
+            self._begins[log, partition] = offset
+            key = "final", log, partition
+            self._expected[key] = max(offset, self._expected.get(key, 0))
 
     def read(
         self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]
@@ -208,6 +235,10 @@ class Ledger:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
+    def _require_deleted(self, reader: str, log: int, partition: int, begin: int) -> None:
+        if begin > self.floor(log, partition):
+            self._wrong("over-deleted", f"{self._at(log, partition)} begins at {begin} for {reader}")
+
     def _take(
         self,
         reader: str,
@@ -257,7 +288,10 @@ class Ledger:
             return
         for partition, known in self._logs[log].read.items():
             final = self._logs[log].final.get(partition, array("Q"))
+            begin = self._begins.get((log, partition), 0)
             for offset, identity in enumerate(known):
+                if offset < begin:
+                    continue
                 now = final[offset] if offset < len(final) else NOTHING
                 if identity not in (NOTHING, now):
                     where = f"{self._at(log, partition)} offset {offset}"
@@ -271,6 +305,8 @@ class Ledger:
                 partition, offset = divmod(place, 1 << OFFSET_BITS)
                 log, identity = sent.logs[sequence], record_id(producer, sequence)
                 is_open = self._logs[log].is_open
+                if is_open and offset < self._begins.get((log, partition), 0):
+                    continue
                 held = (self._logs[log].final if is_open else self._logs[log].read).get(partition, ())
                 found = held[offset] if offset < len(held) else NOTHING
                 where = f"{self._at(log, partition)} offset {offset}"

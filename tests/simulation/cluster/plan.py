@@ -74,21 +74,32 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class WriterPlan:
-    """A producer of a topic. Each `pause_s` it sends `records` records."""
+    """A producer of a topic. Each `pause_s` it sends `records` records, one by one or `in_bulk`."""
 
     topic: str
     linger_ms: int
     pause_s: float
     records: int
     is_keyed: bool
+    acks: str = "all"
+    in_bulk: bool = False
+
+
+class ReaderKind(StrEnum):
+    """How a reader reads."""
+
+    FOLLOW = "by polls from the beginning"
+    RESTART = "by polls from the beginning, and now and then again from a little before"
+    RANGES = "by raw ranges of offsets"
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderPlan:
-    """A consumer that reads a topic from its beginning."""
+    """A consumer of a topic."""
 
     topic: str
     pause_s: float
+    kind: ReaderKind = ReaderKind.FOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +166,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         _draw_config(draw, replication),
         topics,
         tuple(_draw_writer(draw, topics) for _ in range(draw.randint(1, 3))),
-        tuple(ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5))) for topic in topics),
+        tuple(_draw_reader(draw, topic) for topic in topics),
         () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
         Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
         draw.choice((0.0, 0.05, 0.5)),
@@ -206,7 +217,14 @@ def _draw_writer(draw: random.Random, topics: tuple[TopicPlan, ...]) -> WriterPl
         draw.choice((0.05, 0.2, 0.5)),
         draw.choice((1, 2, 10)),
         draw.random() < 0.5,
+        "1" if draw.random() < 0.2 else "all",
+        draw.random() < 0.25,
     )
+
+
+def _draw_reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
+    kinds = (ReaderKind.FOLLOW, ReaderKind.FOLLOW, ReaderKind.RESTART, ReaderKind.RANGES)
+    return ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5)), draw.choice(kinds))
 
 
 def _draw_faults(draw: random.Random, seconds: float, nodes: tuple[NodePlan, ...]) -> tuple[Fault, ...]:

@@ -1,36 +1,33 @@
 """The clients of a simulated cluster, all in one process of a machine of their own; they tell the ledger everything.
 
-Writers send and keep what they are promised; readers read every topic from its beginning while it is written. A reader
-may be refused for a while and asks again; what it may not do is go past a record. At the end a new reader reads what is
-there. Not here: the judge (tests/chaos/ledger.py).
+Writers send and keep what they are promised: with acks=1 that is nothing while there are faults. Not here: the readers
+(readers.py), and the judge (tests/chaos/ledger.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any
 
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.environment import ClientEnvironment
-from penstock.client.producer.future import RecordFuture
-from penstock.errors import CorruptMessageError, LogTruncationError, OffsetOutOfRangeError, PenstockError
+from penstock.client.producer.future import BulkFuture, RecordFuture
+from penstock.errors import PenstockError
 from tests.chaos.ledger import Ledger, encode_value
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.plan import Plan, ReaderPlan, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import Plan, TopicPlan, WriterPlan
+from tests.simulation.cluster.readers import Reader
 from tests.simulation.cluster.rpc import SimulatedTransport
 
 KEYS = 20
 DELIVERY_TIMEOUT_MS = 20_000
-RETRY_SECONDS = 0.2
 IN_FLIGHT_MAX = 400
 """Records of one writer that wait for their ack."""
-LOST = (OffsetOutOfRangeError, LogTruncationError, CorruptMessageError)
-"""What no reader of a log from which nothing is deleted may ever be told."""
 
 
 class Clients:
@@ -93,7 +90,7 @@ class Clients:
         producer = AsyncProducer(
             self.bootstrap,
             environment=self.environment(),
-            acks="all",
+            acks=plan.acks,
             linger_ms=plan.linger_ms,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
             request_timeout_ms=5_000,
@@ -101,8 +98,9 @@ class Clients:
         waiting: set[int] = set()
         while not self.is_over:
             try:
-                for _ in range(plan.records if len(waiting) < IN_FLIGHT_MAX else 0):
-                    await self._send(producer, number, plan, waiting)
+                at_once = plan.records if plan.in_bulk else 1
+                for _ in range(plan.records // at_once if len(waiting) < IN_FLIGHT_MAX else 0):
+                    await self._send(producer, number, plan, waiting, at_once)
             except PenstockError:
                 self.failed_records += 1
             await asyncio.sleep(plan.pause_s)
@@ -111,92 +109,55 @@ class Clients:
         await producer.close()
         assert not waiting, f"writer {number}: flush and close are over, and {len(waiting)} records have no answer"
 
-    async def _send(self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: set[int]) -> None:
-        sequence = self.ledger.send(number, plan.topic)
-        key = b"key-%d" % (sequence % KEYS) if plan.is_keyed else None
-        future = await producer.send(plan.topic, encode_value(number, sequence), key)
+    async def _send(
+        self, producer: AsyncProducer, number: int, plan: WriterPlan, waiting: set[int], count: int
+    ) -> None:
+        """`count` records, in bulk where it is more than one."""
+        first = self.ledger.send(number, plan.topic, count)
+        values = [encode_value(number, first + n) for n in range(count)]
+        keys = [b"key-%d" % ((first + n) % KEYS) for n in range(count)] if plan.is_keyed else None
+        future: RecordFuture | BulkFuture
+        if plan.in_bulk:
+            future = await producer.send_many(plan.topic, values, keys)
+        else:
+            future = await producer.send(plan.topic, values[0], keys[0] if keys is not None else None)
         began_ms = self.time.now_ms()
-        waiting.add(sequence)
+        waiting.add(first)
 
-        def answered(answer: RecordFuture) -> None:
-            waiting.discard(sequence)
+        def answered(answer: RecordFuture | BulkFuture) -> None:
+            waiting.discard(first)
             self.worst_ack_ms = max(self.worst_ack_ms, self.time.now_ms() - began_ms)
             if answer.exception(0) is not None:
-                self.failed_records += 1
+                self.failed_records += count
                 return
-            told = answer.result(0)
-            self.acked += 1
-            self.ledger.ack(number, sequence, told.partition, told.offset)
+            self.acked += count
+            if plan.acks == "all" or not self.plan.faults:
+                self._promised(number, first, answer)
 
         future.add_done_callback(answered)
 
+    def _promised(self, number: int, first: int, answer: RecordFuture | BulkFuture) -> None:
+        if isinstance(answer, RecordFuture):
+            told = answer.result(0)
+            self.ledger.ack(number, first, told.partition, told.offset)
+            return
+        for span in answer.ranges(0):
+            count = span.last_offset + 1 - span.first_offset
+            self.ledger.ack(number, first, span.partition, span.first_offset, count)
+            first += count
+
     # -- readers -------------------------------------------------------------------------------------------------------
 
-    def _consumer(self) -> AsyncConsumer:
-        return AsyncConsumer(self.bootstrap, environment=self.environment(), auto_offset_reset="none")
+    def consumer(self, **options: Any) -> AsyncConsumer:
+        return AsyncConsumer(self.bootstrap, environment=self.environment(), auto_offset_reset="none", **options)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         (plan,) = (each for each in self.plan.topics if each.name == topic)
         return [TopicPartition(topic, partition) for partition in range(plan.partitions)]
 
-    async def read(self, plan: ReaderPlan) -> None:
-        """From the beginning to the end, while it is written."""
-        log, partitions = self.logs[plan.topic], self.partitions(plan.topic)
-        for tp in partitions:
-            self.ledger.begin_range("reader", log, tp.partition, 0)
-        async with self._consumer() as consumer:
-            is_assigned = False
-            while not self._has_read("reader", log, partitions):
-                try:
-                    if not is_assigned:
-                        await self._assign(consumer, partitions)
-                        is_assigned = True
-                    await self._poll(consumer, "reader", log)
-                except LOST as error:
-                    self.ledger.report("told-lost", f"a reader of {plan.topic} was told {error!r}")
-                    return
-                except PenstockError:
-                    await asyncio.sleep(RETRY_SECONDS)
-                await asyncio.sleep(plan.pause_s)
-
-    async def _assign(self, consumer: AsyncConsumer, partitions: Sequence[TopicPartition]) -> None:
-        await consumer.assign(partitions)
-        for tp in partitions:
-            await consumer.seek(tp, 0)
-
-    async def _poll(self, consumer: AsyncConsumer, reader: str, log: int) -> None:
-        for record in await consumer.poll(200, max_records=500):
-            if reader == "final":
-                self.ledger.read_final(log, record.partition, (record.offset,), (record.value,))
-            else:
-                self.ledger.read(reader, log, record.partition, (record.offset,), (record.value,))
-
-    def _has_read(self, reader: str, log: int, partitions: Sequence[TopicPartition]) -> bool:
-        ends = self.ends
-        return ends is not None and all(
-            self.ledger.next_offset(reader, log, tp.partition) >= ends[tp] for tp in partitions
-        )
-
-    # -- the end -------------------------------------------------------------------------------------------------------
-
-    async def find_ends(self) -> None:
-        """How far every partition can be read, once it can be told."""
-        wanted = [tp for topic in self.plan.topics for tp in self.partitions(topic.name)]
-        async with self._consumer() as consumer:
-            while self.ends is None:
-                try:
-                    self.ends = await consumer.end_offsets(wanted)
-                except PenstockError:
-                    await asyncio.sleep(RETRY_SECONDS)
-
-    async def read_final(self) -> None:
-        """Every topic again, by a new consumer."""
-        for topic in self.plan.topics:
-            log, partitions = self.logs[topic.name], self.partitions(topic.name)
-            async with self._consumer() as consumer:
-                await self._assign(consumer, partitions)
-                while not self._has_read("final", log, partitions):
-                    await self._poll(consumer, "final", log)
+    def reads(self) -> list[Coroutine[Any, Any, None]]:
+        """The work of every reader, until everything that was written has been read."""
+        return [Reader(self, number, plan).read() for number, plan in enumerate(self.plan.readers)]
 
 
 def _no_background() -> Any:

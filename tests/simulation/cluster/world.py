@@ -32,6 +32,7 @@ from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.plan import Fault, Plan
+from tests.simulation.cluster.readers import find_ends, read_final
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.workload import Clients
@@ -156,8 +157,8 @@ class World:
         self._writers = [
             clients.spawn(clients.write(number, writer)) for number, writer in enumerate(self.plan.writers)
         ]
-        for reader in self.plan.readers:
-            clients.spawn(clients.read(reader))
+        for reading in clients.reads():
+            clients.spawn(reading)
         begin_s = self.scheduler.now_s
         for fault in self.plan.faults:
             self._at(begin_s + fault.at_s, lambda fault=fault: self._begin(fault))  # type: ignore[misc]
@@ -207,9 +208,9 @@ class World:
         self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
         self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
         self._until(lambda: all(w.done() for w in self._writers), HEAL_SECONDS, "every record is answered")
-        clients.spawn(clients.find_ends())
+        clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
-        clients.spawn(clients.read_final())
+        clients.spawn(read_final(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "everything can be read again")
         self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
         self.outcome.healed_seconds = self.scheduler.now_s - began_s

@@ -186,3 +186,23 @@ def test_a_value_names_its_record_and_nothing_else_does() -> None:
     value = encode_value(3, 41)
     assert len(value) == 100 and decode_value(value) == record_id(3, 41)
     assert decode_value(b"") is decode_value(b"3-41-") is decode_value(b"a-b-c") is decode_value(None)
+
+
+def test_what_was_to_be_deleted_may_be_gone_and_nothing_else() -> None:
+    story = Story(4)
+    story.ledger.may_be_gone(story.log, 0, 2)
+    story.ledger.begin_behind_deleted("poll", story.log, 0, 2)
+    story.ledger.begins(story.log, 0, 2)
+    story.ledger.read_final(story.log, 0, [2], [encode_value(0, 2)])
+    assert story.ledger.judge({}).anomalies == {"lost-write": 1, "inconsistent": 1}
+
+
+@pytest.mark.parametrize("reader", ["poll", "final"])
+def test_a_log_that_begins_behind_everything_that_was_to_be_deleted_is_told(reader: str) -> None:
+    story = Story(4)
+    story.ledger.may_be_gone(story.log, 0, 2)
+    if reader == "final":
+        story.ledger.begins(story.log, 0, 3)
+    else:
+        story.ledger.begin_behind_deleted(reader, story.log, 0, 3)
+    assert "over-deleted" in story.verdict(0, 1, 2, 3).anomalies
