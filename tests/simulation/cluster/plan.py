@@ -49,7 +49,7 @@ class Fault:
     amount: float
 
     def __str__(self) -> str:
-        return f"{self.at_s:6.2f} s  node-{self.target} (node-{self.other}), {self.seconds:.2f} s: {self.kind}"
+        return f"{self.kind}: node-{self.target} (node-{self.other}), at {self.at_s:.2f} s for {self.seconds:.2f} s"
 
 
 @dataclass(frozen=True, slots=True)

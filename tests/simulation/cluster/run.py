@@ -1,6 +1,6 @@
 """Runs seeds of the simulated cluster, and prints a line for each: `python -m tests.simulation.cluster --seeds 0-99`.
 
-`--seed 7 --log` runs one again, and prints what happened. Exit code 1 if any seed fails.
+`--seed 7 --transcript` runs one again, and prints what happened. Exit code 1 if any seed fails.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tests.simulation.cluster.plan import SECONDS, draw_plan
 from tests.simulation.cluster.world import Outcome, World
 
 
-def run_seed(seconds: float, seed: int) -> tuple[Outcome, float]:
+def run_seed(seconds: float, transcript: bool, seed: int) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
-    return World(draw_plan(seed, seconds)).run(), time.process_time() - began
+    return World(draw_plan(seed, seconds), transcript=transcript).run(), time.process_time() - began
 
 
 def line(outcome: Outcome, took_s: float) -> str:
@@ -38,11 +38,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each, simulated")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--log", action="store_true", help="what happened, line by line")
+    parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
     options = parser.parse_args()
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
-        return report(pool.imap_unordered(partial(run_seed, options.seconds), seeds), log=options.log)
+        return report(
+            pool.imap_unordered(partial(run_seed, options.seconds, options.transcript), seeds),
+            log=options.log or options.transcript,
+        )
 
 
 def report(found: Iterable[tuple[Outcome, float]], *, log: bool) -> int:

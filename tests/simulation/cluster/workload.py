@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -50,6 +51,8 @@ class Clients:
         self.possible_duplicates: dict[int, int] = {}
         self.acked = self.failed_records = 0
         self.worst_ack_ms = 0
+        self.errors: Counter[str] = Counter()
+        """The records that failed, by the name of what they were told."""
 
     def environment(self) -> ClientEnvironment:
         seed = self.network.scheduler.draw.getrandbits(64)
@@ -101,8 +104,8 @@ class Clients:
                 at_once = plan.records if plan.in_bulk else 1
                 for _ in range(plan.records // at_once if len(waiting) < IN_FLIGHT_MAX else 0):
                     await self._send(producer, number, plan, waiting, at_once)
-            except PenstockError:
-                self.failed_records += 1
+            except PenstockError as error:
+                self._count_failures(error, 1)
             await asyncio.sleep(plan.pause_s)
         await producer.flush()
         self.possible_duplicates[number] = producer.statistics().possible_duplicates
@@ -127,14 +130,18 @@ class Clients:
         def answered(answer: RecordFuture | BulkFuture) -> None:
             waiting.discard(first)
             self.worst_ack_ms = max(self.worst_ack_ms, self.time.now_ms() - began_ms)
-            if answer.exception(0) is not None:
-                self.failed_records += count
+            if (error := answer.exception(0)) is not None:
+                self._count_failures(error, count)
                 return
             self.acked += count
             if plan.acks == "all" or not self.plan.faults:
                 self._promised(number, first, answer)
 
         future.add_done_callback(answered)
+
+    def _count_failures(self, error: BaseException, records: int) -> None:
+        self.failed_records += records
+        self.errors[type(error).__name__] += records
 
     def _promised(self, number: int, first: int, answer: RecordFuture | BulkFuture) -> None:
         if isinstance(answer, RecordFuture):

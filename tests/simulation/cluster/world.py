@@ -35,6 +35,7 @@ from tests.simulation.cluster.plan import Fault, Plan
 from tests.simulation.cluster.readers import find_ends, read_final
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.story_log import listening
+from tests.simulation.cluster.transcript import Transcript
 from tests.simulation.cluster.workload import Clients
 
 START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 90.0, 1.0
@@ -63,7 +64,8 @@ class Outcome:
 class World:
     """See the module."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, transcript: bool = False) -> None:
+        """`transcript`: the outcome's log has every change; see transcript.py."""
         self.plan = plan
         self.outcome = Outcome(plan.seed)
         draw = random.Random(f"world {plan.seed}")
@@ -79,6 +81,7 @@ class World:
         self.clients = Clients(self.network, plan, bootstrap, self._failed)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
+        self._transcript = Transcript(self) if transcript else None
 
     def _machine(self, index: int) -> Machine:
         plan, node = self.plan, self.plan.nodes[index]
@@ -127,12 +130,15 @@ class World:
     def _after_step(self, process: Process) -> None:
         packed = struct.pack("d", self.scheduler.now_s)
         self.outcome.digest = zlib.crc32(packed, zlib.crc32(process.name.encode(), self.outcome.digest))
+        if self._transcript is not None:
+            self._transcript.after_step(process)
 
     # -- the story -----------------------------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
         """The whole story. Whatever is wrong stands in the outcome."""
-        with _quiet_end(self), listening(self.scheduler, self.say, logging.WARNING):
+        level = logging.WARNING if self._transcript is None else logging.INFO
+        with _quiet_end(self), listening(self.scheduler, self.say, level):
             try:
                 self._tell()
             except Stuck as error:
@@ -168,7 +174,7 @@ class World:
     def _begin(self, fault: Fault) -> None:
         if self._is_healing:
             return
-        self.say(f"{fault.kind}: {fault}")
+        self.say(f"fault: {fault}")
         self.outcome.faults[fault.kind.name] += 1
         end = faults.begin(self, fault)
 
