@@ -1,0 +1,211 @@
+"""How long the quorum decides nothing when its leader is killed: python -m tests.failover.quorum --times 20.
+
+Three controllers that are brokers too, and creators of topics that never pause. Each round kills the active controller
+with SIGKILL, waits for the first topic whose creation began afterwards, and starts the node again. Then two of three
+nodes are killed: every call has to end by its time-out with a typed error; and the cluster must heal. In the end every
+acknowledged topic must be in the metadata log of every node, with its id, and the images must be equal.
+
+Progress goes to stderr, one JSON line to stdout; exit code 1 when anything is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from broker.quorum.metadata_loader import MetadataLoader
+from metadata.image import MetadataImage
+from penstock import Admin
+from penstock.errors import PenstockError
+from penstock.record.batch import iter_headers
+from penstock.testing import Cluster
+from tests.support.campaign_directory import in_directory
+
+NODES, CREATORS = 3, 2
+CALL_TIMEOUT_S, SLACK_S = 10.0, 1.0
+ROUND_TIMEOUT_S = 60.0
+POLL_S = 0.01
+PAUSE_S = 0.2
+"""Of a creator between two topics: the load is steady, and the quorum is what is measured."""
+
+
+@dataclass(slots=True)
+class Creators:
+    """Threads that create one topic after another; what they were told."""
+
+    bootstrap: str
+    acked: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    """Topic → its id, when its creation began, and when it was acknowledged."""
+    failed: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    bugs: list[str] = field(default_factory=list)
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+    def work(self, number: int) -> None:
+        with Admin(self.bootstrap, default_api_timeout_ms=int(CALL_TIMEOUT_S * 1000)) as admin:
+            count = 0
+            while not self.is_over.is_set():
+                count += 1
+                self._create(admin, f"topic-{number}-{count}", 1 + count % NODES)
+                self.is_over.wait(PAUSE_S)
+
+    def _create(self, admin: Admin, name: str, replicas: int) -> None:
+        began = time.monotonic()
+        try:
+            made = admin.create_topic(name, 1, replicas)
+            self.acked[name] = made.topic_id, began, time.monotonic()
+        except PenstockError as error:
+            self.failed[type(error).__name__] += 1
+        except Exception as error:
+            self.bugs.append(f"{name}: {error!r}")
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def first_begun_after(self, moment: float) -> float | None:
+        """When the first topic was acknowledged whose creation began after that."""
+        return min((at for _, began, at in tuple(self.acked.values()) if began > moment), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out."""
+
+    times: int
+    p50_ms: int
+    max_ms: int
+    created: int
+    failed: dict[str, int]
+    slowest_call_s: float
+    without_quorum: list[str]
+    missing: list[str]
+    digests: list[str]
+    bugs: list[str]
+
+    @property
+    def ok(self) -> bool:
+        bounded = self.slowest_call_s <= CALL_TIMEOUT_S + SLACK_S
+        return bounded and len(set(self.digests)) == 1 and not self.missing and not self.bugs
+
+
+def measure(times: int, directory: Path, say: Callable[[str], None]) -> Outcome:
+    gaps: list[float] = []
+    with Cluster(NODES, directory=directory) as cluster:
+        creators = Creators(cluster.bootstrap)
+        threads = [threading.Thread(target=creators.work, args=(number,)) for number in range(CREATORS)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(times):
+                gaps.append(_round(cluster, creators))
+                say(f"{number}: {gaps[-1] * 1000:.0f} ms, {len(creators.acked)} topics")
+        finally:
+            creators.is_over.set()
+            for thread in threads:
+                thread.join()
+        told = _without_quorum(cluster, say)
+        cluster.stop_all()
+        images = _images([cluster.directory(index) for index in range(NODES)])
+    missing = [
+        f"{name} on node {index}"
+        for name, (topic_id, _, _) in creators.acked.items()
+        for index, image in enumerate(images)
+        if (topic := image.topic(name)) is None or topic.topic_id != topic_id
+    ]
+    return Outcome(
+        times,
+        round(statistics.median(gaps) * 1000),
+        round(max(gaps) * 1000),
+        len(creators.acked),
+        dict(creators.failed),
+        round(creators.slowest_s, 2),
+        told,
+        missing,
+        [image.digest()[:16] for image in images],
+        creators.bugs,
+    )
+
+
+def _round(cluster: Cluster, creators: Creators) -> float:
+    """Seconds from the kill to the first decision after it."""
+    leader = cluster.controller()
+    killed = time.monotonic()
+    cluster.kill(leader)
+    while (decided := creators.first_begun_after(killed)) is None:
+        if time.monotonic() - killed > ROUND_TIMEOUT_S:
+            raise AssertionError(f"no topic was created for {ROUND_TIMEOUT_S:.0f} s: {dict(creators.failed)}")
+        time.sleep(POLL_S)
+    cluster.start(leader)
+    return decided - killed
+
+
+def _without_quorum(cluster: Cluster, say: Callable[[str], None]) -> list[str]:
+    """Kills two of three; what calls then say, and after how long. Then all is well again."""
+    leader = cluster.controller()
+    lost = (leader, (leader + 1) % NODES)
+    for index in lost:
+        cluster.kill(index)
+    told: list[str] = []
+    with Admin(cluster.bootstrap, default_api_timeout_ms=int(CALL_TIMEOUT_S * 1000)) as admin:
+        for name, call in (
+            ("create", lambda: admin.create_topic("none")),
+            ("delete", lambda: admin.delete_topic("topic-0-1")),
+            ("alter", lambda: admin.alter_topic_config("topic-0-1", {"retention.ms": 1})),
+        ):
+            began = time.monotonic()
+            try:
+                call()
+                told.append(f"{name}: DONE, without a quorum")
+            except PenstockError as error:
+                took_s = time.monotonic() - began
+                told.append(f"{name}: {type(error).__name__} after {took_s:.1f} s")
+                if took_s > CALL_TIMEOUT_S + SLACK_S:
+                    raise AssertionError(told[-1]) from error
+            say(told[-1])
+        for index in lost:
+            cluster.start(index)
+        cluster.wait_ready()
+        admin.create_topic("healed", 1, NODES)
+    return told
+
+
+def _images(directories: list[Path]) -> list[MetadataImage]:
+    """The image of each node as its metadata log makes it, up to the last offset that all have."""
+    logs = [
+        b"".join(path.read_bytes() for path in sorted(directory.glob("**/__cluster_metadata-0/*.log")))
+        for directory in directories
+    ]
+    last = min(max(header.last_offset for _, header in iter_headers(log)) for log in logs)
+    images: list[MetadataImage] = []
+    for log in logs:
+        loader = MetadataLoader()
+        for position, header in iter_headers(log):
+            if header.last_offset <= last:
+                loader.on_committed(header.base_offset, log[position : position + header.size_bytes])
+        images.append(loader.image)
+    return images
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.failover.quorum", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--times", type=int, default=20)
+    times: int = parser.parse_args().times
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    outcome = in_directory("quorum", say, lambda directory: measure(times, directory, say))
+    print(json.dumps({"ok": outcome.ok, **asdict(outcome)}))
+    return 0 if outcome.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
