@@ -76,12 +76,13 @@ def run(case: Case, seconds_per_minute: int) -> Outcome:
     """One fault and its remedy, on a cluster of its own."""
     opened_s, not_judged = time.monotonic(), OF_THE_MACHINE - case.must_fire
     with stage(case.setting, seconds_per_minute) as here:
+        paths = [here.cluster.log_path(node) for node in range(len(here.cluster))]
+        logs = {path: path.stat().st_size for path in paths}
         with case.fault(here):
             until(lambda: _has_come(here, case))
             lasted_s = time.time() - here.began_s[-1]
             until(lambda: False, max(0.0, HELD_MINUTES * seconds_per_minute - lasted_s))
             came, healing_s = frozenset(here.fired()) | here.firing(), time.time()
-            logs = [here.cluster.log_path(node) for node in range(len(here.cluster))]
             mute = list(runbook_lines.that_find_nothing(case.must_fire, logs))
         until(lambda: here.all_are_scraped() and here.firing() <= not_judged)
         fired, left = here.fired(), here.firing() - not_judged

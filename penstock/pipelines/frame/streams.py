@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
@@ -22,8 +23,11 @@ from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.spark.positions import SourcePositions
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
 
+FILE_AGE_MAX = "36500d"
+"""Spark's default leaves out new files whose time is a week before the latest file's, as copied files' may be."""
 LOOK_EVERY_S = 0.2
 STOP_WAIT_S = 60.0
 """How long a stop waits for a micro-batch; then it is cut off."""
@@ -39,6 +43,12 @@ class Totals:
     duplicate_rows: int = 0
     written: int = 0
     lag: int | None = None
+
+
+def table_reader(spark: SparkSession, table: Path) -> DataStreamReader:
+    """Reads a Parquet table as a stream of its files, with the columns that it has now."""
+    schema = spark.read.parquet(str(table)).schema
+    return spark.readStream.schema(schema).option("maxFileAge", FILE_AGE_MAX)
 
 
 def triggered(writer: DataStreamWriter, run: RunConf) -> DataStreamWriter:

@@ -20,7 +20,7 @@ from penstock.pipelines.frame.checks import check_table, check_topic
 from penstock.pipelines.frame.conf import Duration, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.frame.streams import run_queries, triggered
+from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
 
 QUERY = "gold"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
@@ -62,9 +62,8 @@ def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
     """Writes the windows that became final."""
     from pyspark.sql import functions as f
 
-    spark = context.spark
     with plain_errors():
-        rows = spark.readStream.schema(spark.read.parquet(str(conf.input)).schema).parquet(str(conf.input))
+        rows = table_reader(context.spark, conf.input).parquet(str(conf.input))
         rows = rows.where(conf.where) if conf.where else rows
         window = f.window(f.col(conf.time_column), conf.window.spark).alias(_WINDOW)
         measures = [f.expr(text).alias(name) for name, text in conf.measures.items()]

@@ -26,7 +26,7 @@ from penstock.pipelines.frame.checks import check_table, check_topic
 from penstock.pipelines.frame.conf import Duration, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.frame.streams import run_queries, triggered
+from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
 from penstock.pipelines.table_files import row_count, table_files
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def run_silver(conf: SilverConf, context: JobContext) -> dict[str, Any]:
 
 
 def _bronze(conf: SilverConf, context: JobContext) -> DataFrame:
-    schema = context.spark.read.parquet(str(conf.input)).schema
-    return context.spark.readStream.schema(schema).parquet(str(conf.input)).where("value IS NOT NULL")
+    return table_reader(context.spark, conf.input).parquet(str(conf.input)).where("value IS NOT NULL")
 
 
 def _judged(bronze: DataFrame, conf: SilverConf) -> DataFrame:

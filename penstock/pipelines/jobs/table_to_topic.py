@@ -16,11 +16,9 @@ from penstock.pipelines.frame.checks import check_table, check_topic
 from penstock.pipelines.frame.conf import conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.frame.streams import run_queries, triggered
+from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
 
 QUERY = "table-to-topic"
-FILE_AGE_MAX = "36500d"
-"""Spark's default leaves out new files whose time is a week before the latest file's, as copied files' may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +44,8 @@ def check_table_to_topic(conf: TableToTopicConf) -> None:
 
 def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str, Any]:
     """Writes the rows of files that were not written before."""
-    spark = context.spark
     with plain_errors():
-        reader = spark.readStream.schema(spark.read.parquet(str(conf.input)).schema).option("maxFileAge", FILE_AGE_MAX)
+        reader = table_reader(context.spark, conf.input)
         if conf.max_files_per_trigger:
             reader = reader.option("maxFilesPerTrigger", conf.max_files_per_trigger)
         rows = reader.parquet(str(conf.input))
