@@ -46,6 +46,8 @@ class Machine:
     faults: DiskFaults = field(default_factory=DiskFaults)
     process: Process | None = None
     node: Node | None = None
+    asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Of the process that runs."""
     has_power: bool = True
     lives: int = 0
     dead: list[Process] = field(default_factory=list)
@@ -100,6 +102,7 @@ class Machine:
         if self.is_up or not self.has_power:
             return
         process = self.process = self.new_process()
+        self.asked_to_stop = asyncio.Event()
         assert process.loop is not None
         process.loop.create_task(self._live(process))
 
@@ -113,7 +116,6 @@ class Machine:
             self._over(process, error)
             return
         self.node = node
-        self.asked_to_stop = asyncio.Event()
         node.fatal.add_done_callback(lambda _: self.asked_to_stop.set())
         error: BaseException | None = None
         try:

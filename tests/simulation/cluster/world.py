@@ -28,6 +28,7 @@ from penstock.record.batch import iter_headers
 from penstock.testing.layout import HOST, Layout, fixed_ports
 from penstock.types import Endpoint, TopicPartition
 from tests.simulation.cluster import faults
+from tests.simulation.cluster.conditions import conditions
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
@@ -57,6 +58,8 @@ class Outcome:
     failed_records: int = 0
     worst_ack_ms: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often each kind of fault came under each condition (conditions.py), by their names."""
     log: list[str] = field(default_factory=list)
     """What happened, in order; each line begins with the time in seconds."""
 
@@ -176,6 +179,7 @@ class World:
             return
         self.say(f"fault: {fault}")
         self.outcome.faults[fault.kind.name] += 1
+        self.outcome.met.update((fault.kind.name, condition.name) for condition in conditions(self, fault))
         end = faults.begin(self, fault)
 
         def over() -> None:
@@ -186,6 +190,7 @@ class World:
         self._at(self.scheduler.now_s + fault.seconds, over)
 
     _is_healing = False
+    rolls_under_way = 0
 
     def _supervise(self) -> None:
         """Starts what is down, now and then, as a service manager does."""
@@ -300,6 +305,7 @@ class World:
 
         def turn() -> None:
             if not left or self._is_healing:
+                self.rolls_under_way -= 1
                 return
             if self._all_in_service():
                 left.pop(0).stop()
@@ -308,6 +314,7 @@ class World:
                     machine.start()
             self._at(self.scheduler.now_s + 0.3, turn)
 
+        self.rolls_under_way += 1
         turn()
 
 
