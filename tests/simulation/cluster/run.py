@@ -1,19 +1,29 @@
-"""Runs seeds of the simulated cluster, and prints a line for each: `python -m tests.simulation.cluster --seeds 0-99`.
+"""Runs seeds of the simulated cluster, prints a line for each, and at the end what the campaign came to.
 
-`--seed 7 --transcript` runs one again, and prints what happened. Exit code 1 if any seed fails.
+    python -m tests.simulation.cluster --seeds 0-99 [--rows FILE]    a campaign; its rows are added to the file
+    python -m tests.simulation.cluster --seed 7 --transcript         one seed again, and all that happened
+    python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
+
+Exit code 1 if any seed fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
+import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 
+from tests.simulation.cluster.campaign import Campaign, row_of
 from tests.simulation.cluster.plan import SECONDS, draw_plan
 from tests.simulation.cluster.world import Outcome, World
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def run_seed(seconds: float, transcript: bool, seed: int) -> tuple[Outcome, float]:
@@ -31,33 +41,67 @@ def line(outcome: Outcome, took_s: float) -> str:
     )
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0-9", help="FIRST-LAST")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each, simulated")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--log", action="store_true", help="what happened, line by line")
+    parser.add_argument("--log", action="store_true", help="faults, and what the processes log")
     parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
-    options = parser.parse_args()
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
+    parser.add_argument("--sum", type=Path, nargs="+", metavar="FILE", help="run nothing: sum up the rows of FILE")
+    options = parser.parse_args(arguments)
+    if options.sum:
+        return sum_up(options.sum)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
         return report(
             pool.imap_unordered(partial(run_seed, options.seconds, options.transcript), seeds),
             log=options.log or options.transcript,
+            rows=options.rows,
         )
 
 
-def report(found: Iterable[tuple[Outcome, float]], *, log: bool) -> int:
-    failed = 0
+def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | None = None) -> int:
+    """Prints outcomes as they come; returns the exit code."""
+    campaign, commit = Campaign(), commit_here() if rows is not None else ""
     for outcome, took_s in found:
         sys.stdout.write(f"{line(outcome, took_s)}\n")
         for text in outcome.log if log else ():
             sys.stdout.write(f"    {text}\n")
         for failure in outcome.failures:
             sys.stdout.write(f"  FAILED: {failure}\n")
+        if outcome.failures:
+            sys.stdout.write(f"  python -m tests.simulation.cluster --seed {outcome.seed} --transcript\n")
         sys.stdout.flush()
-        failed += bool(outcome.failures)
-    sys.stdout.write(f"{failed} failed\n")
-    return 1 if failed else 0
+        row = row_of(outcome, took_s, commit)
+        campaign.add(row)
+        if rows is not None:
+            with rows.open("a") as file:
+                file.write(f"{json.dumps(row)}\n")
+    return ended(campaign)
+
+
+def sum_up(files: Sequence[Path]) -> int:
+    """The same for rows that were kept."""
+    campaign = Campaign()
+    for file in files:
+        for text in file.read_text().splitlines():
+            campaign.add(json.loads(text))
+    return ended(campaign)
+
+
+def ended(campaign: Campaign) -> int:
+    """Says what the campaign came to; a single seed needs no table."""
+    for text in campaign.lines() if campaign.seeds > 1 else ():
+        sys.stdout.write(f"{text}\n")
+    return 1 if campaign.failed else 0
+
+
+def commit_here() -> str:
+    """What is checked out; "" where that is not known."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -14,6 +14,7 @@ import logging
 import random
 import struct
 import sys
+import traceback
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -148,6 +149,9 @@ class World:
                 self.fail(f"stuck: {error}")
             except AssertionError as error:
                 self.fail(f"{error}")
+            except Exception as error:
+                self.fail(f"the story broke off: {error!r}")
+                self.say("".join(traceback.format_exception(error)))
         outcome, scheduler = self.outcome, self.scheduler
         outcome.seconds, outcome.steps = scheduler.now_s - self.began_s, scheduler.steps
         outcome.messages = self.network.carried

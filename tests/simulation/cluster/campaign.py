@@ -1,0 +1,79 @@
+"""Sums up the seeds of a campaign: what failed, how much was simulated, how fast, and the table of faults.
+
+A seed becomes a *row*, which is JSON: rows of several runs, also of several commits, are summed up as one campaign.
+Not here: who runs the seeds (run.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.simulation.cluster.fault_table import fault_table
+from tests.simulation.cluster.world import Outcome
+
+Row = Mapping[str, Any]
+
+
+def row_of(outcome: Outcome, cpu_s: float, commit: str) -> Row:
+    """One seed; `cpu_s` is the processor time that it took."""
+    return {
+        "commit": commit,
+        "seed": outcome.seed,
+        "digest": f"{outcome.digest:08x}",
+        "failures": outcome.failures,
+        "seconds": round(outcome.seconds, 3),
+        "healed_seconds": round(outcome.healed_seconds, 3),
+        "cpu_seconds": round(cpu_s, 3),
+        "events": outcome.steps,
+        "messages": outcome.messages,
+        "acked": outcome.acked,
+        "failed_records": outcome.failed_records,
+        "worst_ack_ms": outcome.worst_ack_ms,
+        "faults": dict(outcome.faults),
+        "met": {"/".join(pair): number for pair, number in outcome.met.items()},
+    }
+
+
+class Campaign:
+    """Rows, summed up."""
+
+    def __init__(self) -> None:
+        self.seeds = 0
+        self.failed: list[int] = []
+        self._total: Counter[str] = Counter()
+        self._seconds = self._cpu_seconds = 0.0
+        self._faults: Counter[str] = Counter()
+        self._met: Counter[tuple[str, str]] = Counter()
+
+    def add(self, row: Row) -> None:
+        self.seeds += 1
+        if row["failures"]:
+            self.failed.append(row["seed"])
+        self._seconds += row["seconds"]
+        self._cpu_seconds += row["cpu_seconds"]
+        self._total.update({name: row[name] for name in ("events", "messages", "acked", "failed_records")})
+        self._faults.update(row["faults"])
+        for pair, number in row["met"].items():
+            kind, _, condition = pair.partition("/")
+            self._met[kind, condition] += number
+
+    def lines(self) -> Iterator[str]:
+        """The end of a campaign's output."""
+        cpu_s = max(self._cpu_seconds, 1e-9)
+        yield from fault_table(self._faults, self._met)
+        yield (
+            f"{self.seeds} seeds, {len(self.failed)} failed; {self._seconds / 3600:.2f} hours simulated;"
+            f" {self._total['events']:,} events, {self._total['messages']:,} messages, {self._total['acked']:,} records"
+            f" acked, {self._total['failed_records']:,} refused, {self._faults.total():,} faults"
+        )
+        yield (
+            f"{self._total['events'] / cpu_s:,.0f} events and {self._seconds / cpu_s:.1f} simulated seconds in a second"
+            " of one processor"
+        )
+        if self.failed:
+            yield f"failed: {', '.join(map(str, sorted(set(self.failed))))}"
+
+    def __repr__(self) -> str:
+        return f"Campaign({self.seeds} seeds, {len(self.failed)} failed)"
