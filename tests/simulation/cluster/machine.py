@@ -29,6 +29,7 @@ from tests.support.losing_fs import LosingFileSystem
 
 RESTART_SECONDS = 1.0
 """After which a service manager starts a process again that ended with an error."""
+DESCRIPTORS_MAX = 4096
 Failed = Callable[[str, str, BaseException | None], None]
 """(Who, what, the error) of an error that nobody has caught."""
 
@@ -76,7 +77,7 @@ class Machine:
             threads=FiberThreads(process),
             transport=lambda *given: SimulatedPeers(self.network, process, self.name, *given),
             doors=SimulatedDoors(self.network, process, self.name, self.time),
-            descriptors_max=4096,
+            descriptors_max=DESCRIPTORS_MAX,
             processors=2,
             thread_times=lambda: {},
             idle_processors=lambda: {},

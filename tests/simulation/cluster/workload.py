@@ -36,9 +36,9 @@ class Clients:
 
     name = "clients"
 
-    def __init__(self, network: Network, plan: Plan, bootstrap: str, failed: Failed) -> None:
+    def __init__(self, network: Network, plan: Plan, bootstrap: str, failed: Failed, ledger: Ledger) -> None:
         self.network, self.plan, self.bootstrap = network, plan, bootstrap
-        self.ledger = Ledger()
+        self.ledger = ledger
         self.process = network.scheduler.process(self.name)
         self.time = MachineTime(lambda: network.scheduler.now_s)
         self._loop = ProcessLoop(self.process, self.time, lambda what, error: failed(self.name, what, error))

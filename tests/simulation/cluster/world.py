@@ -4,7 +4,7 @@
 
 The story: all nodes start; topics are made; clients write and read while faults come and go; then everything is mended,
 and within HEAL_SECONDS the cluster must be whole: every broker in service, every ISR full, every record answered, every
-reader at the end, all replicas equal byte for byte. Not here: what must hold after each event (invariants.py).
+reader at the end, all replicas equal byte for byte. What must hold after each step is in invariants.py.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from penstock.testing.layout import HOST, Layout, fixed_ports
 from penstock.types import Endpoint, TopicPartition
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.conditions import conditions
+from tests.simulation.cluster.invariants import Invariants, ToldLedger
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
@@ -82,7 +83,9 @@ class World:
         self.network.weather = plan.weather
         self.machines = [self._machine(index) for index in range(len(plan.nodes))]
         bootstrap = ",".join(str(Endpoint(HOST, self._layout.ports[index].broker)) for index in plan.brokers)
-        self.clients = Clients(self.network, plan, bootstrap, self._failed)
+        self.invariants = Invariants(self.scheduler, self.machines)
+        ledger = ToldLedger(self.invariants, plan)
+        self.clients = Clients(self.network, plan, bootstrap, self._failed, ledger)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
         self._transcript = Transcript(self) if transcript else None
@@ -136,6 +139,7 @@ class World:
         self.outcome.digest = zlib.crc32(packed, zlib.crc32(process.name.encode(), self.outcome.digest))
         if self._transcript is not None:
             self._transcript.after_step(process)
+        self.invariants.after_step(process)
 
     # -- the story -----------------------------------------------------------------------------------------------------
 
@@ -228,6 +232,7 @@ class World:
         clients.spawn(read_final(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "everything can be read again")
         self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
+        self.invariants.at_end(clients.worst_ack_ms)
         self.outcome.healed_seconds = self.scheduler.now_s - began_s
         verdict = clients.ledger.judge(clients.possible_duplicates)
         for kind, number in verdict.anomalies.items():

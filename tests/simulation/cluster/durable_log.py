@@ -1,0 +1,211 @@
+"""What of a log is on a simulated disk, as a power cut would leave it, and what of it has been committed.
+
+A `DurableLog` reads a replica's directory from the durable bytes of its files, and again only what has changed since. A
+`Committed` is the history that leaders have called committed: a list of batches that never changes. Both go by bytes
+and know nothing of brokers. Not here: which replica must hold what (partition_invariants.py, quorum_invariants.py).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple, Protocol
+
+from crc32c import crc32c
+
+from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, MIN_BATCH_LENGTH
+from tests.support.losing_fs import Directory, File, LosingFileSystem
+
+_HEAD = Struct(">qiibIhi")
+LOG_SUFFIX = ".log"
+
+
+class Violated(AssertionError):
+    """An invariant does not hold; the text begins with its name."""
+
+
+class Batch(NamedTuple):
+    """One batch of a log."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    raw: bytes
+
+
+class HasDisk(Protocol):
+    """A machine."""
+
+    disk: LosingFileSystem
+    name: str
+
+
+def parse(content: bytes, at: int, next_offset: int | None) -> tuple[list[Batch], int]:
+    """The whole and undamaged batches from a position on that continue a log at an offset, and where they end."""
+    found: list[Batch] = []
+    end = len(content)
+    while end - at >= HEADER_BYTES:
+        base, length, epoch, magic, crc, _, delta = _HEAD.unpack_from(content, at)
+        after = at + LENGTH_OVERHEAD_BYTES + length
+        if magic != MAGIC or length < MIN_BATCH_LENGTH or delta < 0 or after > end:
+            break
+        raw = content[at:after]
+        if next_offset not in (None, base) or crc32c(raw[ATTRIBUTES_AT:]) != crc:
+            break
+        found.append(Batch(base, base + delta + 1, epoch, raw))
+        next_offset, at = base + delta + 1, after
+    return found, at
+
+
+def durable_entries(disk: LosingFileSystem, parts: tuple[str, ...]) -> dict[str, File | Directory] | None:
+    """What is in a directory after a power cut; None where there is none."""
+    node = disk.root
+    for part in parts:
+        child = node.durable.get(part)
+        if not isinstance(child, Directory):
+            return None
+        node = child
+    return node.durable
+
+
+@dataclass(slots=True)
+class _Segment:
+    name: str
+    content: bytes
+    parsed: int
+    first: int
+    """The place of its first batch in the log."""
+
+
+class DurableLog:
+    """One replica's log on its machine's disk. Batches behind a gap or a damage do not count."""
+
+    def __init__(self, machine: HasDisk, directory: str) -> None:
+        self._machine, self.directory = machine, directory
+        self._parts = tuple(directory.strip("/").split("/"))
+        self._entries: dict[str, File | Directory] | None = None
+        self._names: list[str] = []
+        self._segments: list[_Segment] = []
+        self.batches: list[Batch] = []
+        self.compared = 0
+        """So many of the batches are known to be those of the committed history."""
+        self.matched = 0
+        """So many have been compared with all other logs (log matching)."""
+
+    @property
+    def start(self) -> int:
+        return self.batches[0].base_offset if self.batches else 0
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].next_offset if self.batches else 0
+
+    def refresh(self) -> None:
+        """Reads what has changed on the disk."""
+        entries = durable_entries(self._machine.disk, self._parts)
+        if entries is not self._entries:
+            self._entries = entries
+            self._names = sorted(name for name in entries or () if name.endswith(LOG_SUFFIX))
+        if entries is None:
+            self._drop(0)
+            return
+        for place, name in enumerate(self._names):
+            file = entries[name]
+            content = file.durable if isinstance(file, File) else b""
+            if place >= len(self._segments) or self._segments[place].content is not content:
+                self._read(place, name, content)
+        self._drop(len(self._names))
+
+    def _read(self, place: int, name: str, content: bytes) -> None:
+        known = self._segments[place] if place < len(self._segments) else None
+        if known is not None and known.name == name and content.startswith(known.content):
+            is_last = place == len(self._segments) - 1
+            grown = len(content) > len(known.content)
+            known.content = content
+            if not grown:
+                return
+            if not is_last:
+                self._drop(place + 1)
+        else:
+            self._drop(place)
+            known = _Segment(name, content, 0, len(self.batches))
+            self._segments.append(known)
+        found, known.parsed = parse(content, known.parsed, self.batches[-1].next_offset if self.batches else None)
+        self.batches += found
+
+    def _drop(self, place: int) -> None:
+        """Forgets the segments from a place on."""
+        if place < len(self._segments):
+            first = self._segments[place].first
+            del self._segments[place:], self.batches[first:]
+            self.compared, self.matched = min(self.compared, first), min(self.matched, first)
+
+    def at(self, offset: int) -> Batch | None:
+        """The batch that holds an offset."""
+        place = bisect_right(self.batches, offset, key=_base_of) - 1
+        return self.batches[place] if place >= 0 and offset < self.batches[place].next_offset else None
+
+    def __repr__(self) -> str:
+        return f"DurableLog({self._machine.name}, {self.directory}, {self.start}..{self.end})"
+
+
+def _base_of(batch: Batch) -> int:
+    return batch.base_offset
+
+
+class Committed:
+    """The committed history of one log. `start`: what is below may have been deleted."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.batches: list[Batch] = []
+        self._places: dict[int, int] = {}
+        self.end = self.start = 0
+        self.is_void = False
+        """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
+
+    def extend(self, log: DurableLog, to_offset: int) -> int:
+        """Takes what a log has from the end on; returns how far it came."""
+        place = bisect_right(log.batches, self.end, key=_base_of) - 1
+        for batch in log.batches[max(place, 0) :]:
+            if batch.base_offset == self.end and batch.next_offset <= to_offset:
+                self._places[batch.base_offset] = len(self.batches)
+                self.batches.append(batch)
+                self.end = batch.next_offset
+        return self.end
+
+    def at(self, offset: int) -> Batch | None:
+        place = bisect_right(self.batches, offset, key=_base_of) - 1
+        return self.batches[place] if place >= 0 and offset < self.batches[place].next_offset else None
+
+    def difference(self, log: DurableLog, below: int) -> int | None:
+        """The first offset at which a log has another record than the history, below an offset; None: there is none."""
+        batches, count, limit = log.batches, len(log.batches), min(below, self.end)
+        while log.compared < count and batches[log.compared].next_offset <= limit:
+            batch = batches[log.compared]
+            place = self._places.get(batch.base_offset)
+            if place is None or self.batches[place] != batch:
+                return batch.base_offset
+            log.compared += 1
+        return None
+
+    def missing(self, log: DurableLog) -> int | None:
+        """The first offset of the history that is not in a log; None: it has all, and the same."""
+        different = self.difference(log, self.end)
+        if different is not None:
+            return different
+        have = batches_end(log, log.compared)
+        if have < self.end and have <= self.start < self.end:
+            return self.start
+        if have < self.end:
+            return have
+        return self.start if log.start > self.start and self.end > self.start else None
+
+    def __repr__(self) -> str:
+        return f"Committed({self.name}, {self.start}..{self.end})"
+
+
+def batches_end(log: DurableLog, count: int) -> int:
+    """Where the first so many batches end."""
+    return log.batches[count - 1].next_offset if count else 0

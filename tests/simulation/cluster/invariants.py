@@ -1,0 +1,156 @@
+"""What must hold (docs/invariants.md) in a simulated cluster: checked after every step of every node, and now and then.
+
+After a step, only what the process that took it may have changed: its quorum state, its image, its partitions. Each
+0.25 s, and at the end, also what no step announces: disks after crashes, logs, limits. A check reads the real objects
+and the simulated disks, draws nothing and takes no simulated time, so it changes no seed's story. Not here: what
+readers see (tests/chaos/ledger.py), and the end of the story: I23, I25 (world.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.node.node import Node
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from metadata.registrations import PartitionKey
+from tests.chaos.ledger import Ledger, encode_value
+from tests.simulation.cluster.durable_log import Violated
+from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
+from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.partition_invariants import PartitionInvariants, Partitions
+from tests.simulation.cluster.plan import Plan
+from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
+from tests.simulation.cluster.workload import DELIVERY_TIMEOUT_MS
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.scheduler import Process, Scheduler
+
+DEEP_SECONDS = 0.25
+LATE_MS_MAX = 500
+"""After its time-out a record has so long to fail."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """One process that has a node."""
+
+    machine: Machine
+    process: Process
+    node: Node
+    quorum: SeenQuorum
+    partitions: Partitions
+    image: MetadataImage = EMPTY_IMAGE
+
+
+class Invariants:
+    """Raises `Violated` after the step that broke one."""
+
+    def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
+        self._scheduler, self._machines = scheduler, machines
+        self.quorum = QuorumInvariants(machines, self._note)
+        self.metadata = MetadataInvariants()
+        self.partitions = PartitionInvariants(machines, self.metadata)
+        self._lives: dict[Process, _Life] = {}
+        self._deep_s = scheduler.now_s
+        self._broken: str | None = None
+
+    def _note(self, text: str) -> None:
+        """In the middle of a step, where an error would be the node's own to handle."""
+        self._broken = self._broken or text
+
+    def after_step(self, process: Process) -> None:
+        life = self._lives.get(process)
+        if life is None:
+            life = self._begun(process)
+        if life is not None:
+            self.quorum.after_step(life.quorum)
+            image = life.node.loader.image
+            if image is not life.image:
+                life.image = image
+                for changed in self.metadata.seen(life.machine.name, image):
+                    self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
+            self.partitions.after_step(life.machine, life.partitions.values())
+        if self._broken is not None:
+            raise Violated(self._broken)
+        if self._scheduler.now_s >= self._deep_s:
+            self._deep_s = self._scheduler.now_s + DEEP_SECONDS
+            self.deep()
+
+    def _begun(self, process: Process) -> _Life | None:
+        """A process that has a node now."""
+        for machine in self._machines:
+            node = machine.node
+            if machine.process is process and node is not None:
+                partitions = node.broker.replicas.hosted._partitions if node.broker is not None else {}
+                life = _Life(machine, process, node, self.quorum.listen(machine, node.raft), partitions)
+                self._lives[process] = life
+                return life
+        return None
+
+    def _living(self) -> list[_Life]:
+        return [life for life in self._lives.values() if life.process.is_alive]
+
+    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> None:
+        """A client was told just now that `values` stand from this offset on, and will stay there."""
+        try:
+            keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
+            self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
+        except Violated as violated:
+            self._note(f"{violated}")
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    def deep(self, *, is_end: bool = False) -> None:
+        """What no step announces."""
+        self.quorum.deep()
+        self.partitions.deep()
+        self._lives = {life.process: life for life in self._living()}
+        for life in self._lives.values():
+            check_limits(life.machine, life.node)
+            if not life.process._is_serving:
+                self.partitions.deep_of(life.machine, life.partitions.values(), all_logs=is_end)
+
+    def at_end(self, worst_ack_ms: int) -> None:
+        """Once more, and of everything. I24: the slowest record was answered in time."""
+        if worst_ack_ms > DELIVERY_TIMEOUT_MS + LATE_MS_MAX:
+            raise Violated(f"I24: a record was answered after {worst_ack_ms} ms, the limit is {DELIVERY_TIMEOUT_MS} ms")
+        self.deep(is_end=True)
+        for life in self._lives.values():
+            self.metadata.at_end(life.machine.name, life.image)
+
+
+class ToldLedger(Ledger):
+    """The clients' ledger; of an ack that promises something, the invariants hear at once."""
+
+    def __init__(self, invariants: Invariants, plan: Plan) -> None:
+        super().__init__()
+        self._invariants, self._writers = invariants, plan.writers
+
+    def ack(self, producer: int, first: int, partition: int, offset: int, count: int = 1) -> None:
+        super().ack(producer, first, partition, offset, count)
+        if producer < len(self._writers) and self._writers[producer].acks == "all":
+            values = [encode_value(producer, first + n) for n in range(count)]
+            self._invariants.acked(self._writers[producer].topic, partition, offset, values)
+
+
+def check_limits(machine: Machine, node: Node) -> None:
+    """I22. One message may exceed a budget that was empty."""
+    found = [("descriptors", machine.disk.open_descriptors, DESCRIPTORS_MAX)]
+    core = node.raft._core
+    leadership = core.leadership if core is not None else None
+    if core is not None and leadership is not None:
+        found.append(("uncommitted bytes of metadata", leadership.uncommitted_bytes, core.config.uncommitted_max_bytes))
+    if node.broker is not None:
+        config, broker = node.config, node.broker
+        found.append(("requests", broker.channel.statistics().request_queue_size, config.queued_max_requests))
+        for name, memory in (
+            ("bytes of requests", broker.request_memory.statistics()),
+            ("bytes of answers", broker.answer_memory.statistics()),
+            ("bytes of fetch sessions", broker.session_memory.statistics()),
+        ):
+            found.append((name, memory.used_bytes, memory.bytes_max + config.socket_request_max_bytes))
+    for name, used, limit in found:
+        if used > limit:
+            raise Violated(f"I22: {machine.name} has {used} {name}, at most {limit} are allowed")

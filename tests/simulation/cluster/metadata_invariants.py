@@ -1,0 +1,99 @@
+"""I8 to I11, of the images that the nodes make: equal where their offsets are, and with what each may say.
+
+`newest` is the image with the highest offset that any node has had. The controller answers only when its own image has
+what it decided, so no leader of a partition can know of a later ISR than this image does.
+"""
+
+from __future__ import annotations
+
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE, MetadataImage, image_records
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.topic_config import UNCLEAN_LEADER_ELECTION
+from penstock.types import NO_LEADER
+from tests.simulation.cluster.durable_log import Violated
+
+
+class MetadataInvariants:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.newest: MetadataImage = EMPTY_IMAGE
+        self._images: dict[int, tuple[str, MetadataImage]] = {}
+        self._known: dict[PartitionKey, PartitionRegistration] = {}
+        self._leaders: dict[tuple[PartitionKey, int], int] = {}
+        self._ids: dict[str, list[str]] = {}
+
+    def ids_of(self, topic: str) -> list[str]:
+        """Of every topic that ever had this name, the newest last."""
+        return self._ids.get(topic, [])
+
+    def partition(self, key: PartitionKey) -> PartitionRegistration | None:
+        """As the controller has it; None where the topic is no more, or not yet."""
+        topic = self.newest.topics_by_id.get(key.topic_id)
+        return topic.partitions.get(key.partition) if topic is not None else None
+
+    def may_lose(self, topic: str) -> bool:
+        """Whether an operator allows its partitions leaders that lack committed records."""
+        return self.newest.topic_config(topic).get(UNCLEAN_LEADER_ELECTION) == "true"
+
+    def seen(self, name: str, image: MetadataImage) -> list[PartitionRegistration]:
+        """A node has a new image: the partitions that no image had so before."""
+        first, other = self._images.setdefault(image.offset, (name, image))
+        if other is not image and other != image:
+            raise Violated(f"I8: the images of {first} and {name} at metadata offset {image.offset} differ")
+        if image.offset <= self.newest.offset:
+            return []
+        self.newest = image
+        for topic in image.topics_by_id.values():
+            ids = self._ids.setdefault(topic.name, [])
+            if topic.topic_id not in ids:
+                ids.append(topic.topic_id)
+        changed = [
+            partition
+            for topic in image.topics_by_id.values()
+            for partition in topic.partitions.values()
+            if self._known.get(partition.key) != partition
+        ]
+        for partition in changed:
+            self._changed(name, image, partition)
+        self._check_isrs(name, image)
+        return changed
+
+    def _changed(self, name: str, image: MetadataImage, partition: PartitionRegistration) -> None:
+        """I10; and of I11, that the ISR is part of the replicas."""
+        what = f"{name}: partition {partition.partition} of {image.topic_name(partition.topic_id)}"
+        before = self._known.get(partition.key)
+        if before is not None and (
+            partition.leader_epoch < before.leader_epoch or partition.partition_epoch <= before.partition_epoch
+        ):
+            raise Violated(f"I10: {what} goes from {before} to {partition}")
+        if partition.leader_id != NO_LEADER:
+            epoch = partition.leader_epoch
+            leader = self._leaders.setdefault((partition.key, epoch), partition.leader_id)
+            if leader != partition.leader_id:
+                raise Violated(f"I10: {what}: epoch {epoch} has leaders {leader} and {partition.leader_id}")
+        if not partition.isr or not set(partition.isr) <= set(partition.replicas):
+            raise Violated(f"I11: {what}: the ISR {partition.isr} is not part of {partition.replicas}")
+        self._known[partition.key] = partition
+
+    def _check_isrs(self, name: str, image: MetadataImage) -> None:
+        """I11: also when a broker changed and no partition did."""
+        fenced = {broker.broker_id for broker in image.brokers.values() if broker.fenced}
+        if not fenced:
+            return
+        for topic in image.topics_by_id.values():
+            for partition in topic.partitions.values():
+                if len(partition.isr) > 1 and not fenced.isdisjoint(partition.isr):
+                    raise Violated(
+                        f"I11: {name}: partition {partition.partition} of {topic.name} has ISR {partition.isr}, and"
+                        f" {sorted(fenced)} are fenced, at metadata offset {image.offset}"
+                    )
+
+    def at_end(self, name: str, image: MetadataImage) -> None:
+        """I9: the records of a snapshot make the image again."""
+        delta = MetadataDelta(EMPTY_IMAGE)
+        for record in image_records(image):
+            delta.replay(record)
+        if delta.apply(image.offset, image.epoch) != image:
+            raise Violated(f"I9: a snapshot of {name} at metadata offset {image.offset} makes another image")

@@ -1,0 +1,259 @@
+"""I7 and I12 to I19, I21 of the partitions of real brokers, after each step of a broker and on its machine's disk.
+
+When a leader's high watermark rises, the records below it become the partition's committed history, and from then on
+every member of the controller's ISR must have them durably, at every moment. That holds across epochs: a record that a
+leader of an older epoch commits late was acknowledged by all from whom the next leader was elected. With
+`flush.policy=os` nothing is promised of disks, the records of a compacted topic change, and unclean elections lose
+some: of a topic that ever was so, only high watermarks and ISRs are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from broker.replication.leader.leader_state import LeaderState, ProposedIsr
+from broker.replication.partition import Partition
+from metadata.registrations import PartitionKey, PartitionRegistration
+from penstock import epochs
+from penstock.record.reader import read_columns
+from penstock.types import NO_EPOCH, TopicPartition
+from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
+from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+
+RETENTION_MS = 3_600_000
+"""With a shorter retention, replicas of a simulated cluster delete records by themselves."""
+Partitions = dict[TopicPartition, Partition]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How one partition of one process looked after its last step."""
+
+    key: PartitionKey
+    high_watermark: int
+    history: Committed
+    replica: DurableLog
+    leading: LeaderState | None = None
+    isr: frozenset[int] | None = None
+    proposed: ProposedIsr | None = None
+    log_start: int = 0
+    log_is_checked: bool = False
+
+
+class PartitionInvariants:
+    """See the module."""
+
+    def __init__(self, machines: Sequence[Machine], metadata: MetadataInvariants) -> None:
+        self._machines = {machine.config.node_id: machine for machine in machines}
+        self._metadata = metadata
+        self._seen: dict[Partition, _Seen] = {}
+        self._histories: dict[PartitionKey, Committed] = {}
+        self._replicas: dict[tuple[PartitionKey, int], DurableLog] = {}
+        self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
+        """Of the leader of each leader epoch."""
+
+    # -- after a step --------------------------------------------------------------------------------------------------
+
+    def after_step(self, machine: Machine, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            seen = self._seen.get(partition) or self._first_sight(machine, partition)
+            leading = partition.leading
+            if leading is not seen.leading:
+                seen.leading, seen.isr = leading, None
+            if partition.log._span.start != seen.log_start:
+                self._deleted(partition, seen)
+            if partition.high_watermark != seen.high_watermark or (leading is not None and seen.isr is None):
+                self._moved(machine, partition, seen)
+            if leading is not None and (leading.isr is not seen.isr or leading.proposed is not seen.proposed):
+                seen.isr, seen.proposed = leading.isr, leading.proposed
+                self._check_maximal_isr(machine, partition, leading)
+
+    def _first_sight(self, machine: Machine, partition: Partition) -> _Seen:
+        key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
+        history = self._histories.setdefault(key, Committed(str(partition.topic_partition)))
+        replica = self._replicas.get((key, partition.broker_id))
+        if replica is None or replica.directory != partition.log.directory:
+            replica = self._replicas[key, partition.broker_id] = DurableLog(machine, partition.log.directory)
+        seen = self._seen[partition] = _Seen(key, -1, history, replica)
+        return seen
+
+    def _deleted(self, partition: Partition, seen: _Seen) -> None:
+        """The log start has moved: for a deletion on the leader, or for retention on any replica."""
+        seen.log_start = partition.log.log_start_offset
+        config = partition.log.config
+        if partition.leading is not None or config.retention_bytes >= 0 or config.retention_ms < RETENTION_MS:
+            seen.history.start = max(seen.history.start, min(seen.log_start, seen.history.end))
+
+    def _moved(self, machine: Machine, partition: Partition, seen: _Seen) -> None:
+        """I7: the high watermark of a leader does not fall in its epoch. What it passes is committed."""
+        high_watermark, leading = partition.high_watermark, seen.leading
+        seen.high_watermark = high_watermark
+        where = f"{machine.name}, {partition.topic_partition}"
+        if leading is None:
+            if high_watermark > seen.history.end and partition.log.flush_policy != "os":
+                raise Violated(
+                    f"I17: {where}: the high watermark of a follower is {high_watermark}, leaders committed up to"
+                    f" {seen.history.end}"
+                )
+            return
+        epoch = (seen.key, leading.leader_epoch)
+        highest = self._high_watermarks.get(epoch, -1)
+        if high_watermark < highest:
+            raise Violated(f"I7: {where}: the high watermark falls from {highest} to {high_watermark} in {epoch[1]}")
+        self._high_watermarks[epoch] = high_watermark
+        if high_watermark > seen.history.end:
+            self._commits(where, partition, seen)
+
+    def _commits(self, where: str, partition: Partition, seen: _Seen) -> None:
+        """I13, I19 of the leader, then of the whole ISR, at the moment at which it is called committed."""
+        history, high_watermark = seen.history, partition.high_watermark
+        if self._metadata.partition(seen.key) is None:
+            return  # the topic was deleted, and the files may be gone
+        if not self._is_promised(partition):
+            history.is_void, history.end = True, high_watermark
+        if history.is_void:
+            history.end = max(history.end, high_watermark)
+            return
+        seen.replica.refresh()
+        reached = history.extend(seen.replica, high_watermark)
+        if reached < high_watermark:
+            raise Violated(
+                f"I19: {where}: its leader commits up to {high_watermark}, and has {reached} and what follows not"
+                f" durably: its log there is durable from {seen.replica.start} to {seen.replica.end}"
+            )
+        self.check_isr(seen.key)
+
+    def _is_promised(self, partition: Partition) -> bool:
+        log = partition.log
+        may_lose = self._metadata.may_lose(partition.topic_partition.topic)
+        return log.flush_policy != "os" and not log.config.is_compacted and not may_lose
+
+    def _check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
+        """I12, in the leader epoch that the controller knows."""
+        key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
+        known = self._metadata.partition(key)
+        if known is None or (known.leader_epoch, known.leader_id) != (leading.leader_epoch, partition.broker_id):
+            return
+        if not leading.maximal_isr.issuperset(known.isr):
+            raise Violated(
+                f"I12: {machine.name}, {partition.topic_partition}: waits for {sorted(leading.maximal_isr)} in epoch"
+                f" {leading.leader_epoch}, the controller's ISR is {known.isr}"
+            )
+
+    # -- the ISR -------------------------------------------------------------------------------------------------------
+
+    def changed(self, partition: PartitionRegistration, hosts: Iterable[tuple[Machine, Partitions]]) -> None:
+        """The controller has changed it: what holds of its ISR holds of the new one."""
+        self.check_isr(partition.key)
+        leader = self._machines.get(partition.leader_id)
+        topic = self._metadata.newest.topic_name(partition.topic_id)
+        for machine, partitions in hosts:
+            if machine is leader and topic is not None:
+                found = partitions.get(TopicPartition(topic, partition.partition))
+                if found is not None and found.leading is not None and found.topic_id == partition.topic_id:
+                    self._check_maximal_isr(machine, found, found.leading)
+
+    def check_isr(self, key: PartitionKey) -> None:
+        """I13, I14, I19, I21: every member of the controller's ISR has the committed history on its disk."""
+        history, known = self._histories.get(key), self._metadata.partition(key)
+        if known is None or history is None or history.is_void or history.end <= history.start:
+            return
+        for member in known.isr:
+            replica = self._replicas.get((key, member))
+            if replica is not None:
+                replica.refresh()
+            missing = history.missing(replica) if replica is not None else history.start
+            if missing is not None:
+                role = "the leader" if member == known.leader_id else "a member of the ISR"
+                there = f"{replica.start}..{replica.end}" if replica is not None else "nothing"
+                raise Violated(
+                    f"{'I14' if member == known.leader_id else 'I13'}: node-{member}, {history.name}, offset {missing}:"
+                    f" {role} {known.isr} of epoch {known.leader_epoch} has {there} on its disk; committed are"
+                    f" {history.start}..{history.end}"
+                )
+
+    def acked(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes]) -> None:
+        """I14, I19, I21: what a client was told is committed, with these values, and on the disks of the ISR.
+
+        `keys` are those of all topics of that name. An ack does not say to which of them it belongs.
+        """
+        wrong = "of no topic"
+        for key in reversed(keys):
+            wrong = self._wrong(self._histories.get(key), offset, values)
+            if not wrong:
+                self.check_isr(key)
+                return
+        raise Violated(f"I14: {name}, offset {offset} was acked: {wrong}")
+
+    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes]) -> str:
+        end = history.end if history is not None else 0
+        if history is None or offset + len(values) > end:
+            return f"leaders have committed up to {end}"
+        batch: Batch | None = None
+        for at, value in enumerate(values, offset):
+            if batch is None or at >= batch.next_offset:
+                batch = history.at(at)
+            if batch is not None and value not in batch.raw and value not in _values(batch):
+                return f"another record is at {at}"
+        return ""
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    def deep(self) -> None:
+        """The ISRs' disks again, whatever happened to them."""
+        for key in self._histories:
+            self.check_isr(key)
+
+    def deep_of(self, machine: Machine, partitions: Iterable[Partition], *, all_logs: bool) -> None:
+        """I15, I17 and, of a log that was just opened or at the end, I18. The loop is not in the middle of anything."""
+        for partition in partitions:
+            seen = self._seen.get(partition)
+            if seen is None or partition.offline is not None or self._metadata.partition(seen.key) is None:
+                continue
+            log, high_watermark = partition.log, partition.high_watermark
+            where = f"{machine.name}, {partition.topic_partition}"
+            if not log.log_start_offset <= high_watermark <= log.log_end_offset:
+                raise Violated(
+                    f"I17: {where}: the high watermark {high_watermark} is not in the log,"
+                    f" {log.log_start_offset}..{log.log_end_offset}"
+                )
+            if seen.history.is_void or not self._is_promised(partition):
+                continue
+            seen.replica.refresh()
+            different = seen.history.difference(seen.replica, high_watermark)
+            if different is not None:
+                raise Violated(
+                    f"I15: {where}, offset {different}: below its high watermark {high_watermark} it has another record"
+                    f" than was committed"
+                )
+            if all_logs or not seen.log_is_checked:
+                seen.log_is_checked = True
+                check_log(where, machine, partition)
+
+
+def check_log(where: str, machine: Machine, partition: Partition) -> None:
+    """I18: offsets without a gap, epochs that do not fall, and the epoch cache as the batches say."""
+    log = partition.log
+    found: list[Batch] = []
+    for segment in log.segments:
+        path = f"{log.directory}/{segment.base_offset:020d}.log"
+        content = machine.disk._file(path).data
+        found += parse(bytes(content), 0, found[-1].next_offset if found else None)[0]
+    end = found[-1].next_offset if found else log.segments[0].base_offset
+    if end < log.log_end_offset:
+        raise Violated(f"I18: {where}, offset {end}: no whole batch follows, and the log ends at {log.log_end_offset}")
+    epoch = NO_EPOCH
+    for batch in found:
+        if batch.epoch < epoch:
+            raise Violated(f"I18: {where}, offset {batch.base_offset}: epoch {batch.epoch} follows epoch {epoch}")
+        epoch = batch.epoch
+        cached = epochs.epoch_for_offset(log.epoch_entries, batch.base_offset)
+        if batch.base_offset >= log.log_start_offset and cached != epoch:
+            raise Violated(f"I18: {where}, offset {batch.base_offset} has epoch {epoch}, the epoch cache says {cached}")
+
+
+def _values(batch: Batch) -> list[bytes | None]:
+    """Of a compressed batch."""
+    return [None if value is None else bytes(value) for value in read_columns(batch.raw).values]

@@ -1,0 +1,244 @@
+"""I1 to I7 of the quorum of real nodes: what they tell each other, what they call committed, what is on their disks.
+
+The oracle keeps every epoch, vote and committed record that it has ever heard of, so that a node which forgets them in
+a restart is found out by its own past. What counts as durable is read from the simulated disks, never asked of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.quorum.metadata_log import METADATA_PARTITION, QUORUM_STATE_FILE
+from penstock import epochs
+from penstock.types import NO_LEADER
+from raft.core import RaftCore
+from raft.driver.driver import RaftDriver
+from raft.messages import Outbound, VoteRequest, VoteResponse
+from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, State
+from storage.disk.sealed_text import unseal_json
+from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated, durable_entries
+from tests.simulation.cluster.machine import Machine
+from tests.support.losing_fs import File
+
+
+@dataclass(slots=True)
+class SeenQuorum:
+    """How the quorum's part of one process looked after its last step."""
+
+    machine: Machine
+    raft: RaftDriver
+    election: ElectionState | None = None
+    high_watermark: int = -1
+    led_epoch: int = NO_LEADER
+
+
+@dataclass(slots=True)
+class _Voice:
+    """What a machine has told others, in all its lives, and the file from which it would remember."""
+
+    machine: Machine
+    log: DurableLog
+    parts: tuple[str, ...]
+    epoch: int = 0
+    votes: dict[int, int] = field(default_factory=dict)
+    stored: tuple[bytes, ElectionState] = (b"", ElectionState())
+
+
+class QuorumInvariants:
+    """`broken` is told of what a node does in the middle of a step; other violations are raised."""
+
+    def __init__(self, machines: Sequence[Machine], broken: Callable[[str], None]) -> None:
+        self._broken = broken
+        self._leaders: dict[int, int] = {}
+        self._voices: dict[str, _Voice] = {}
+        for machine in machines:
+            directory = f"{machine.config.metadata_log_dir}/{METADATA_PARTITION}"
+            self._voices[machine.name] = _Voice(
+                machine, DurableLog(machine, directory), tuple(directory.strip("/").split("/"))
+            )
+        self._voters = [m for m in machines if m.config.is_controller]
+        self._majority = len(self._voters) // 2 + 1
+        self.committed = Committed("metadata")
+        self._committed_by: dict[int, int] = {}
+        """How far each epoch's leader has committed."""
+        self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
+        """Every batch that a disk ever had, with the one before it, by offset and epoch."""
+
+    # -- what a node tells ---------------------------------------------------------------------------------------------
+
+    def listen(self, machine: Machine, raft: RaftDriver) -> SeenQuorum:
+        """From the start of a process on: every request and every answer of its node is heard."""
+        handle, start = raft.handle, raft._sender.start
+
+        async def heard_answer(request: Any) -> Any:
+            response = await handle(request)
+            self.told(machine, response.leader_epoch)
+            if isinstance(response, VoteResponse) and response.vote_granted and not request.pre_vote:
+                self.voted(machine, request.candidate_epoch, request.candidate_id)
+            return response
+
+        def heard_request(message: Outbound) -> None:
+            request = message.request
+            match request:
+                case VoteRequest():
+                    self.told(machine, request.candidate_epoch)
+                    if not request.pre_vote:
+                        self.voted(machine, request.candidate_epoch, request.candidate_id)
+                case _:
+                    self.told(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
+            start(message)
+
+        raft.handle = heard_answer  # type: ignore[method-assign]
+        raft._sender.start = heard_request  # type: ignore[method-assign]
+        return SeenQuorum(machine, raft)
+
+    def stored(self, machine: Machine) -> ElectionState:
+        """What the machine would remember after a power cut now."""
+        voice = self._voices[machine.name]
+        entries = durable_entries(machine.disk, voice.parts)
+        file = (entries or {}).get(QUORUM_STATE_FILE)
+        content = file.durable if isinstance(file, File) else b""
+        if content is not voice.stored[0]:
+            state = ElectionState()
+            if content:
+                found, _ = unseal_json(QUORUM_STATE_FILE, content.decode())
+                state = ElectionState(
+                    found["leaderEpoch"], found["leaderId"], found["votedId"], Forgotten(found.get("forgotten", ""))
+                )
+            voice.stored = (content, state)
+        return voice.stored[1]
+
+    def told(self, machine: Machine, epoch: int) -> None:
+        """I2: an epoch of which others hear is on the disk of the voter that speaks.
+
+        Not so of an observer. It has no vote to remember: one that forgot its epoch is as good as a new one.
+        """
+        voice = self._voices[machine.name]
+        if not machine.config.is_controller:
+            return
+        stored = self.stored(machine)
+        if stored.epoch < epoch:
+            self._broken(f"I2: {machine.name} speaks in epoch {epoch} of the quorum, its disk has {stored.epoch}")
+        voice.epoch = max(voice.epoch, epoch)
+
+    def voted(self, machine: Machine, epoch: int, candidate: int) -> None:
+        """I3: one vote an epoch, across restarts, and on the disk before it is told."""
+        first = self._voices[machine.name].votes.setdefault(epoch, candidate)
+        if first != candidate:
+            self._broken(f"I3: {machine.name} votes for {first} and for {candidate} in epoch {epoch}")
+        stored = self.stored(machine)
+        if stored.epoch == epoch and stored.voted_id != candidate:
+            self._broken(f"I3: {machine.name} votes for {candidate} in epoch {epoch}, its disk has {stored.voted_id}")
+
+    # -- after a step --------------------------------------------------------------------------------------------------
+
+    def after_step(self, seen: SeenQuorum) -> None:
+        core = seen.raft._core
+        if core is None:
+            return
+        election = core._quorum._election
+        if election is not seen.election:
+            self._changed(seen, election)
+        if core._quorum._state is State.LEADER and seen.led_epoch != election.epoch:
+            seen.led_epoch = election.epoch
+            self._leads(seen, core)
+        high_watermark = core._log._high_watermark
+        if high_watermark != seen.high_watermark:
+            self._moved(seen, core, high_watermark)
+
+    def _changed(self, seen: SeenQuorum, election: ElectionState) -> None:
+        machine, before = seen.machine, seen.election
+        voice = self._voices[machine.name]
+        if before is not None:
+            if election.epoch < before.epoch:
+                raise Violated(f"I2: the epoch of {machine.name} falls from {before.epoch} to {election.epoch}")
+            if election.epoch == before.epoch and before.voted_id not in (NO_VOTE, election.voted_id):
+                raise Violated(f"I3: {machine.name} changes its vote in epoch {election.epoch}")
+        elif election.epoch < voice.epoch and election.forgotten is not Forgotten.VOTES:
+            raise Violated(f"I2: {machine.name} has told epoch {voice.epoch}, and starts with {election.epoch}")
+        if election.leader_id != NO_LEADER:
+            leader = self._leaders.setdefault(election.epoch, election.leader_id)
+            if leader != election.leader_id:
+                raise Violated(
+                    f"I1: epoch {election.epoch} is led by {leader}, and by {election.leader_id} for {machine.name}"
+                )
+        seen.election = election
+
+    def _leads(self, seen: SeenQuorum, core: RaftCore) -> None:
+        """I5: earlier epochs only. A candidate that was paused may learn late that it had won an epoch that is over."""
+        wanted = max((end for epoch, end in self._committed_by.items() if epoch < core.epoch), default=0)
+        if not wanted:
+            return
+        batch = self.committed.at(wanted - 1)
+        own = epochs.epoch_for_offset(core._log._entries, wanted - 1)
+        if core.log_end_offset < wanted or (batch is not None and own != batch.epoch):
+            raise Violated(
+                f"I5: {seen.machine.name} leads epoch {core.epoch} of the quorum with a log to {core.log_end_offset},"
+                f" where epoch {own} has offset {wanted - 1}; {batch and batch.epoch} had committed it"
+            )
+
+    def _moved(self, seen: SeenQuorum, core: RaftCore, high_watermark: int) -> None:
+        name = seen.machine.name
+        if high_watermark < seen.high_watermark:
+            raise Violated(f"I7: the quorum's high watermark of {name} falls to {high_watermark}")
+        seen.high_watermark = high_watermark
+        if core._leadership is None:
+            if high_watermark > self.committed.end:
+                raise Violated(f"I6: {name} calls {high_watermark} committed; leaders came to {self.committed.end}")
+            return
+        self._committed_by[core.epoch] = max(self._committed_by.get(core.epoch, 0), high_watermark)
+        if high_watermark > self.committed.end:
+            self._commits(name, core, high_watermark)
+
+    def _commits(self, name: str, core: RaftCore, high_watermark: int) -> None:
+        """I6: what a leader calls committed is durable on a majority of voters, at this moment."""
+        epoch = epochs.epoch_for_offset(core._log._entries, high_watermark - 1)
+        holders = []
+        for voter in self._voters:
+            log = self._voices[voter.name].log
+            log.refresh()
+            batch = log.at(high_watermark - 1)
+            if batch is not None and batch.epoch == epoch:
+                holders.append(voter.name)
+        if len(holders) < self._majority:
+            raise Violated(
+                f"I6: {name} commits metadata up to {high_watermark} in epoch {core.epoch}; it is durable only on"
+                f" {', '.join(holders) or 'no voter'}"
+            )
+        reached = self.committed.extend(self._voices[holders[0]].log, high_watermark)
+        if reached < high_watermark:
+            raise Violated(
+                f"I6: {name} commits metadata up to {high_watermark}, inside a batch that begins at {reached}"
+            )
+        for holder in holders:
+            different = self.committed.difference(self._voices[holder].log, high_watermark)
+            if different is not None:
+                raise Violated(f"I4: {holder} has other metadata at offset {different} than what was committed")
+
+    # -- now and then --------------------------------------------------------------------------------------------------
+
+    def deep(self) -> None:
+        """I4 of all logs, and I6 of what was committed long ago: crashes and truncations took it from no majority."""
+        holders = []
+        for name, voice in self._voices.items():
+            voice.log.refresh()
+            self._match(name, voice.log)
+            if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
+                holders.append(name)
+        if self.committed.end and len(holders) < self._majority:
+            raise Violated(
+                f"I6: metadata committed up to {self.committed.end} is durable only on"
+                f" {', '.join(holders) or 'no voter'} now"
+            )
+
+    def _match(self, name: str, log: DurableLog) -> None:
+        while log.matched < len(log.batches):
+            batch = log.batches[log.matched]
+            before = log.batches[log.matched - 1] if log.matched else None
+            found = (batch.raw, (before.base_offset, before.epoch) if before is not None else (-1, -1))
+            key = (batch.base_offset, batch.epoch)
+            if self._batches.setdefault(key, found) != found:
+                raise Violated(f"I4: {name} has other metadata at offset {key[0]} of epoch {key[1]} than another node")
+            log.matched += 1
