@@ -13,7 +13,7 @@ from tests.simulation.cluster.plan import draw_plan
 from tests.simulation.cluster.world import World
 
 ROOT = Path(__file__).resolve().parents[3]
-SEEDS = range(20)
+SEEDS = range(60)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
