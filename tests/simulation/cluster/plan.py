@@ -7,7 +7,7 @@ fault does (faults.py).
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -62,6 +62,16 @@ class NodePlan:
     clock_rate: float
 
 
+class TopicKind(StrEnum):
+    """What happens to a topic's records."""
+
+    PLAIN = "everything stays"
+    REMADE = "it is deleted and made anew"
+    TRIMMED = "its oldest records are deleted on demand"
+    RETAINED = "its oldest segments are deleted by size or age"
+    COMPACTED = "of each key the newest record stays"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
     """One topic."""
@@ -70,6 +80,25 @@ class TopicPlan:
     partitions: int
     replication_factor: int
     config: Mapping[str, object]
+    kind: TopicKind = TopicKind.PLAIN
+
+
+class Task(StrEnum):
+    """What an operator does, again and again."""
+
+    ASK = "describes topics, configurations and the cluster"
+    ALTER = "alters the configuration of a topic"
+    REMAKE = "deletes a topic and makes it anew"
+    TRIM = "deletes the oldest records of a partition"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPlan:
+    """A person, or a program, who works on a topic about each `pause_s`."""
+
+    task: Task
+    topic: str
+    pause_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +142,7 @@ class Plan:
     topics: tuple[TopicPlan, ...]
     writers: tuple[WriterPlan, ...]
     readers: tuple[ReaderPlan, ...]
+    operators: tuple[OperatorPlan, ...]
     faults: tuple[Fault, ...]
     weather: Weather
     cold_share: float
@@ -152,21 +182,41 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
 )
 
 
+TOPIC_CONFIGS: Mapping[TopicKind, tuple[Mapping[str, object], ...]] = MappingProxyType(
+    {
+        TopicKind.RETAINED: (
+            {"segment.bytes": 4096, "retention.bytes": 16_384},
+            {"segment.bytes": 4096, "retention.ms": 4000},
+            {"segment.ms": 1000, "retention.ms": 2000},
+        ),
+        TopicKind.COMPACTED: (
+            {
+                "cleanup.policy": "compact",
+                "segment.bytes": 4096,
+                "min.cleanable.dirty.ratio": "0.01",
+                "delete.retention.ms": 2000,
+            },
+        ),
+    }
+)
+
+
 def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     """Everything follows from the seed."""
     draw = random.Random(f"cluster {seed}")
     nodes = _draw_nodes(draw)
     brokers = sum(node.is_broker for node in nodes)
     replication = min(brokers, draw.choice((1, 2, 3, 3, 3)))
-    topics = tuple(_draw_topic(draw, number, replication) for number in range(draw.randint(1, 2)))
+    topics = _draw_topics(draw, replication)
     return Plan(
         seed,
         seconds,
         nodes,
         _draw_config(draw, replication),
         topics,
-        tuple(_draw_writer(draw, topics) for _ in range(draw.randint(1, 3))),
-        tuple(_draw_reader(draw, topic) for topic in topics),
+        _draw_writers(draw, topics),
+        tuple(_draw_reader(draw, topic) for topic in topics if topic.kind is not TopicKind.COMPACTED),
+        tuple(_draw_operators(draw, topics)),
         () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
         Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
         draw.choice((0.0, 0.05, 0.5)),
@@ -203,16 +253,33 @@ def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
         "default.replication.factor": replication,
         "min.insync.replicas": max(1, replication - 1),
         "log.segment.bytes": draw.choice((16_384, 65_536, 1_073_741_824)),
+        "log.retention.check.interval.ms": 2000,
+        "log.segment.delete.delay.ms": draw.choice((500, 60_000)),
+        "log.cleaner.backoff.ms": 1000,
+        "log.cleaner.dedupe.buffer.size": 1_048_576,
     }
 
 
-def _draw_topic(draw: random.Random, number: int, replication: int) -> TopicPlan:
-    return TopicPlan(f"topic-{number}", draw.choice((1, 1, 2, 4)), replication, {})
+def _draw_topics(draw: random.Random, replication: int) -> tuple[TopicPlan, ...]:
+    """One or two; the second is often of a kind of its own."""
+    topics = [TopicPlan("topic-0", draw.choice((1, 1, 2, 4)), replication, {})]
+    if draw.random() < 0.6:
+        kind = draw.choice(list(TopicKind))
+        config = draw.choice(TOPIC_CONFIGS.get(kind, ({},)))
+        topics.append(TopicPlan("topic-1", draw.choice((1, 1, 2)), replication, config, kind))
+    return tuple(topics)
 
 
-def _draw_writer(draw: random.Random, topics: tuple[TopicPlan, ...]) -> WriterPlan:
+def _draw_writers(draw: random.Random, topics: tuple[TopicPlan, ...]) -> tuple[WriterPlan, ...]:
+    """Each topic has one; one that is compacted brings its own (clients/keyed.py)."""
+    written = [topic for topic in topics if topic.kind is not TopicKind.COMPACTED]
+    more = [draw.choice(written) for _ in range(draw.choice((0, 0, 1)))]
+    return tuple(_draw_writer(draw, topic) for topic in written + more)
+
+
+def _draw_writer(draw: random.Random, topic: TopicPlan) -> WriterPlan:
     return WriterPlan(
-        draw.choice(topics).name,
+        topic.name,
         draw.choice((0, 1, 20)),
         draw.choice((0.05, 0.2, 0.5)),
         draw.choice((1, 2, 10)),
@@ -222,8 +289,21 @@ def _draw_writer(draw: random.Random, topics: tuple[TopicPlan, ...]) -> WriterPl
     )
 
 
+def _draw_operators(draw: random.Random, topics: tuple[TopicPlan, ...]) -> Iterator[OperatorPlan]:
+    for topic in topics:
+        task = {TopicKind.REMADE: Task.REMAKE, TopicKind.TRIMMED: Task.TRIM}.get(topic.kind)
+        if task is not None:
+            yield OperatorPlan(task, topic.name, draw.choice((1.0, 4.0)))
+        elif draw.random() < 0.3:
+            yield OperatorPlan(Task.ALTER, topic.name, draw.choice((1.0, 4.0)))
+    if draw.random() < 0.4:
+        yield OperatorPlan(Task.ASK, draw.choice(topics).name, draw.choice((0.3, 2.0)))
+
+
 def _draw_reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
-    kinds = (ReaderKind.FOLLOW, ReaderKind.FOLLOW, ReaderKind.RESTART, ReaderKind.RANGES)
+    kinds = [ReaderKind.FOLLOW, ReaderKind.FOLLOW, ReaderKind.RESTART]
+    if topic.kind in (TopicKind.PLAIN, TopicKind.REMADE):
+        kinds.append(ReaderKind.RANGES)
     return ReaderPlan(topic.name, draw.choice((0.0, 0.05, 0.5)), draw.choice(kinds))
 
 

@@ -1,7 +1,7 @@
 """The clients of a simulated cluster, all in one process of a machine of their own; they tell the ledger everything.
 
 Writers send and keep what they are promised: with acks=1 that is nothing while there are faults. Not here: the readers
-(readers.py), and the judge (tests/chaos/ledger.py).
+(clients/readers.py), and the judge (tests/chaos/ledger.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from tests.chaos.ledger import Ledger, encode_value
+from tests.simulation.cluster.clients.keyed import keyed_topics
+from tests.simulation.cluster.clients.operators import Operator
+from tests.simulation.cluster.clients.readers import Reader
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import Failed
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.plan import Plan, TopicPlan, WriterPlan
-from tests.simulation.cluster.readers import Reader
+from tests.simulation.cluster.plan import Plan, TopicKind, TopicPlan, WriterPlan
 from tests.simulation.cluster.rpc import SimulatedTransport
 
 KEYS = 20
@@ -48,6 +50,13 @@ class Clients:
         self.is_over = False
         """Writers send no more; readers go on to `ends`."""
         self.ends: dict[TopicPartition, int] | None = None
+        self.topic_ids: dict[str, str] = {}
+        self.deleted: dict[TopicPartition, int] = {}
+        """What delete_records was told: nothing is left below."""
+        self.calls: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        """Calls of operators, and errors that they were told, by their names."""
+        self.keyed = keyed_topics(self)
         self.possible_duplicates: dict[int, int] = {}
         self.acked = self.failed_records = 0
         self.worst_ack_ms = 0
@@ -74,8 +83,8 @@ class Clients:
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    def admin(self) -> AsyncAdmin:
-        return AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=10_000)
+    def admin(self, limit_ms: int = 10_000) -> AsyncAdmin:
+        return AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms)
 
     async def create_topics(self) -> None:
         async with self.admin() as admin:
@@ -83,21 +92,35 @@ class Clients:
                 await self._create(admin, topic)
 
     async def _create(self, admin: AsyncAdmin, topic: TopicPlan) -> None:
-        await admin.create_topic(topic.name, topic.partitions, topic.replication_factor, topic.config)
-        self.logs[topic.name] = self.ledger.created(topic.name)
+        made = await admin.create_topic(topic.name, topic.partitions, topic.replication_factor, topic.config)
+        self.topic_ids[topic.name] = made.topic_id
+        log = self.logs[topic.name] = self.ledger.created(topic.name)
+        for partition in range(topic.partitions if topic.kind is TopicKind.RETAINED else 0):
+            self.ledger.may_be_gone(log, partition, 1 << 62)
 
     # -- writers -------------------------------------------------------------------------------------------------------
 
-    async def write(self, number: int, plan: WriterPlan) -> None:
-        """Sends until it is over; then waits for every answer."""
-        producer = AsyncProducer(
+    def writes(self) -> list[Coroutine[Any, Any, None]]:
+        """The work of everybody who changes something, until it is over."""
+        return [
+            *(self.write(number, plan) for number, plan in enumerate(self.plan.writers)),
+            *(topic.write() for topic in self.keyed),
+            *(Operator(self, plan).work() for plan in self.plan.operators),
+        ]
+
+    def producer(self, linger_ms: int, acks: str = "all") -> AsyncProducer:
+        return AsyncProducer(
             self.bootstrap,
             environment=self.environment(),
-            acks=plan.acks,
-            linger_ms=plan.linger_ms,
+            acks=acks,
+            linger_ms=linger_ms,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
             request_timeout_ms=5_000,
         )
+
+    async def write(self, number: int, plan: WriterPlan) -> None:
+        """Sends until it is over; then waits for every answer."""
+        producer = self.producer(plan.linger_ms, plan.acks)
         waiting: set[int] = set()
         while not self.is_over:
             try:
@@ -118,7 +141,11 @@ class Clients:
         """`count` records, in bulk where it is more than one."""
         first = self.ledger.send(number, plan.topic, count)
         values = [encode_value(number, first + n) for n in range(count)]
-        keys = [b"key-%d" % ((first + n) % KEYS) for n in range(count)] if plan.is_keyed else None
+        keys: list[bytes] | None = [b"key-%d" % ((first + n) % KEYS) for n in range(count)]
+        if not plan.is_keyed or (plan.in_bulk and len(self.partitions(plan.topic)) > 1):
+            keys = (
+                None  # a bulk with keys is spread over partitions, and its promise does not say which record is where
+            )
         future: RecordFuture | BulkFuture
         if plan.in_bulk:
             future = await producer.send_many(plan.topic, values, keys)
@@ -164,7 +191,16 @@ class Clients:
 
     def reads(self) -> list[Coroutine[Any, Any, None]]:
         """The work of every reader, until everything that was written has been read."""
-        return [Reader(self, number, plan).read() for number, plan in enumerate(self.plan.readers)]
+        return [
+            *(Reader(self, number, plan).read() for number, plan in enumerate(self.plan.readers)),
+            *(topic.read() for topic in self.keyed),
+        ]
+
+    def judge(self) -> list[str]:
+        """Everything that contradicts what the clients were told. Call it once."""
+        verdict = self.ledger.judge(self.possible_duplicates)
+        found = [f"{kind}: {number}" for kind, number in verdict.anomalies.items()]
+        return [*found, *verdict.examples, *(text for topic in self.keyed for text in topic.judge())]
 
 
 def _no_background() -> Any:

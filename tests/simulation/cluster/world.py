@@ -25,17 +25,17 @@ from typing import Any
 
 from broker.config.config import parse_config
 from penstock.ids import RandomIds
-from penstock.record.batch import iter_headers
 from penstock.testing.layout import HOST, Layout, fixed_ports
-from penstock.types import Endpoint, TopicPartition
+from penstock.types import Endpoint
 from tests.simulation.cluster import faults
+from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions
 from tests.simulation.cluster.invariants import Invariants, ToldLedger
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.plan import Fault, Plan
-from tests.simulation.cluster.readers import find_ends, read_final
+from tests.simulation.cluster.replicas import unequal
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.transcript import Transcript
@@ -171,9 +171,7 @@ class World:
         self._until(self._all_in_service, START_SECONDS, "every node is in service after the first start")
         clients.spawn(clients.create_topics())
         self._until(lambda: clients.is_idle, START_SECONDS, "every topic is made")
-        self._writers = [
-            clients.spawn(clients.write(number, writer)) for number, writer in enumerate(self.plan.writers)
-        ]
+        self._writing = [clients.spawn(writing) for writing in clients.writes()]
         for reading in clients.reads():
             clients.spawn(reading)
         begin_s = self.scheduler.now_s
@@ -226,7 +224,7 @@ class World:
         clients.is_over = True
         self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
         self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
-        self._until(lambda: all(w.done() for w in self._writers), HEAL_SECONDS, "every record is answered")
+        self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
         clients.spawn(read_final(clients))
@@ -234,11 +232,8 @@ class World:
         self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
         self.invariants.at_end(clients.worst_ack_ms)
         self.outcome.healed_seconds = self.scheduler.now_s - began_s
-        verdict = clients.ledger.judge(clients.possible_duplicates)
-        for kind, number in verdict.anomalies.items():
-            self.fail(f"{kind}: {number}")
-        for example in verdict.examples:
-            self.say(example)
+        for wrong in clients.judge():
+            self.fail(wrong)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -285,19 +280,7 @@ class World:
 
     def _unequal(self) -> list[str]:
         """Partitions whose replicas differ now."""
-        return [
-            f"{topic.name}-{partition}"
-            for topic in self.plan.topics
-            for partition in range(topic.partitions)
-            if len(set(self._replicas(TopicPartition(topic.name, partition)))) > 1
-        ]
-
-    def _replicas(self, tp: TopicPartition) -> Iterator[bytes]:
-        for machine in self.brokers:
-            assert machine.node is not None
-            log = next((log for log in machine.node.log_manager.logs() if log.topic_partition == tp), None)
-            if log is not None:
-                yield log_bytes(machine, log.directory)
+        return unequal(self.brokers, self.plan.topics)
 
     # -- what faults ask -----------------------------------------------------------------------------------------------
 
@@ -325,16 +308,6 @@ class World:
 
         self.rolls_under_way += 1
         turn()
-
-
-def log_bytes(machine: Machine, directory: str) -> bytes:
-    """Everything in one replica, up to its log end, as it is on the disk."""
-    names = sorted(path for path in machine.disk.files(directory) if path.endswith(".log"))
-    content = b"".join(bytes(machine.disk._file(path).data) for path in names)
-    end = 0
-    for position, header in iter_headers(content):
-        end = position + header.size_bytes
-    return content[:end]
 
 
 @contextmanager

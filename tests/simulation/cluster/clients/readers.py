@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from penstock import AsyncConsumer, TopicPartition
 from penstock.errors import CorruptMessageError, LogTruncationError, OffsetOutOfRangeError, PenstockError
 from penstock.record.reader import read_columns
-from tests.simulation.cluster.plan import ReaderKind, ReaderPlan
+from tests.simulation.cluster.clients.operators import require_deleted
+from tests.simulation.cluster.plan import ReaderKind, ReaderPlan, TopicKind
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.workload import Clients
@@ -219,7 +220,11 @@ async def find_ends(clients: Clients) -> None:
 
 async def read_final(clients: Clients) -> None:
     """Every topic from its beginning, by a new consumer: the truth with which everything else is compared."""
+    for keyed in clients.keyed:
+        await keyed.read_final()
     for topic in clients.plan.topics:
+        if topic.kind is TopicKind.COMPACTED:
+            continue
         log, partitions = clients.logs[topic.name], clients.partitions(topic.name)
         async with await opened(clients) as consumer:
             await _assign_whole(clients, consumer, log, partitions)
@@ -239,6 +244,7 @@ async def _assign_whole(
     clients: Clients, consumer: AsyncConsumer, log: int, partitions: Sequence[TopicPartition]
 ) -> None:
     begins = await consumer.beginning_offsets(partitions)
+    require_deleted(clients, begins)
     await consumer.assign(partitions)
     for tp in partitions:
         clients.ledger.begins(log, tp.partition, begins[tp])

@@ -1,0 +1,163 @@
+"""The operators of a simulated cluster: each does one thing to it again and again, by an admin client of its own.
+
+What they are told must be true: a topic that was made is there, a configuration is what it was set to, records that
+were deleted stay so. Every call ends within its limit, whatever is broken (I24). The ledger is told of a deletion
+before it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock import AsyncAdmin, TopicPartition
+from penstock.errors import PenstockError, TopicExistsError, UnknownTopicOrPartitionError
+from tests.simulation.cluster.plan import OperatorPlan, Task
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.workload import Clients
+
+T = TypeVar("T")
+RETRY_SECONDS = 0.3
+LIMITS_MS = (1_000, 4_000, 10_000)
+LATE_MS_MAX = 500
+"""After its limit a call has so long to say so."""
+
+
+class Operator:
+    """See the module."""
+
+    def __init__(self, clients: Clients, plan: OperatorPlan) -> None:
+        self.clients, self.plan = clients, plan
+        self._draw = random.Random(clients.network.scheduler.draw.getrandbits(64))
+        self._limit_ms = self._draw.choice(LIMITS_MS)
+        (self.topic,) = (topic for topic in clients.plan.topics if topic.name == plan.topic)
+        self._unsure: set[tuple[str, str]] = set()
+        """Keys and values that were set with an unknown outcome: they may become so at any time."""
+        self._do = {Task.ASK: self._ask, Task.REMAKE: self._remake, Task.TRIM: self._trim, Task.ALTER: self._alter}
+
+    async def work(self) -> None:
+        """Until it is over; then nothing that was begun is left half done."""
+        admin = await self._opened()
+        async with admin:
+            while not self.clients.is_over:
+                await asyncio.sleep(self.plan.pause_s * (0.5 + self._draw.random()))
+                try:
+                    await self._do[self.plan.task](admin)
+                except PenstockError as error:
+                    self.clients.refused[type(error).__name__] += 1
+
+    async def _opened(self) -> AsyncAdmin:
+        while True:
+            admin = self.clients.admin(self._limit_ms)
+            try:
+                await admin.start()
+                return admin
+            except PenstockError:
+                await admin.close()
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _in_time(self, what: str, call: Coroutine[Any, Any, T]) -> T:
+        time = self.clients.time
+        began_ms = time.now_ms()
+        try:
+            return await call
+        finally:
+            took_ms = time.now_ms() - began_ms
+            self.clients.calls[what] += 1
+            if took_ms > self._limit_ms + LATE_MS_MAX:
+                self._report("late-call", f"{what} took {took_ms} ms, its limit is {self._limit_ms} ms")
+
+    def _report(self, kind: str, text: str) -> None:
+        self.clients.ledger.report(kind, text)
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, admin: AsyncAdmin) -> None:
+        """Whatever can be asked for."""
+        name, partitions = self.topic.name, self.clients.partitions(self.topic.name)
+        questions = {
+            "list_topics": lambda: admin.list_topics(),
+            "describe_topic": lambda: admin.describe_topic(name),
+            "describe_topics": lambda: admin.describe_topics(),
+            "describe_topic_config": lambda: admin.describe_topic_config(name),
+            "describe_broker_config": lambda: admin.describe_broker_config(self.clients.plan.brokers[0]),
+            "describe_cluster": lambda: admin.describe_cluster(),
+            "describe_quorum": lambda: admin.describe_quorum(),
+            "cluster_health": lambda: admin.cluster_health(),
+            "list_offsets": lambda: admin.list_offsets(partitions),
+        }
+        what = self._draw.choice(list(questions))
+        await self._in_time(what, questions[what]())  # type: ignore[no-untyped-call]
+
+    async def _remake(self, admin: AsyncAdmin) -> None:
+        """Deletes the topic and makes it anew, however long that takes."""
+        clients, name = self.clients, self.topic.name
+        clients.ledger.begin_delete(clients.logs.pop(name))
+        while True:
+            try:
+                await self._in_time("delete_topic", admin.delete_topic(name))
+            except UnknownTopicOrPartitionError:
+                pass
+            except PenstockError:
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            topic_id = await self._made(admin)
+            if topic_id != clients.topic_ids[name]:
+                break
+        clients.topic_ids[name] = topic_id
+        clients.logs[name] = clients.ledger.created(name)
+
+    async def _made(self, admin: AsyncAdmin) -> str:
+        """The id of the topic, when there is one by its name: that of the old one where a broker knew no topic yet."""
+        topic = self.topic
+        while True:
+            try:
+                create = admin.create_topic(topic.name, topic.partitions, topic.replication_factor, topic.config)
+                return (await self._in_time("create_topic", create)).topic_id
+            except TopicExistsError:
+                try:
+                    return (await self._in_time("describe_topic", admin.describe_topic(topic.name))).topic_id
+                except PenstockError:
+                    await asyncio.sleep(RETRY_SECONDS)
+            except PenstockError:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _trim(self, admin: AsyncAdmin) -> None:
+        """Deletes the oldest records of a partition."""
+        clients = self.clients
+        tp = self._draw.choice(clients.partitions(self.topic.name))
+        end = (await self._in_time("list_offsets", admin.list_offsets([tp])))[tp].offset
+        before = int(end * self._draw.random())
+        clients.ledger.may_be_gone(clients.logs[tp.topic], tp.partition, before)
+        low = (await self._in_time("delete_records", admin.delete_records({tp: before})))[tp]
+        if low < before:
+            self._report("undeleted", f"{tp}: the low watermark is {low}, deletion before {before} was acknowledged")
+        clients.deleted[tp] = max(low, clients.deleted.get(tp, 0))
+
+    async def _alter(self, admin: AsyncAdmin) -> None:
+        """Sets a key of the topic, and asks for it."""
+        values = {
+            "min.insync.replicas": [str(n + 1) for n in range(self.topic.replication_factor)],
+            "segment.bytes": ["4096", "65536", "1073741824"],
+            "index.interval.bytes": ["512", "4096"],
+            "segment.ms": ["1000", "604800000"],
+        }
+        key = self._draw.choice(list(values))
+        value = self._draw.choice(values[key])
+        name = self.topic.name
+        self._unsure.add((key, value))
+        await self._in_time("alter_topic_config", admin.alter_topic_config(name, {key: value}))
+        self._unsure.discard((key, value))
+        told = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
+        if told != value and (key, told) not in self._unsure:
+            self._report("stale-config", f"{name} {key}: {told} was told, {value} was set and acknowledged")
+
+
+def require_deleted(clients: Clients, begins: dict[TopicPartition, int]) -> None:
+    """What was told to be deleted is not back."""
+    for tp, begin in begins.items():
+        if begin < clients.deleted.get(tp, 0):
+            clients.ledger.report("undeleted", f"{tp} begins at {begin}, and was deleted before {clients.deleted[tp]}")

@@ -1,0 +1,71 @@
+"""Compares the replicas of a partition in a simulated cluster, as they are on the disks of its brokers.
+
+They must be equal byte for byte. Where the oldest segments are deleted, each broker does so in its own time: then from
+the newest beginning on. Where keys are compacted, by the last value of each key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.record.batch import iter_headers
+from penstock.record.reader import read_records
+from penstock.types import TopicPartition
+from tests.simulation.cluster.plan import TopicKind, TopicPlan
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.machine import Machine
+
+
+def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan]) -> list[str]:
+    """Partitions whose replicas differ now."""
+    return [
+        f"{topic.name}-{partition}"
+        for topic in topics
+        for partition in range(topic.partitions)
+        if not are_equal(list(_replicas(brokers, TopicPartition(topic.name, partition))), topic.kind)
+    ]
+
+
+def are_equal(replicas: Sequence[bytes], kind: TopicKind) -> bool:
+    if kind is TopicKind.COMPACTED:
+        tables = [last_values(replica) for replica in replicas]
+        return all(table == tables[0] for table in tables)
+    if kind in (TopicKind.TRIMMED, TopicKind.RETAINED):
+        begin = max((first_offset(replica) for replica in replicas), default=0)
+        replicas = [from_offset(replica, begin) for replica in replicas]
+    return len(set(replicas)) <= 1
+
+
+def _replicas(brokers: Sequence[Machine], tp: TopicPartition) -> Iterator[bytes]:
+    for machine in brokers:
+        assert machine.node is not None
+        log = next((log for log in machine.node.log_manager.logs() if log.topic_partition == tp), None)
+        if log is not None:
+            yield log_bytes(machine, log.directory)
+
+
+def log_bytes(machine: Machine, directory: str) -> bytes:
+    """Everything in one replica, up to its log end, as it is on the disk."""
+    names = sorted(path for path in machine.disk.files(directory) if path.endswith(".log"))
+    content = b"".join(bytes(machine.disk._file(path).data) for path in names)
+    end = 0
+    for position, header in iter_headers(content):
+        end = position + header.size_bytes
+    return content[:end]
+
+
+def first_offset(replica: bytes) -> int:
+    return next((header.base_offset for _, header in iter_headers(replica)), 0)
+
+
+def from_offset(replica: bytes, begin: int) -> bytes:
+    """The batches that end at `begin` or behind it."""
+    return next((replica[at:] for at, header in iter_headers(replica) if header.last_offset >= begin), b"")
+
+
+def last_values(replica: bytes) -> dict[bytes | None, bytes | None]:
+    """Of each key that is not deleted."""
+    found = {record.key: record.value for record in read_records(replica)}
+    return {key: value for key, value in found.items() if value is not None}
