@@ -37,7 +37,7 @@ class File:
     """Bytes, what of them is durable, and the writes between the two: (position, bytes), or (size, None) for a cut."""
 
     data: bytearray = field(default_factory=bytearray)
-    durable: bytearray = field(default_factory=bytearray)
+    durable: bytes = b""
     pending: list[tuple[int, bytes | None]] = field(default_factory=list)
     modified_ms: int = 0
     """0 unless a test sets it: nothing here depends on the real time."""
@@ -49,21 +49,17 @@ class File:
         self.pending.append((at, content))
 
     def sync(self) -> None:
-        for at, content in self.pending:
-            _apply(self.durable, at, content)
+        self.durable = self.after_sync()
         self.pending.clear()
 
     def after_sync(self) -> bytes:
         """The bytes on the disk once everything that is dirty was written."""
+        if not self.pages_dropped:
+            return bytes(self.data)
         durable = bytearray(self.durable)
         for at, content in self.pending:
             _apply(durable, at, content)
         return bytes(durable)
-
-    def settle(self) -> None:
-        """What is in memory is on the disk, however it came there."""
-        self.durable = bytearray(self.data)
-        self.pending.clear()
 
     def drop_pages(self) -> None:
         """The sync failed: what was dirty counts as clean from now on, and is not on the disk. A cut is no page."""
@@ -334,17 +330,17 @@ class LosingFileSystem:
         """Flip bits of one byte, durably."""
         file = self._file(path)
         file.data[position] ^= mask
-        file.settle()
+        file.sync()
 
     def cut(self, path: str, size: int) -> None:
         """Make a file shorter, durably."""
         file = self._file(path)
         del file.data[size:]
-        file.settle()
+        file.sync()
 
     def durable(self, path: str) -> bytes:
         """The bytes of a file that a power cut would leave."""
-        return bytes(self._file(path).durable)
+        return self._file(path).durable
 
     def files(self, path: str = "") -> list[str]:
         """Every file below a path."""
@@ -438,7 +434,7 @@ def _surviving_file(file: File, random: Random | None) -> File:
         if content is not None and random.random() < 0.3:
             content = content[: random.randrange(len(content) + 1)]
         _apply(data, at, content)
-    return File(bytearray(data), bytearray(data))
+    return File(bytearray(data), bytes(data))
 
 
 def _all_but_half_a_write(node: Directory) -> Directory:
@@ -452,7 +448,7 @@ def _all_but_half_a_write(node: Directory) -> Directory:
             _apply(data, at, content)
         for at, content in child.pending[-1:]:
             _apply(data, at, content if content is None else content[: len(content) // 2])
-        entries[name] = File(data, bytearray(data))
+        entries[name] = File(data, bytes(data))
     return Directory(entries, dict(entries))
 
 
@@ -462,7 +458,7 @@ def _deep_copy(node: Directory, copies: dict[int, File | Directory]) -> Director
             if isinstance(child, File):
                 pending = list(child.pending)
                 copies[id(child)] = File(
-                    bytearray(child.data), bytearray(child.durable), pending, child.modified_ms, child.pages_dropped
+                    bytearray(child.data), child.durable, pending, child.modified_ms, child.pages_dropped
                 )
             else:
                 copies[id(child)] = _deep_copy(child, copies)
@@ -478,6 +474,5 @@ def _deep_copy(node: Directory, copies: dict[int, File | Directory]) -> Director
 def _copy(node: Directory) -> Directory:
     entries: dict[str, File | Directory] = {}
     for name, child in node.entries.items():
-        is_file = isinstance(child, File)
-        entries[name] = File(bytearray(child.data), bytearray(child.data)) if is_file else _copy(child)
+        entries[name] = File(bytearray(child.data), bytes(child.data)) if isinstance(child, File) else _copy(child)
     return Directory(entries, dict(entries))
