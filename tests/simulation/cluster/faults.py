@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tests.simulation.cluster import moments
 from tests.simulation.cluster.plan import Fault, Kind
 
 if TYPE_CHECKING:
@@ -150,6 +151,11 @@ def _roll(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
     return _nothing
 
 
+def _moment(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    moments.strike(world, fault)
+    return _nothing
+
+
 def _nothing() -> None:
     """It was over at once."""
 
@@ -172,4 +178,5 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.COLD: _cold,
     Kind.WALL_JUMP: _wall_jump,
     Kind.ROLL: _roll,
+    Kind.MOMENT: _moment,
 }

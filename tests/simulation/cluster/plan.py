@@ -35,6 +35,7 @@ class Kind(StrEnum):
     COLD = "a page cache that holds nothing"
     WALL_JUMP = "a calendar that jumps"
     ROLL = "a restart of every node in order, one after the other"
+    MOMENT = "a leader struck in the middle of something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
         Kind.COLD: 2,
         Kind.WALL_JUMP: 2,
         Kind.ROLL: 1,
+        Kind.MOMENT: 8,
     }
 )
 

@@ -3,8 +3,9 @@
     python -m tests.simulation.cluster --seeds 0-99 [--rows FILE]    a campaign; its rows are added to the file
     python -m tests.simulation.cluster --seed 7 --transcript         one seed again, and all that happened
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
+    python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
 
-Exit code 1 if any seed fails.
+Exit code 1 if any seed fails, or a mutant survives.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.simulation.cluster.campaign import Campaign, row_of
+from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
 from tests.simulation.cluster.plan import SECONDS, draw_plan
 from tests.simulation.cluster.world import Outcome, World
 
@@ -51,9 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
     parser.add_argument("--sum", type=Path, nargs="+", metavar="FILE", help="run nothing: sum up the rows of FILE")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="hunt mistakes of such names, or all")
+    parser.add_argument("--seeds-max", type=int, default=SEEDS_MAX, help="for each mutant")
     options = parser.parse_args(arguments)
     if options.sum:
         return sum_up(options.sum)
+    if options.mutants is not None:
+        return run_mutants(options.mutants, options.processes, options.seeds_max)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:

@@ -1,0 +1,121 @@
+"""Faults that wait for their moment: a leader is struck when it has what nobody else has.
+
+Most histories that have lost data need a crash within the few milliseconds between two steps, which a drawn time seldom
+meets. So this fault looks at the nodes every millisecond until one of them is in the wanted state, and strikes it then.
+If none is for WAIT_SECONDS, nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from broker.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.machine import Machine
+    from tests.simulation.cluster.plan import Fault
+    from tests.simulation.cluster.world import World
+
+Ends = Callable[[], object]
+Moment = Callable[["Machine"], bool]
+Blow = Callable[["World", "Machine"], Ends]
+LOOK_SECONDS, WAIT_SECONDS = 0.001, 2.0
+
+
+def strike(world: World, fault: Fault) -> None:
+    """Waits for the moment, and then strikes for as long as the fault lasts; what, follows from the fault's amount."""
+    choice = int(fault.amount * len(MOMENTS) * len(BLOWS))
+    moment, blow = MOMENTS[choice // len(BLOWS)], BLOWS[choice % len(BLOWS)]
+    machines = (*world.machines[fault.target :], *world.machines[: fault.target])
+    until_s = world.scheduler.now_s + WAIT_SECONDS
+
+    def look() -> None:
+        if world._is_healing:
+            return
+        struck = next((machine for machine in machines if machine.is_up and moment(machine)), None)
+        if struck is not None:
+            world.say(f"{struck.name}: {moment.__name__[1:]}: {blow.__name__[1:]}")
+            end = blow(world, struck)
+            world._at(world.scheduler.now_s + fault.seconds, lambda: None if world._is_healing else end())
+        elif world.scheduler.now_s < until_s:
+            world._at(world.scheduler.now_s + LOOK_SECONDS, look)
+
+    look()
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
+
+
+def _led(machine: Machine) -> Iterator[Partition]:
+    node = machine.node
+    if node is not None and node.broker is not None:
+        yield from (partition for partition in node.broker.replicas.hosted.all() if partition.leading is not None)
+
+
+def _ahead_of_its_followers(machine: Machine) -> bool:
+    return any(partition.high_watermark < partition.log.log_end_offset for partition in _led(machine))
+
+
+def _between_append_and_flush(machine: Machine) -> bool:
+    return any(partition.log.flushed_offset < partition.log.log_end_offset for partition in _led(machine))
+
+
+def _proposing_an_isr(machine: Machine) -> bool:
+    return any(partition.leading is not None and partition.leading.proposed is not None for partition in _led(machine))
+
+
+def _elected_without_a_record(machine: Machine) -> bool:
+    """It leads an epoch above the first one that has no record yet."""
+    return any(
+        partition.leading is not None
+        and partition.leading.leader_epoch > 0
+        and partition.leading.epoch_start_offset == partition.log.log_end_offset > 0
+        for partition in _led(machine)
+    )
+
+
+def _leading_the_quorum_with_something_uncommitted(machine: Machine) -> bool:
+    core = machine.node.raft._core if machine.node is not None else None
+    return core is not None and core.leadership is not None and core.high_watermark < core.log_end_offset
+
+
+MOMENTS: tuple[Moment, ...] = (
+    _ahead_of_its_followers,
+    _between_append_and_flush,
+    _proposing_an_isr,
+    _elected_without_a_record,
+    _leading_the_quorum_with_something_uncommitted,
+)
+
+
+# -- blows -------------------------------------------------------------------------------------------------------------
+
+
+def _killed(world: World, machine: Machine) -> Ends:
+    machine.kill()
+    return machine.start
+
+
+def _without_power(world: World, machine: Machine) -> Ends:
+    machine.cut_power()
+
+    def end() -> None:
+        machine.power_back()
+        machine.start()
+
+    return end
+
+
+def _cut_off(world: World, machine: Machine) -> Ends:
+    """From the other nodes; clients reach it."""
+    names = [each.name for each in world.machines if each is not machine]
+    return world.cut([way for name in names for way in ((machine.name, name), (name, machine.name))])
+
+
+def _paused(world: World, machine: Machine) -> Ends:
+    machine.pause()
+    return machine.go_on
+
+
+BLOWS: tuple[Blow, ...] = (_killed, _without_power, _cut_off, _paused)

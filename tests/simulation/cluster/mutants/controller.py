@@ -1,0 +1,186 @@
+"""Mistakes of the controller and of what brokers tell it: elections, sessions, registration, publishing, start-up."""
+
+from __future__ import annotations
+
+from broker.node.broker_lifecycle import BrokerLifecycle
+from broker.quorum.metadata_publisher import MetadataPublisher
+from metadata.controller import context, election, liveness, partitions, registration
+from metadata.controller.controller import Controller
+from metadata.controller.log_dirs import log_dirs_after
+from metadata.controller.sessions import BrokerSessions
+from storage.log_dirs.clean_shutdown import take_marker
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.plan import Kind
+
+CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL)
+CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+
+CONTROLLER = (
+    Mutant(
+        "any replica is elected when the ISR is gone",
+        "Jepsen 2013",
+        (Edit(election.elect, "if circumstances.unclean_allowed:", "if True:"),),
+        (*CRASHES, Kind.STOP),
+    ),
+    Mutant(
+        "the first replica is elected, in sync or not",
+        "KIP-966, NATS #7567",
+        (Edit(election.elect, "if replica in isr and may_lead(replica):", "if may_lead(replica):"),),
+        CRASHES,
+    ),
+    Mutant(
+        "the last ISR member leaves the ISR",
+        "KIP-966",
+        (Edit(election._remaining_isr, "    if remaining:", "    if True:"),),
+        (Kind.POWER_ALL, Kind.KILL, Kind.STOP),
+        is_replicated=None,
+    ),
+    Mutant(
+        "of an ISR that dies at once, the first to die stays",
+        "fault 09",
+        (Edit(election._remaining_isr, "(max(isr,", "(min(isr,"),),
+        (Kind.POWER_ALL, Kind.KILL),
+    ),
+    Mutant(
+        "a fenced broker is elected",
+        "seam: I11",
+        (Edit(election.elect, "circumstances.is_active(broker_id)", "True"),),
+        CRASHES,
+    ),
+    Mutant(
+        "a registration leaves its broker in the ISR",
+        "Redpanda, why fsync",
+        (
+            Edit(registration._register_successor, "changes_when_leaving(context, (request.broker_id,))", "[]"),
+            Edit(registration._check_predecessor_is_gone, "    if not gone:", "    if False:"),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "any earlier epoch evicts a live broker",
+        "own fault list: not noticed by a test",
+        (Edit(registration.ended_cleanly, "request.previous_broker_epoch == existing.broker_epoch", "True"),),
+        (Kind.KILL, Kind.POWER),
+    ),
+    Mutant(
+        "AlterPartition does not compare broker epochs",
+        "KIP-903",
+        (Edit(partitions._check_eligible, "if broker.broker_epoch != member.broker_epoch:", "if False:"),),
+        (*CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "AlterPartition takes a fenced broker",
+        "KIP-841",
+        (Edit(partitions._check_eligible, "if broker.fenced or (", "if False and ("),),
+        (*CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "AlterPartition does not compare partition epochs",
+        "KIP-497",
+        (Edit(partitions._check_epochs, "if data.partition_epoch < partition.partition_epoch:", "if False:"),),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "AlterPartition is taken from a deposed leader",
+        "KIP-497",
+        (
+            Edit(partitions._check_epochs, "if data.leader_epoch < partition.leader_epoch:", "if False:"),
+            Edit(partitions._check_epochs, "if requester != partition.leader_id:", "if False:"),
+            Edit(partitions._check_epochs, "if data.partition_epoch < partition.partition_epoch:", "if False:"),
+            Edit(partitions._check_isr, "if partition.leader_id not in ids:", "if False:"),
+        ),
+        CUTS,
+    ),
+    Mutant(
+        "a fenced broker keeps its partitions",
+        "seam: sessions",
+        (Edit(liveness.tick, "*changes_when_leaving(context, fenced),", ""),),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "a partition without a leader stays so when a replica comes back",
+        "seam: sessions",
+        (Edit(context.changes_when_joining, "if joining in partition.replicas:", "if False:"),),
+        (Kind.POWER_ALL, *CRASHES),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a new controller knows no session",
+        "seam: sessions",
+        (Edit(Controller.__init__, "if not broker.fenced:", "if False:"),),
+        (Kind.POWER, Kind.KILL, Kind.ISOLATE),
+    ),
+    Mutant(
+        "a session never ends",
+        "seam: sessions",
+        (Edit(BrokerSessions.expired, "if now_ms >=", "if False and now_ms >="),),
+        (*CRASHES, Kind.ISOLATE),
+    ),
+    Mutant(
+        "a heartbeat of an older registration counts",
+        "seam: broker epochs",
+        (Edit(liveness.registered_broker, "if broker.broker_epoch != broker_epoch:", "if False:"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a broker is unfenced before it has caught up",
+        "seam: registration",
+        (Edit(liveness.heartbeat, "request.current_metadata_offset >= broker.broker_epoch", "True"),),
+        (*CRASHES, Kind.SLOW_DISK),
+    ),
+    Mutant(
+        "a stopping broker does not hand over",
+        "seam: controlled shutdown",
+        (Edit(liveness._records, "return (*moves, *changes)", "return changes"),),
+        (Kind.STOP, Kind.ROLL),
+    ),
+    Mutant(
+        "a broker acts on an image older than its registration",
+        "NATS #7556",
+        (Edit(BrokerLifecycle._register, "await self._loader.wait_for_offset(self.broker_epoch)", "pass"),),
+        (Kind.STOP, Kind.ROLL, *CRASHES),
+        is_replicated=None,
+    ),
+    Mutant(
+        "roles are taken before the brokers are known",
+        "seam: publisher order",
+        (
+            Edit(
+                MetadataPublisher.publish,
+                "    if delta.changed_brokers:\n        self._brokers_changed(image)\n",
+                "",
+            ),
+            Edit(
+                MetadataPublisher.publish,
+                "        self._replicas.revive_lost()",
+                "        self._replicas.revive_lost()\n        self._brokers_changed(image)",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "the registered brokers are never published",
+        "seam: publisher order",
+        (
+            Edit(
+                MetadataPublisher.publish,
+                "    if delta.changed_brokers:\n        self._brokers_changed(image)\n",
+                "",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "a missing log dir is accepted",
+        "fault 02",
+        (Edit(log_dirs_after, "if len(missing) > request.failed_log_dirs:", "if False:"),),
+        (Kind.DEAD_DISK,),
+    ),
+    Mutant(
+        "the clean-shutdown marker is not removed",
+        "Redpanda, why fsync",
+        (Edit(take_marker, "    fs.unlink(path)\n", ""),),
+        (Kind.STOP, Kind.POWER, Kind.KILL, Kind.ROLL),
+        is_replicated=None,
+    ),
+)

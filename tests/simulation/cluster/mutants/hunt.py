@@ -1,0 +1,146 @@
+"""Runs every mutant on seeds until one fails, and prints how long that took: `-m tests.simulation.cluster --mutants`.
+
+The order of the seeds is that of each mutant: plans with many of the faults that bring it out come first (`ordered`).
+A seed that fails without the mutant too does not count as a kill; it is printed, because it is news. Not here: the
+mistakes (the tables beside this module).
+"""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tests.simulation.cluster.mutants.clients import CLIENTS
+from tests.simulation.cluster.mutants.controller import CONTROLLER
+from tests.simulation.cluster.mutants.edit import Mutant, switched_on
+from tests.simulation.cluster.mutants.quorum import QUORUM
+from tests.simulation.cluster.mutants.replication import REPLICATION
+from tests.simulation.cluster.mutants.storage import STORAGE
+from tests.simulation.cluster.plan import Kind, Plan, draw_plan
+from tests.simulation.cluster.scheduler import Process
+from tests.simulation.cluster.world import World
+
+MUTANTS = (*REPLICATION, *CONTROLLER, *STORAGE, *QUORUM, *CLIENTS)
+SEEDS_DRAWN = 100
+"""From so many plans the fitting ones are taken."""
+SEEDS_MAX = 25
+STEPS_MAX = 600_000
+"""Some six times the longest seed's: a mutant that turns in circles is stopped here."""
+KIND_FAULTS_MAX = 6
+"""More of one kind do not make a plan fit better: a cluster that never works loses nothing."""
+TRAFFIC_MAX = 6
+"""Where little is written, little can be lost."""
+MUTANTS_IN_A_PROCESS = 10
+"""Some, so that they share what is known of seeds without them; not more, because dead worlds leave memory behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """How the hunt for one mutant ended. `seed` is None for a survivor."""
+
+    name: str
+    seed: int | None
+    tried: int
+    seconds: float
+    why: str
+    broken_seeds: tuple[int, ...] = ()
+    """Seeds that fail without the mutant."""
+
+
+def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
+    """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
+    copies = min(topic.replication_factor for topic in plan.topics)
+    if mutant.is_replicated and copies < 2:
+        return -1000, -plan.seed
+    numbers = Counter(fault.kind for fault in plan.faults)
+    kinds = dict.fromkeys((*mutant.kinds, Kind.MOMENT))
+    fitting = sum(min(numbers[kind], KIND_FAULTS_MAX) for kind in kinds)
+    others = sum(number for kind, number in numbers.items() if kind not in kinds)
+    records_s = sum(writer.records / writer.pause_s for writer in plan.writers)
+    return fitting - others + min(int(records_s / 20), TRAFFIC_MAX), -plan.seed
+
+
+def ordered(mutant: Mutant) -> list[int]:
+    """The seeds in the order in which they are tried."""
+    plans = sorted((draw_plan(seed) for seed in range(SEEDS_DRAWN)), key=lambda plan: fit(plan, mutant), reverse=True)
+    return [plan.seed for plan in plans]
+
+
+def failure_of(seed: int, mutant: Mutant | None) -> str:
+    """The first failure of a seed; "" if there is none."""
+    world = World(draw_plan(seed))
+    note = world.scheduler.after_step
+
+    def after_step(process: Process) -> None:
+        note(process)
+        assert not world.outcome.failures, "stopped at its first failure"
+        assert world.scheduler.steps < STEPS_MAX, f"not over after {STEPS_MAX:,} steps"
+
+    world.scheduler.after_step = after_step
+    with switched_on(mutant):
+        failures = world.run().failures
+    return failures[0] if failures else ""
+
+
+@functools.cache
+def fails_anyway(seed: int) -> bool:
+    return bool(failure_of(seed, None))
+
+
+def hunt(seeds_max: int, mutant: Mutant) -> Hunt:
+    """Seed by seed, until one fails that holds without the mutant."""
+    began, broken = time.process_time(), []
+    for tried, seed in enumerate(ordered(mutant)[:seeds_max], 1):
+        why = failure_of(seed, mutant)
+        if why and not fails_anyway(seed):
+            return Hunt(mutant.name, seed, tried, time.process_time() - began, why, tuple(broken))
+        if why:
+            broken.append(seed)
+    return Hunt(mutant.name, None, seeds_max, time.process_time() - began, "", tuple(broken))
+
+
+def row(found: Hunt) -> str:
+    killed = f"seed {found.seed}" if found.seed is not None else "SURVIVES"
+    news = f" (seeds {found.broken_seeds} fail without it)" if found.broken_seeds else ""
+    cells = (
+        found.name,
+        named(found.name).history,
+        killed,
+        found.tried,
+        f"{found.seconds:.0f} s",
+        found.why[:160] + news,
+    )
+    return " | ".join(map(str, cells))
+
+
+def run_mutants(names: Collection[str], processes: int, seeds_max: int = SEEDS_MAX) -> int:
+    """Hunts the mutants whose name contains one of `names`, or all; 1 if any survives."""
+    wanted = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
+    sys.stdout.write("mutant | stands for | killed by | seeds tried | processor time | what failed\n")
+    found: list[Hunt] = []
+    with multiprocessing.get_context("spawn").Pool(
+        min(processes, len(wanted)), maxtasksperchild=MUTANTS_IN_A_PROCESS
+    ) as pool:
+        for each in pool.imap_unordered(functools.partial(_hunt_named, seeds_max), [m.name for m in wanted]):
+            found.append(each)
+            sys.stdout.write(f"{row(each)}\n")
+            sys.stdout.flush()
+    killed = [each.tried for each in found if each.seed is not None]
+    median = statistics.median(killed) if killed else 0
+    sys.stdout.write(f"killed {len(killed)} of {len(found)}; seeds to kill: median {median:g}\n")
+    return 1 if len(killed) < len(found) else 0
+
+
+def named(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.name == name)
+
+
+def _hunt_named(seeds_max: int, name: str) -> Hunt:
+    """A mutant's edits cannot be sent to another process, its name can."""
+    return hunt(seeds_max, named(name))

@@ -1,0 +1,188 @@
+"""Mistakes of the quorum: votes, epochs, commits, and what is served before its time."""
+
+from __future__ import annotations
+
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.metadata_log import QuorumStateFile
+from broker.quorum.voter_memory import forgotten_of
+from raft import election, progress
+from raft.decided_log import DecidedLog
+from raft.driver.applier import Applier
+from raft.driver.driver import RaftDriver
+from raft.following import Following
+from raft.leadership import Leadership
+from raft.quorum_state import QuorumState
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.plan import Kind
+
+POWERS = (Kind.POWER, Kind.POWER_ALL)
+CRASHES = (Kind.KILL, *POWERS)
+CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+
+QUORUM = (
+    Mutant(
+        "a vote is not persisted",
+        "Raft's own",
+        (Edit(QuorumStateFile.save, "state.voted_id, version", "-1, version"),),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "the election state is not persisted",
+        "Raft's own: epoch not persisted",
+        (Edit(RaftDriver._perform, "if ready.election_state is not None:", "if False:"),),
+        CRASHES,
+        is_replicated=None,
+    ),
+    Mutant(
+        "a record of an older epoch commits by counting",
+        "Raft's own: figure 8",
+        (
+            Edit(
+                progress.committed_offset,
+                "majority_acked if majority_acked > epoch_start_offset else high_watermark",
+                "max(majority_acked, high_watermark)",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a quorum leader counts itself before its fsync",
+        "Raft's own, etcd #14370",
+        (Edit(Leadership.maybe_commit, "shared.log.flushed_offset", "shared.log.log_end_offset"),),
+        POWERS,
+        is_replicated=None,
+    ),
+    Mutant(
+        "a voter answers before its fsync",
+        "etcd #14370",
+        (
+            Edit(RaftDriver._perform, "await self._room.until_taken(self._blocking, self._log.flush)", "pass"),
+            Edit(
+                RaftDriver._perform, "core.advance(self._log.flushed_offset)", "core.advance(self._log.log_end_offset)"
+            ),
+        ),
+        POWERS,
+        is_replicated=None,
+    ),
+    Mutant(
+        "a voter with a leader refuses every pre-vote",
+        "Raft's own: stuck pre-vote",
+        (
+            Edit(
+                election.may_grant,
+                "quorum.is_leader or (quorum.state is State.FOLLOWER and has_fetched)",
+                "quorum.epoch_leader_id != NO_LEADER",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a vote is given to a shorter log",
+        "Raft's own, NATS #7567",
+        (Edit(election.log_is_up_to_date, "(request.last_epoch, request.last_epoch_end_offset) >=", "True or"),),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a second vote is given in an epoch",
+        "Raft's own: I3",
+        (
+            Edit(election.may_grant, "up_to_date and quorum.voted_id in (NO_VOTE, request.candidate_id)", "up_to_date"),
+            Edit(QuorumState._move, "if old.voted_id not in (NO_VOTE, election.voted_id):", "if False:"),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a leader compares no histories of the metadata log",
+        "Raft's own: log matching",
+        (
+            Edit(
+                DecidedLog.diverging_epoch,
+                "epochs.diverging_epoch(self._entries, self._log_end_offset, fetch_offset, last_fetched_epoch)",
+                "None",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a voter truncates to its high watermark",
+        "KIP-101 in the quorum",
+        (
+            Edit(
+                Following.attach,
+                "    self.has_fetched = False\n",
+                "    self.has_fetched = False\n    log = self._shared.log\n"
+                "    if log.log_end_offset > log.high_watermark:\n        self._truncate(log.high_watermark)\n",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a voter believes the high watermark while it diverges",
+        "KIP-279 in the quorum",
+        (
+            Edit(
+                Following._apply,
+                "    log = self._shared.log\n",
+                "    log = self._shared.log\n"
+                "    log.advance_high_watermark(min(response.high_watermark, log.log_end_offset))\n",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a leader with the votes serves at once",
+        "Redpanda #5090",
+        (
+            Edit(Applier.announce, "own_from is None or subscription.next_offset > own_from", "True"),
+            Edit(RaftDriver.is_leader, "and core.leadership.epoch == self._active_epoch", ""),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "the controller answers before its records are committed",
+        "etcd #14370",
+        (
+            Edit(
+                ControllerDriver._commit,
+                "last_offset = await self._wait_committed(committed)",
+                "last_offset = base_offset + len(result.records) - 1",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "records are delivered before they are committed",
+        "Redpanda #5090",
+        (
+            Edit(
+                RaftDriver._perform,
+                "self._committed_offset = ready.committed_offset",
+                "self._committed_offset = self._log.log_end_offset",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a leader without a majority leads on",
+        "etcd #20418",
+        (Edit(Leadership.tick, "if now_ms >= self._quorum_deadline_ms():", "if False:"),),
+        (Kind.ISOLATE, Kind.PAUSE),
+    ),
+    Mutant(
+        "a voter that lost its files votes again",
+        "own fault list: a voter that forgot",
+        (Edit(forgotten_of, "Forgotten.VOTES if promised.has_voted or log_end_offset > 0 else ", ""),),
+        (Kind.DEAD_DISK, *CRASHES),
+    ),
+)

@@ -1,0 +1,391 @@
+"""Mistakes of leaders and followers: what counts as an ack, what is cut, who is in sync, and what readers see."""
+
+from __future__ import annotations
+
+from broker.apis.produce import ProduceApi, _check_is_wanted
+from broker.apis.session_partitions import SessionPartitions
+from broker.replication.follower.fetcher_core import FetcherCore
+from broker.replication.follower.fetcher_driver import ReplicaFetcher
+from broker.replication.follower.fetcher_effects import perform
+from broker.replication.hosting.replica_roles import ReplicaRoles
+from broker.replication.leader.alter_partition import AlterPartitionManager
+from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch
+from broker.replication.leader.leader_state import LeaderState
+from broker.replication.leader.purgatory import DelayedOperation, OffsetWaiters
+from broker.replication.partition import Partition
+from penstock import epochs
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.plan import Kind
+
+CRASHES = (Kind.KILL, Kind.POWER, Kind.POWER_ALL, Kind.STOP)
+CUTS = (Kind.ISOLATE, Kind.CUT, Kind.CUT_ONE_WAY, Kind.PAUSE)
+
+REPLICATION = (
+    Mutant(
+        "a follower truncates to its high watermark",
+        "KIP-101",
+        (
+            Edit(
+                Partition.become_follower,
+                "    if is_new:\n",
+                "    if is_new:\n        self.log.truncate_to(self.high_watermark)\n",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "a leader compares no histories",
+        "KIP-101, diverged logs",
+        (Edit(epochs.diverging_epoch, "    if last_fetched_epoch == NO_EPOCH:", "    if True:"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a new leader does not record its epoch",
+        "KIP-279",
+        (Edit(Partition.become_leader, "self.log.assign_epoch(state.leader_epoch, end)", "pass"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "an unknown epoch is answered with the next one's beginning",
+        "KIP-279",
+        (
+            Edit(
+                epochs.end_offset_for,
+                "EpochEndOffset(entries[index].epoch, entries[index + 1].start_offset)",
+                "EpochEndOffset(epoch, entries[index + 1].start_offset)",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a follower truncates by the leader's history alone",
+        "KIP-279",
+        (
+            Edit(
+                perform,
+                "truncation_offset(partition_log.epoch_entries, partition_log.log_end_offset, answer)",
+                "min(answer.end_offset, partition_log.log_end_offset)",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a leader serves requests of an older epoch",
+        "KIP-320",
+        (
+            Edit(
+                Partition.leader_state, "if current_leader_epoch != NO_EPOCH and current_leader_epoch < known:", "if 0:"
+            ),
+        ),
+        CUTS,
+    ),
+    Mutant(
+        "a zombie leader serves requests of a newer epoch",
+        "KIP-320",
+        (Edit(Partition.leader_state, "    if current_leader_epoch > known:", "    if 0:"),),
+        CUTS,
+    ),
+    Mutant(
+        "a new leader believes that its followers have everything",
+        "KIP-320, acks of the current epoch",
+        (
+            Edit(
+                LeaderState.begin,
+                "FollowerProgress(replica, last_caught_up_ms=now_ms)",
+                "FollowerProgress(replica, log_end_offset=log_end_offset, last_caught_up_ms=now_ms)",
+            ),
+        ),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "a follower begins anew only when the leader is another",
+        "KAFKA-7164",
+        (
+            Edit(
+                ReplicaRoles._follow,
+                "if is_new or not self._fetchers.follows",
+                "if not self._fetchers.follows",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a fetch acknowledges before histories are compared",
+        "KIP-101, divergent tails",
+        (
+            Edit(
+                Partition.note_follower_fetch,
+                "    diverging = self.div",
+                "    leading.note_fetch(replica_id, broker_epoch, position.offset, self.log.log_end_offset, now_ms)\n"
+                "    self.maybe_advance_high_watermark()\n    diverging = self.div",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a leader counts itself before its flush",
+        "KIP-966",
+        (Edit(Partition.maybe_advance_high_watermark, "self.log.flushed_offset", "self.log.log_end_offset"),),
+        (Kind.POWER, Kind.POWER_ALL),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a follower acknowledges before its flush",
+        "KIP-966",
+        (
+            Edit(ReplicaFetcher._make_durable, "if partition.log.flushed_offset >= end_offset:", "if True:"),
+            Edit(
+                ReplicaFetcher._acknowledge,
+                "if partition.offline is None and partition.log.flushed_offset >= end_offset:",
+                "if partition.offline is None:",
+            ),
+        ),
+        (Kind.POWER, Kind.POWER_ALL, Kind.SLOW_DISK),
+    ),
+    Mutant(
+        "a follower's first fetch comes before its flush",
+        "own fault list: not noticed by a test",
+        (
+            Edit(
+                ReplicaRoles._fetch_when_durable,
+                "    if partition.log.flushed_offset < partition.log.log_end_offset:",
+                "    if False:",
+            ),
+        ),
+        (Kind.POWER, Kind.POWER_ALL, Kind.SLOW_DISK, Kind.CUT),
+    ),
+    Mutant(
+        "the high watermark rises below min.insync.replicas",
+        "KIP-966",
+        (
+            Edit(LeaderState.committed_offset, "if len(self.isr) < min_insync_replicas:", "if False:"),
+            Edit(Partition.append_as_leader, "if acks == -1 and len", "if 0 and len"),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "min.insync.replicas counts the proposed ISR",
+        "own fault list: not noticed by a test",
+        (Edit(LeaderState.committed_offset, "if len(self.isr) < min", "if len(members) < min"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a proposed ISR member does not count",
+        "KIP-497",
+        (Edit(LeaderState.maximal_isr, "self.isr | self.proposed.ids if self.proposed else self.isr", "self.isr"),),
+        (*CUTS, *CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "a proposed shrink counts at once",
+        "KIP-497",
+        (
+            Edit(
+                LeaderState.maximal_isr,
+                "self.isr | self.proposed.ids if self.proposed else self.isr",
+                "self.proposed.ids if self.proposed else self.isr",
+            ),
+        ),
+        (*CUTS, Kind.SLOW_DISK),
+    ),
+    Mutant(
+        "a refusal that is not final takes the proposal back",
+        "seam: I12",
+        (
+            Edit(
+                AlterPartitionManager._one_answered,
+                "elif isinstance(result.error, IneligibleReplicaError):",
+                "elif True:",
+            ),
+        ),
+        (*CUTS, Kind.STORM),
+    ),
+    Mutant(
+        "an older ISR replaces a newer one",
+        "seam: partition epochs",
+        (
+            Edit(LeaderState.commit_isr, "if partition_epoch < self.partition_epoch:", "if False:"),
+            Edit(
+                LeaderState.commit_isr,
+                "if partition_epoch > self.partition_epoch or self.proposed is None:",
+                "if True:",
+            ),
+        ),
+        (*CUTS, *CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "a replica joins the ISR before it has caught up",
+        "seam: ISR expansion",
+        (
+            Edit(
+                LeaderState.propose_expand,
+                "if follower.log_end_offset < max(high_watermark, self.epoch_start_offset):",
+                "if follower.log_end_offset < 0:",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "a replica joins the ISR at a high watermark of an older epoch",
+        "seam: ISR expansion",
+        (Edit(LeaderState.propose_expand, "max(high_watermark, self.epoch_start_offset)", "high_watermark"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a leader forgets which process has fetched",
+        "KIP-903",
+        (
+            Edit(
+                IsrUpkeep.maybe_expand,
+                "self.registered_epochs.get(replica_id) == follower.broker_epoch",
+                "True",
+            ),
+            Edit(
+                LeaderState._epoch_of,
+                "fetched = self.followers[member].broker_epoch",
+                "fetched = self.registered_epochs.get(member, NO_EPOCH)",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "fetches of an earlier process count",
+        "Redpanda, why fsync: broker epoch",
+        (Edit(check_fetcher_epoch, "if broker_epoch < known:", "if False:"),),
+        (*CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "fetches of an unknown process count",
+        "attack a5: forged ack",
+        (Edit(check_fetcher_epoch, "if broker_epoch > known:", "if False:"),),
+        (*CRASHES, Kind.STORM),
+    ),
+    Mutant(
+        "a session stays with the process that began it",
+        "seam: fetch sessions",
+        (
+            Edit(
+                SessionPartitions.update,
+                "if self._watched and asker != (self._replica_id, self._broker_epoch):",
+                "if 0:",
+            ),
+        ),
+        (Kind.ISOLATE, Kind.PAUSE, Kind.DEAD_DISK, Kind.FAIL_CALL),
+    ),
+    Mutant(
+        "a session goes on when the leader has changed",
+        "KIP-320: fetch-session staleness",
+        (Edit(SessionPartitions._read, "source.leader_state(wanted.current_leader_epoch)", "pass"),),
+        (*CUTS, Kind.STOP),
+    ),
+    Mutant(
+        "a session forgets what is new",
+        "seam: fetch sessions",
+        (Edit(SessionPartitions.note_news, "self._new[partition] = None", "pass"),),
+    ),
+    Mutant(
+        "a consumer reads above the high watermark",
+        "KIP-101: I16",
+        (
+            Edit(
+                Partition.read,
+                "self.log.log_end_offset if is_replica else self.high_watermark",
+                "self.log.log_end_offset",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a follower's high watermark is above its log",
+        "own fault list: high watermark above the log end",
+        (
+            Edit(
+                Partition.follower_high_watermark,
+                "min(leader_high_watermark, self.log.log_end_offset)",
+                "leader_high_watermark",
+            ),
+        ),
+        CRASHES,
+    ),
+    Mutant(
+        "acks=all waits for the leader alone",
+        "seam: ack paths",
+        (
+            Edit(
+                ProduceApi._append,
+                "(partition.acks_all if acks == ACKS_ALL else partition.acks_one)",
+                "partition.acks_one",
+            ),
+        ),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "an ack is sent one record early",
+        "seam: ack paths",
+        (Edit(OffsetWaiters.reached, "waiting[0][0] <= offset", "waiting[0][0] <= offset + 1"),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "a request is complete with its first partition",
+        "seam: ack paths",
+        (Edit(DelayedOperation._maybe_finish, "and not self._open", ""),),
+        (*CRASHES, *CUTS),
+    ),
+    Mutant(
+        "waiters outlive the leadership",
+        "seam: ack paths",
+        (Edit(Partition.become_follower, "self._fail_waiters(self.not_leader())", "pass"),),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "appended records are reported as not written",
+        "faults 17 and 01",
+        (Edit(OffsetWaiters.fail_all, "if error.nothing_written:", "if False:"),),
+        (Kind.STOP, Kind.ROLL, *CUTS),
+    ),
+    Mutant(
+        "an abandoned request is appended late",
+        "own fault list: appended after its retry",
+        (
+            Edit(_check_is_wanted, "if body.acks and request.is_abandoned:", "if False:"),
+            Edit(_check_is_wanted, "if body.acks and 0 < body.timeout_ms < waited_ms:", "if False:"),
+        ),
+        (Kind.PAUSE, Kind.BREAK, Kind.SLOW_DISK, Kind.ISOLATE),
+        is_replicated=None,
+    ),
+    Mutant(
+        "an outdated answer is appended",
+        "seam: fetch-session staleness",
+        (
+            Edit(
+                FetcherCore.on_result,
+                "if turn < state.asked_in or not same or partition in self._changed:",
+                "if False:",
+            ),
+        ),
+        (*CUTS, *CRASHES),
+    ),
+    Mutant(
+        "a lost session is not built anew",
+        "seam: fetch-session staleness",
+        (Edit(FetcherCore.session_lost, "self._in_session.clear()", "return"),),
+        (Kind.BREAK, *CUTS),
+    ),
+    Mutant(
+        "a partition whose append was refused is not asked for again",
+        "fault 03",
+        (Edit(FetcherCore.delayed, "self._ask_for(partition)", "pass"),),
+        (Kind.FULL_DISK, Kind.FAIL_CALL),
+    ),
+    Mutant(
+        "a follower that refused an append asks from its old offset",
+        "fault 03",
+        (
+            Edit(
+                ReplicaFetcher._ask_again,
+                "if partition.log.log_end_offset < self.core",
+                "if False and self.core",
+            ),
+        ),
+        (Kind.FULL_DISK, Kind.FAIL_CALL),
+    ),
+)

@@ -1,0 +1,25 @@
+"""The simulator notices mistakes: a few that die quickly, and the places of all the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.cluster.mutants.edit import Mutant, switched_on
+from tests.simulation.cluster.mutants.hunt import MUTANTS, hunt, named
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_place_of_a_mutant_is_where_it_was(mutant: Mutant) -> None:
+    before = [edit.function.__code__ for edit in mutant.edits]
+    with switched_on(mutant):
+        assert all(edit.function.__code__ is not code for edit, code in zip(mutant.edits, before, strict=True))
+    assert [edit.function.__code__ for edit in mutant.edits] == before
+
+
+def test_each_mutant_has_a_name_of_its_own() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("name", ["a follower truncates to its high watermark", "a leader compares no histories"])
+def test_a_mutant_dies_within_three_seeds(name: str) -> None:
+    assert hunt(3, named(name)).seed is not None
