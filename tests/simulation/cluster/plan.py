@@ -134,7 +134,7 @@ class ReaderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """See the module."""
+    """See the module. A new field has a default: plans are also written down (regressions.py)."""
 
     seed: int
     seconds: float
@@ -143,10 +143,10 @@ class Plan:
     topics: tuple[TopicPlan, ...]
     writers: tuple[WriterPlan, ...]
     readers: tuple[ReaderPlan, ...]
-    operators: tuple[OperatorPlan, ...]
     faults: tuple[Fault, ...]
     weather: Weather
     cold_share: float
+    operators: tuple[OperatorPlan, ...] = ()
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -218,10 +218,10 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         topics,
         _draw_writers(draw, topics),
         tuple(_draw_reader(draw, topic) for topic in topics if topic.kind is not TopicKind.COMPACTED),
-        tuple(_draw_operators(draw, topics)),
-        () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
-        Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
-        draw.choice((0.0, 0.05, 0.5)),
+        operators=tuple(_draw_operators(draw, topics)),
+        faults=() if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
+        weather=Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
+        cold_share=draw.choice((0.0, 0.05, 0.5)),
     )
 
 
