@@ -8,7 +8,7 @@ readers see (tests/chaos/ledger.py), and the end of the story: I23, I25 (world.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DEEP_SECONDS = 0.25
 LATE_MS_MAX = 500
 """After its time-out a record has so long to fail."""
+
+
+_Check = Callable[[str, Sequence[PartitionKey], int, Sequence[bytes | None]], None]
 
 
 @dataclass(slots=True)
@@ -92,11 +95,18 @@ class Invariants:
     def _living(self) -> list[_Life]:
         return [life for life in self._lives.values() if life.process.is_alive]
 
-    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> None:
+    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
         """A client was told just now that `values` stand from this offset on, and will stay there."""
+        self._heard(self.partitions.acked, topic, partition, offset, values)
+
+    def read(self, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
+        """A client was given these records just now."""
+        self._heard(self.partitions.read, topic, partition, offset, values)
+
+    def _heard(self, check: _Check, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
+        keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
         try:
-            keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
-            self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
+            check(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
             self._note(f"{violated}")
 
@@ -122,7 +132,7 @@ class Invariants:
 
 
 class ToldLedger(Ledger):
-    """The clients' ledger; of an ack that promises something, the invariants hear at once."""
+    """The clients' ledger. Of an ack that promises something, and of all that is read, the invariants hear at once."""
 
     def __init__(self, invariants: Invariants, plan: Plan) -> None:
         super().__init__()
@@ -133,6 +143,21 @@ class ToldLedger(Ledger):
         if producer < len(self._writers) and self._writers[producer].acks == "all":
             values = [encode_value(producer, first + n) for n in range(count)]
             self._invariants.acked(self._writers[producer].topic, partition, offset, values)
+
+    def read(
+        self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]
+    ) -> None:
+        super().read(reader, log, partition, offsets, values)
+        self._was_read(log, partition, offsets, values)
+
+    def read_final(self, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
+        super().read_final(log, partition, offsets, values)
+        self._was_read(log, partition, offsets, values)
+
+    def _was_read(self, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
+        topic = self._logs[log].topic
+        for offset, value in zip(offsets, values, strict=True):
+            self._invariants.read(topic, partition, offset, (value,))
 
 
 def check_limits(machine: Machine, node: Node) -> None:

@@ -16,7 +16,6 @@ from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock import epochs
-from penstock.record.reader import read_columns
 from penstock.types import NO_EPOCH, TopicPartition
 from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
 from tests.simulation.cluster.machine import Machine
@@ -110,16 +109,11 @@ class PartitionInvariants:
     def _commits(self, where: str, partition: Partition, seen: _Seen) -> None:
         """I13, I19 of the leader, then of the whole ISR, at the moment at which it is called committed."""
         history, high_watermark = seen.history, partition.high_watermark
-        if self._metadata.partition(seen.key) is None:
-            return  # the topic was deleted, and the files may be gone
-        if not self._is_promised(partition):
-            history.is_void, history.end = True, high_watermark
-        if history.is_void:
-            history.end = max(history.end, high_watermark)
-            return
         seen.replica.refresh()
-        reached = history.extend(seen.replica, high_watermark)
-        if reached < high_watermark:
+        reached = history.extend(seen.replica, high_watermark) if self._is_promised(partition) else -1
+        if reached < 0 or (reached < high_watermark and self._metadata.partition(seen.key) is None):
+            history.is_void, history.end = True, high_watermark  # nothing is promised, or the topic was deleted
+        elif reached < high_watermark:
             raise Violated(
                 f"I19: {where}: its leader commits up to {high_watermark}, and has {reached} and what follows not"
                 f" durably: its log there is durable from {seen.replica.start} to {seen.replica.end}"
@@ -128,6 +122,8 @@ class PartitionInvariants:
 
     def _is_promised(self, partition: Partition) -> bool:
         log = partition.log
+        if self._histories[PartitionKey(partition.topic_id, partition.topic_partition.partition)].is_void:
+            return False
         may_lose = self._metadata.may_lose(partition.topic_partition.topic)
         return log.flush_policy != "os" and not log.config.is_compacted and not may_lose
 
@@ -175,29 +171,35 @@ class PartitionInvariants:
                     f" {history.start}..{history.end}"
                 )
 
-    def acked(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes]) -> None:
+    def acked(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]) -> None:
         """I14, I19, I21: what a client was told is committed, with these values, and on the disks of the ISR.
 
         `keys` are those of all topics of that name. An ack does not say to which of them it belongs.
         """
+        self.check_isr(self._committed_at(f"I14: {name}, offset {offset} was acked", keys, offset, values))
+
+    def read(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]) -> None:
+        """I16: what a consumer reads is committed, so it is what every other one reads."""
+        self._committed_at(f"I16: {name}, offset {offset} was read", keys, offset, values)
+
+    def _committed_at(
+        self, what: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]
+    ) -> PartitionKey:
+        """The topic in which these values are committed there."""
         wrong = "of no topic"
         for key in reversed(keys):
             wrong = self._wrong(self._histories.get(key), offset, values)
             if not wrong:
-                self.check_isr(key)
-                return
-        raise Violated(f"I14: {name}, offset {offset} was acked: {wrong}")
+                return key
+        raise Violated(f"{what}: {wrong}")
 
-    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes]) -> str:
+    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes | None]) -> str:
         end = history.end if history is not None else 0
         if history is None or offset + len(values) > end:
             return f"leaders have committed up to {end}"
-        batch: Batch | None = None
-        for at, value in enumerate(values, offset):
-            if batch is None or at >= batch.next_offset:
-                batch = history.at(at)
-            if batch is not None and value not in batch.raw and value not in _values(batch):
-                return f"another record is at {at}"
+        for at, value in enumerate(values if not history.is_void else (), offset):
+            if not history.holds(at, value):
+                return f"another record is committed at {at}"
         return ""
 
     # -- now and then --------------------------------------------------------------------------------------------------
@@ -220,7 +222,7 @@ class PartitionInvariants:
                     f"I17: {where}: the high watermark {high_watermark} is not in the log,"
                     f" {log.log_start_offset}..{log.log_end_offset}"
                 )
-            if seen.history.is_void or not self._is_promised(partition):
+            if not self._is_promised(partition):
                 continue
             seen.replica.refresh()
             different = seen.history.difference(seen.replica, high_watermark)
@@ -253,8 +255,3 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
         cached = epochs.epoch_for_offset(log.epoch_entries, batch.base_offset)
         if batch.base_offset >= log.log_start_offset and cached != epoch:
             raise Violated(f"I18: {where}, offset {batch.base_offset} has epoch {epoch}, the epoch cache says {cached}")
-
-
-def _values(batch: Batch) -> list[bytes | None]:
-    """Of a compressed batch."""
-    return [None if value is None else bytes(value) for value in read_columns(batch.raw).values]
