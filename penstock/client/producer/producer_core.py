@@ -194,9 +194,7 @@ class ProducerCore:
             self.accumulator.append_bulk(queue, batch)
             self.sender.wake()
             return batch
-        except (
-            BaseException
-        ):  # the producer is closed, or Ctrl-C: nobody else would give it back, or send what it closed
+        except BaseException:  # closed, or Ctrl-C: nobody else would give the memory back, or send what was closed
             self.memory.give_back(batch)
             self.sender.wake()
             raise

@@ -73,8 +73,6 @@ class Sender:
         self._ask_around_at_ms = 0
         self._closed = False
         self._stall = StallNotice(lambda: producer_waits(accumulator.queues(), cluster.cache, acks))
-        self._answered = 0
-        """Batches that were acked, or have failed."""
         self._counts = dict.fromkeys(ProducerStatistics.__dataclass_fields__, 0)
         cluster.subscribe(self._pump)
 
@@ -196,7 +194,7 @@ class Sender:
         if has_ready:
             times.append(now_ms + DELIVERY_CHECK_MS)
         is_waiting = has_ready or any(link.in_flight for link in self._links.values())
-        times.append(self._stall.look(now_ms, self._answered, is_waiting=is_waiting))
+        times.append(self._stall.look(now_ms, self._counts["batches_acked"], is_waiting=is_waiting))
         known = [time_ms for time_ms in times if time_ms is not None]
         if known and self._loop is not None:
             next_ms = max(min(known), now_ms)
@@ -228,7 +226,6 @@ class Sender:
                 counts["batches_retried"] += 1
                 counts["records_retried"] += records
                 continue
-            self._answered += 1
             self._accumulator.memory.give_back(batch)
             if isinstance(outcome, Acked):
                 counts["batches_acked"] += 1

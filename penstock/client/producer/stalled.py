@@ -16,25 +16,25 @@ from penstock.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 STALL_MS, AGAIN_MS = 5_000, 30_000
-"""So long without an answer for any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
+"""So long without an ack of any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
 
 
 class StallNotice:
-    """Tells the log that batches wait and none is answered, and when that is over. Without it an outage is silent until
-    `delivery_timeout_ms` fails the records."""
+    """Tells the log that batches wait and none is acked, and when one is again. Without it an outage is silent until
+    `delivery_timeout_ms` fails the records; of those the caller is told, not the log."""
 
     def __init__(self, waits: Callable[[], Iterable[Waiting]]) -> None:
         self._waits = waits
-        self._answered = 0
+        self._acked = 0
         self._since_ms: int | None = None
         self._told_ms: int | None = None
 
-    def look(self, now_ms: int, answered: int, *, is_waiting: bool) -> int | None:
-        """When to look again; `answered` counts the batches that were acked or have failed."""
-        if not is_waiting or answered != self._answered or self._since_ms is None:
-            if self._told_ms is not None and self._since_ms is not None and answered != self._answered:
-                _log.warning("records are answered again after %d s", (now_ms - self._since_ms) // 1000)
-            self._answered, self._told_ms = answered, None
+    def look(self, now_ms: int, acked: int, *, is_waiting: bool) -> int | None:
+        """When to look again; `acked` counts the batches that were acked."""
+        if not is_waiting or acked != self._acked or self._since_ms is None:
+            if self._told_ms is not None and self._since_ms is not None and acked != self._acked:
+                _log.warning("records are acked again after %d s", (now_ms - self._since_ms) // 1000)
+            self._acked, self._told_ms = acked, None
             self._since_ms = now_ms if is_waiting else None
         if self._since_ms is None:
             return None

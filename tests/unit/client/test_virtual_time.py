@@ -203,7 +203,28 @@ def test_a_producer_that_is_not_answered_says_so_now_and_then_and_when_it_is_ove
     told = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
     assert [text[:29] for text in told[:2]] == ["nothing is acked for 5 s: t-0", "nothing is acked for 35 s: t-"], told
     assert told[0].endswith("; the producer keeps trying") and "broker 1 at " in told[0]
-    assert told[2:] == ["records are answered again after 36 s"]
+    assert told[2:] == ["records are acked again after 36 s"]
+
+
+def test_records_that_fail_in_time_are_not_said_to_be_acked_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.producer(linger_ms=0, delivery_timeout_ms=20_000, request_timeout_ms=15_000) as producer:
+            await (await producer.send("t", b"at once"))
+            stage.network.hang(stage.cluster.endpoints[1])
+            futures = []
+            for _ in range(10):
+                futures.append(await producer.send("t", b"late"))
+                await asyncio.sleep(4)
+            with pytest.raises(TimedOutError):
+                await futures[0]
+            stage.network.resume(stage.cluster.endpoints[1])
+            await futures[-1]
+
+    with caplog.at_level(logging.WARNING, "penstock.client.producer"):
+        played(story)
+    told = [record.getMessage() for record in caplog.records if record.name == "penstock.client.producer.stalled"]
+    assert told[0].startswith("nothing is acked for 5 s: t-0"), told
+    assert ["again" in text for text in told] == [False] * (len(told) - 1) + [True], told
 
 
 def test_a_poll_waits_for_its_time_and_no_longer() -> None:
