@@ -129,12 +129,12 @@ def _subscribed(client: LogClient, conf: BackfillConf) -> Subscribed:
 
 def check_shape(conf: BackfillConf, topic_id: str | None = None) -> None:
     """ConfigError if the output is no backfill's, or has other chunks, or those of another topic: records would be in
-    it twice, or never. Without an id, of whatever topic had the name."""
+    it twice, or never. Without an id, of whatever topic has the name: outputs of earlier versions have none."""
     was = _read_shape(conf.output)
     if was is None:
         return
-    wanted = _shape(conf, topic_id) if topic_id is not None else _shape(conf, was.get("topic_id"))
-    for name, value in wanted.items():
+    begun_with = was.get("topic_id")
+    for name, value in _shape(conf, begun_with if topic_id is None or begun_with is None else topic_id).items():
         if was.get(name) == value:
             continue
         if name == "topic_id":
@@ -156,6 +156,8 @@ def _read_shape(output: Path) -> dict[str, Any] | None:
         if output.is_dir() and any(path.name != WAITING for path in output.iterdir()):
             raise ConfigError(f"{output} has files of something else; choose another output") from None
         return None
+    except NotADirectoryError:
+        raise ConfigError(f"{output} is not a directory; choose another output") from None
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -189,7 +191,9 @@ def run_backfill(conf: BackfillConf, context: JobContext) -> dict[str, Any]:
     rows = written = 0
     if left:
         with PenstockLogClient(conf.bootstrap, {}) as client:
-            write_shape(conf, id_of_topic(client, conf))
+            topic_id = id_of_topic(client, conf)
+            check_shape(conf, topic_id)
+            write_shape(conf, topic_id)
     for chunk in left:
         if context.stop.is_set():
             break

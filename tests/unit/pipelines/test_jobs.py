@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
 from penstock.pipelines.frame.conf import Duration
+from penstock.pipelines.frame.job_context import JobContext
+from penstock.pipelines.jobs import backfill as backfill_job
 from penstock.pipelines.jobs.audit import AuditConf, check_audit
 from penstock.pipelines.jobs.backfill import (
     BackfillConf,
@@ -21,6 +25,7 @@ from penstock.pipelines.jobs.backfill import (
     chunks_of,
     first_offsets,
     id_of_topic,
+    run_backfill,
     write_shape,
 )
 from penstock.pipelines.jobs.bronze import BronzeConf, check_bronze
@@ -160,6 +165,38 @@ def test_an_output_that_is_no_backfills_is_refused(tmp_path: Path, name: str, co
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigError, match=message):
         check_shape(backfill(output=tmp_path))
+
+
+def test_an_output_that_an_earlier_version_began_goes_on_and_then_has_its_topics_id(tmp_path: Path) -> None:
+    conf = backfill(output=tmp_path)
+    write_shape(conf, "id-1")
+    shape = tmp_path / "_backfill.json"
+    begun = json.loads(shape.read_text())
+    del begun["topic_id"]
+    shape.write_text(json.dumps(begun))
+    check_shape(conf, "id-1")
+    write_shape(conf, "id-1")
+    with pytest.raises(ConfigError, match="made anew"):
+        check_shape(conf, "id-2")
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"file is not a directory; choose another output"):
+        check_shape(backfill(output=tmp_path / "file"))
+
+
+def test_a_topic_made_anew_between_the_check_and_the_run_does_not_take_the_output_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = FakeLogClient()
+    client.create("t", topic_id="id-2")
+    monkeypatch.setattr(backfill_job, "PenstockLogClient", lambda *_: nullcontext(client))
+    conf = backfill(output=tmp_path)
+    write_shape(conf, "id-1")
+    with pytest.raises(ConfigError, match="made anew"):
+        run_backfill(conf, cast(JobContext, None))
+    check_shape(conf, "id-1")
 
 
 def test_a_chunk_begins_at_its_first_record_or_at_the_end() -> None:
