@@ -161,7 +161,7 @@ def _without_quorum(cluster: Cluster, say: Callable[[str], None]) -> list[str]:
             began = time.monotonic()
             try:
                 call()
-                told.append(f"{name}: DONE, without a quorum")
+                raise AssertionError(f"{name}: done without a quorum")
             except PenstockError as error:
                 took_s = time.monotonic() - began
                 told.append(f"{name}: {type(error).__name__} after {took_s:.1f} s")
