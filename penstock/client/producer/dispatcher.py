@@ -102,6 +102,7 @@ class BatchDispatcher:
         self._request_bytes_max = MAX_REQUEST_BYTES  # less once a broker refused a request of several batches
         self._wants_metadata = False  # a leader is unknown, or may be wrong
         self.next_ms: int | None = None  # when a back-off ends
+        self.expiry_ms: int | None = None  # when the oldest batch reaches delivery_timeout_ms, as `expire` saw it
 
     def take_metadata_wish(self) -> bool:
         """Whether, since the last time, a leader was unknown or may have been wrong."""
@@ -289,7 +290,9 @@ class BatchDispatcher:
         is not sent again, so the order of what is acked stands.
         """
         expired: list[Outcome] = []
-        created_max_ms = now_ms - self._limits.delivery_timeout_ms
+        limit_ms = self._limits.delivery_timeout_ms
+        created_max_ms = now_ms - limit_ms
+        oldest_ms: int | None = None
         for queue in self._accumulator.queues():
             sent = queue.in_flight
             if sent is not None and queue.asked is not None and sent.created_ms <= created_max_ms:
@@ -304,6 +307,10 @@ class BatchDispatcher:
                 queue.ready.popleft()
                 if not batch.done:
                     expired.append(Failed(batch, self._too_late(batch)))
+            oldest = queue.in_flight or (queue.ready[0] if queue.ready else queue.open)
+            if oldest is not None:
+                oldest_ms = oldest.created_ms if oldest_ms is None else min(oldest_ms, oldest.created_ms)
+        self.expiry_ms = None if oldest_ms is None else oldest_ms + limit_ms
         return expired
 
     def give_up(self, request: OutboundRequest, error: PenstockError) -> list[Outcome]:

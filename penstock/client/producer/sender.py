@@ -187,7 +187,7 @@ class Sender:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        times = [due_ms, self._dispatcher.next_ms]
+        times = [due_ms, self._dispatcher.next_ms, self._dispatcher.expiry_ms]
         times += [link.oldest_deadline_ms for link in self._links.values()]
         times.append(self._next_look_at_silence_ms())
         has_ready = self._accumulator.has_ready

@@ -129,10 +129,30 @@ def test_a_record_that_nobody_acks_fails_at_its_delivery_time_out() -> None:
             with pytest.raises(TimedOutError, match="not acked within delivery_timeout_ms=60000"):
                 await future
 
-        assert 60_000 <= await stage.took_ms(fails()) <= 61_000
+        assert 60_000 <= await stage.took_ms(fails()) <= 60_002
         await producer.close(timeout=1)
 
     played(story)
+
+
+def test_records_behind_one_that_nobody_answers_fail_at_their_own_delivery_time_outs() -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.silence(1)
+        producer = stage.producer(linger_ms=0, request_timeout_ms=5_000, delivery_timeout_ms=20_000)
+        waits: list[asyncio.Future[int]] = []
+        for _ in range(3):
+            waits.append(asyncio.ensure_future(stage.took_ms(_failure(await producer.send("t", b"v")))))
+            await asyncio.sleep(3.3)
+        assert all(20_000 <= took_ms <= 20_005 for took_ms in await asyncio.gather(*waits[:1]))
+        assert all(took_ms <= 20_005 for took_ms in await asyncio.gather(*waits))
+        await producer.close(timeout=1)
+
+    played(story)
+
+
+async def _failure(future: RecordFuture) -> None:
+    with pytest.raises(TimedOutError):
+        await future
 
 
 def test_the_delivery_time_out_holds_while_a_request_waits_for_longer() -> None:
