@@ -4,7 +4,8 @@ All dirs are checked before anything is written: a dir that is not empty is neve
 node's already, only the new ones are formatted (a disk was added or replaced), but never that of the metadata log: a
 voter that has forgotten its vote and its log could help to elect a leader that misses committed records. With --rejoin
 it asks the other voters first (`voter_memory.py`). A lost voter that is formatted without --rejoin counts as a new one
-and votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one.
+and votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one. A node that is
+only a broker has promised nothing about the metadata: it fetches them again, into any dir.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def format_node(
         raise MetaPropertiesError(
             f"{', '.join(known)}: formatted already, for node {config.node_id} of cluster {chosen}; start the node"
         )
-    if known and config.metadata_log_dir in new and not rejoin:
+    if known and config.is_controller and config.metadata_log_dir in new and not rejoin:
         raise MetaPropertiesError(
             f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
             "or, where other voters are a majority, format it with `penstock node format --rejoin`"

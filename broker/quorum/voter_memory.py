@@ -12,6 +12,7 @@ has learned it again (`raft/rejoining.py`).
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, replace
 
 from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
@@ -86,6 +87,7 @@ class VoterMemory:
                 raise CorruptFileError(lost, 0, f"{why}; {_REMEDY}")
             _log.error("%s is gone or incomplete: this voter has lost what it promised (%s)", lost, forgotten.value)
         if forgotten is not (Forgotten.NOTHING if state is None else state.forgotten):
+            self._fs.fsync_dir(os.path.dirname(log.directory))  # a new log's directory, in which the file stands
             quorum_state.save(replace(state or ElectionState(), forgotten=forgotten))
         if state is not None:
             self.note_voted()

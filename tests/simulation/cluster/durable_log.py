@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol
 from crc32c import crc32c
 
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, MIN_BATCH_LENGTH
-from penstock.record.reader import read_columns
 from tests.support.losing_fs import Directory, File, LosingFileSystem
 
 _HEAD = Struct(">qiibIhi")
@@ -163,8 +162,6 @@ class Committed:
         self.batches: list[Batch] = []
         self._places: dict[int, int] = {}
         self.end = self.start = 0
-        self._last: tuple[Batch, list[bytes | None]] | None = None
-        """The batch that was decoded last."""
         self.is_void = False
         """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
 
@@ -181,17 +178,6 @@ class Committed:
     def at(self, offset: int) -> Batch | None:
         place = bisect_right(self.batches, offset, key=_base_of) - 1
         return self.batches[place] if place >= 0 and offset < self.batches[place].next_offset else None
-
-    def holds(self, offset: int, value: bytes | None) -> bool:
-        """Whether the record there has this value."""
-        if self._last is None or not self._last[0].base_offset <= offset < self._last[0].next_offset:
-            batch = self.at(offset)
-            if batch is None:
-                return False
-            found = read_columns(batch.raw).values
-            self._last = (batch, [None if each is None else bytes(each) for each in found])
-        batch, values = self._last
-        return values[offset - batch.base_offset] == value
 
     def difference(self, log: DurableLog, below: int) -> int | None:
         """The first offset at which a log has another record than the history, below an offset; None: there is none."""

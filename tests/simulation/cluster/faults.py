@@ -156,6 +156,18 @@ def _moment(world: World, fault: Fault, machine: Machine, other: Machine) -> End
     return _nothing
 
 
+def _lose_dir(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return world.disks.lose(fault, machine, [_log_dir(machine, fault)])
+
+
+def _replace_disk(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return world.disks.lose(fault, machine, machine.config.log_dirs)
+
+
+def _swap_dirs(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return world.disks.swap(fault, machine, other)
+
+
 def _nothing() -> None:
     """It was over at once."""
 
@@ -177,6 +189,9 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.FAIL_CALL: _fail_call,
     Kind.COLD: _cold,
     Kind.WALL_JUMP: _wall_jump,
+    Kind.LOSE_DIR: _lose_dir,
+    Kind.REPLACE_DISK: _replace_disk,
+    Kind.SWAP_DIRS: _swap_dirs,
     Kind.ROLL: _roll,
     Kind.MOMENT: _moment,
 }

@@ -8,7 +8,7 @@ readers see (tests/chaos/ledger.py), and the end of the story: I23, I25 (world.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 DEEP_SECONDS = 0.25
 LATE_MS_MAX = DELIVERY_CHECK_MS + 100
 """After its time-out a record has so long to fail: the producer looks for such records once a second."""
-
-
-_Check = Callable[[str, Sequence[PartitionKey], int, Sequence[bytes | None]], None]
 
 
 @dataclass(slots=True)
@@ -73,6 +70,7 @@ class Invariants:
             image = life.node.loader.image
             if image is not life.image:
                 life.image = image
+                self.partitions.has_excused()
                 for changed in self.metadata.seen(life.machine.name, image):
                     self.partitions.changed(changed, [(other.machine, other.partitions) for other in self._living()])
             self.partitions.after_step(life.machine, life.partitions.values())
@@ -96,20 +94,29 @@ class Invariants:
     def _living(self) -> list[_Life]:
         return [life for life in self._lives.values() if life.process.is_alive]
 
-    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
+    def acked(self, topic: str, partition: int, offset: int, values: Sequence[bytes]) -> None:
         """A client was told just now that `values` stand from this offset on, and will stay there."""
-        self._heard(self.partitions.acked, topic, partition, offset, values)
-
-    def read(self, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
-        """A client was given these records just now."""
-        self._heard(self.partitions.read, topic, partition, offset, values)
-
-    def _heard(self, check: _Check, topic: str, partition: int, offset: int, values: Sequence[bytes | None]) -> None:
-        keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
         try:
-            check(f"{topic}-{partition}", keys, offset, values)
+            keys = [PartitionKey(topic_id, partition) for topic_id in self.metadata.ids_of(topic)]
+            self.partitions.acked(f"{topic}-{partition}", keys, offset, values)
         except Violated as violated:
             self._note(f"{violated}")
+
+    # -- disks that are lost -------------------------------------------------------------------------------------------
+
+    def excuse(self, machine: Machine) -> None:
+        """Its disk is about to be lost: it need not hold what it holds now, until it has left each ISR and learned."""
+        self.partitions.excuse(machine.config.node_id)
+        if machine.config.is_controller:
+            self.quorum.excused.add(machine.name)
+
+    def excuse_no_more(self, machine: Machine) -> None:
+        """The disk is back."""
+        self.partitions.excuse_no_more(machine.config.node_id)
+        self.quorum.excused.discard(machine.name)
+
+    def has_excused(self) -> bool:
+        return self.partitions.has_excused() or bool(self.quorum.excused)
 
     # -- now and then --------------------------------------------------------------------------------------------------
 
@@ -133,7 +140,7 @@ class Invariants:
 
 
 class ToldLedger(Ledger):
-    """The clients' ledger. Of an ack that promises something, and of all that is read, the invariants hear at once."""
+    """The clients' ledger; of an ack that promises something, the invariants hear at once."""
 
     def __init__(self, invariants: Invariants, plan: Plan) -> None:
         super().__init__()
@@ -144,21 +151,6 @@ class ToldLedger(Ledger):
         if producer < len(self._writers) and self._writers[producer].acks == "all":
             values = [encode_value(producer, first + n) for n in range(count)]
             self._invariants.acked(self._writers[producer].topic, partition, offset, values)
-
-    def read(
-        self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]
-    ) -> None:
-        super().read(reader, log, partition, offsets, values)
-        self._was_read(log, partition, offsets, values)
-
-    def read_final(self, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
-        super().read_final(log, partition, offsets, values)
-        self._was_read(log, partition, offsets, values)
-
-    def _was_read(self, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
-        topic = self._logs[log].topic
-        for offset, value in zip(offsets, values, strict=True):
-            self._invariants.read(topic, partition, offset, (value,))
 
 
 def check_limits(machine: Machine, node: Node) -> None:

@@ -86,7 +86,10 @@ class Machine:
     def format(self, cluster_id: str) -> None:
         """Before the first start; takes no time."""
         make_parents(self.disk, self.config.log_dirs)
-        format_node(self.config, cluster_id, self.disk, RandomIds(self._random()))
+        format_node(self.config, cluster_id, self.disk, self.ids())
+
+    def ids(self) -> RandomIds:
+        return RandomIds(self._random())
 
     @property
     def is_up(self) -> bool:

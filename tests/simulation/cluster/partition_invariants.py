@@ -16,6 +16,7 @@ from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock import epochs
+from penstock.record.reader import read_columns
 from penstock.types import NO_EPOCH, TopicPartition
 from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, Violated, parse
 from tests.simulation.cluster.machine import Machine
@@ -52,6 +53,9 @@ class PartitionInvariants:
         self._replicas: dict[tuple[PartitionKey, int], DurableLog] = {}
         self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
         """Of the leader of each leader epoch."""
+        self._excused: dict[tuple[PartitionKey, int], int] = {}
+        """Members whose disk was lost, with their broker epoch: they need not hold anything until they have registered
+        anew and left the ISR."""
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
@@ -91,8 +95,7 @@ class PartitionInvariants:
         seen.high_watermark = high_watermark
         where = f"{machine.name}, {partition.topic_partition}"
         if leading is None:
-            is_there = self._metadata.partition(seen.key) is not None  # else the topic was deleted
-            if is_there and high_watermark > seen.history.end and partition.log.flush_policy != "os":
+            if high_watermark > seen.history.end and partition.log.flush_policy != "os":
                 raise Violated(
                     f"I17: {where}: the high watermark of a follower is {high_watermark}, leaders committed up to"
                     f" {seen.history.end}"
@@ -109,11 +112,16 @@ class PartitionInvariants:
     def _commits(self, where: str, partition: Partition, seen: _Seen) -> None:
         """I13, I19 of the leader, then of the whole ISR, at the moment at which it is called committed."""
         history, high_watermark = seen.history, partition.high_watermark
+        if self._metadata.partition(seen.key) is None:
+            return  # the topic was deleted, and the files may be gone
+        if not self._is_promised(partition):
+            history.is_void, history.end = True, high_watermark
+        if history.is_void:
+            history.end = max(history.end, high_watermark)
+            return
         seen.replica.refresh()
-        reached = history.extend(seen.replica, high_watermark) if self._is_promised(partition) else -1
-        if reached < 0 or (reached < high_watermark and self._metadata.partition(seen.key) is None):
-            history.is_void, history.end = True, high_watermark  # nothing is promised, or the topic was deleted
-        elif reached < high_watermark:
+        reached = history.extend(seen.replica, high_watermark)
+        if reached < high_watermark:
             raise Violated(
                 f"I19: {where}: its leader commits up to {high_watermark}, and has {reached} and what follows not"
                 f" durably: its log there is durable from {seen.replica.start} to {seen.replica.end}"
@@ -122,8 +130,6 @@ class PartitionInvariants:
 
     def _is_promised(self, partition: Partition) -> bool:
         log = partition.log
-        if self._histories[PartitionKey(partition.topic_id, partition.topic_partition.partition)].is_void:
-            return False
         may_lose = self._metadata.may_lose(partition.topic_partition.topic)
         return log.flush_policy != "os" and not log.config.is_compacted and not may_lose
 
@@ -158,6 +164,8 @@ class PartitionInvariants:
         if known is None or history is None or history.is_void or history.end <= history.start:
             return
         for member in known.isr:
+            if (key, member) in self._excused:
+                continue
             replica = self._replicas.get((key, member))
             if replica is not None:
                 replica.refresh()
@@ -171,35 +179,48 @@ class PartitionInvariants:
                     f" {history.start}..{history.end}"
                 )
 
-    def acked(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]) -> None:
+    def excuse(self, broker_id: int) -> None:
+        newest = self._metadata.newest
+        for topic in newest.topics_by_name.values():
+            for partition in topic.partitions.values():
+                if broker_id in partition.isr:
+                    self._excused[partition.key, broker_id] = newest.brokers[broker_id].broker_epoch
+
+    def excuse_no_more(self, broker_id: int) -> None:
+        self._excused = {pair: epoch for pair, epoch in self._excused.items() if pair[1] != broker_id}
+
+    def has_excused(self) -> bool:
+        """Until then, a fetch that was under way may still bring the member back into the ISR."""
+        for (key, broker_id), broker_epoch in list(self._excused.items()):
+            known, broker = self._metadata.partition(key), self._metadata.newest.brokers.get(broker_id)
+            is_new = broker is None or broker.broker_epoch != broker_epoch
+            if known is None or (is_new and broker_id not in known.isr):
+                del self._excused[key, broker_id]
+        return bool(self._excused)
+
+    def acked(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes]) -> None:
         """I14, I19, I21: what a client was told is committed, with these values, and on the disks of the ISR.
 
         `keys` are those of all topics of that name. An ack does not say to which of them it belongs.
         """
-        self.check_isr(self._committed_at(f"I14: {name}, offset {offset} was acked", keys, offset, values))
-
-    def read(self, name: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]) -> None:
-        """I16: what a consumer reads is committed, so it is what every other one reads."""
-        self._committed_at(f"I16: {name}, offset {offset} was read", keys, offset, values)
-
-    def _committed_at(
-        self, what: str, keys: Sequence[PartitionKey], offset: int, values: Sequence[bytes | None]
-    ) -> PartitionKey:
-        """The topic in which these values are committed there."""
         wrong = "of no topic"
         for key in reversed(keys):
             wrong = self._wrong(self._histories.get(key), offset, values)
             if not wrong:
-                return key
-        raise Violated(f"{what}: {wrong}")
+                self.check_isr(key)
+                return
+        raise Violated(f"I14: {name}, offset {offset} was acked: {wrong}")
 
-    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes | None]) -> str:
+    def _wrong(self, history: Committed | None, offset: int, values: Sequence[bytes]) -> str:
         end = history.end if history is not None else 0
         if history is None or offset + len(values) > end:
             return f"leaders have committed up to {end}"
-        for at, value in enumerate(values if not history.is_void else (), offset):
-            if not history.holds(at, value):
-                return f"another record is committed at {at}"
+        batch: Batch | None = None
+        for at, value in enumerate(values, offset):
+            if batch is None or at >= batch.next_offset:
+                batch = history.at(at)
+            if batch is not None and value not in batch.raw and value not in _values(batch):
+                return f"another record is at {at}"
         return ""
 
     # -- now and then --------------------------------------------------------------------------------------------------
@@ -222,7 +243,7 @@ class PartitionInvariants:
                     f"I17: {where}: the high watermark {high_watermark} is not in the log,"
                     f" {log.log_start_offset}..{log.log_end_offset}"
                 )
-            if not self._is_promised(partition):
+            if seen.history.is_void or not self._is_promised(partition):
                 continue
             seen.replica.refresh()
             different = seen.history.difference(seen.replica, high_watermark)
@@ -255,3 +276,8 @@ def check_log(where: str, machine: Machine, partition: Partition) -> None:
         cached = epochs.epoch_for_offset(log.epoch_entries, batch.base_offset)
         if batch.base_offset >= log.log_start_offset and cached != epoch:
             raise Violated(f"I18: {where}, offset {batch.base_offset} has epoch {epoch}, the epoch cache says {cached}")
+
+
+def _values(batch: Batch) -> list[bytes | None]:
+    """Of a compressed batch."""
+    return [None if value is None else bytes(value) for value in read_columns(batch.raw).values]

@@ -34,6 +34,9 @@ class Kind(StrEnum):
     FAIL_CALL = "one call to a disk that fails"
     COLD = "a page cache that holds nothing"
     WALL_JUMP = "a calendar that jumps"
+    LOSE_DIR = "a log dir lost for good, and replaced"
+    REPLACE_DISK = "every log dir of a node lost for good, and replaced"
+    SWAP_DIRS = "a log dir of each of two nodes in the other, until they are put back"
     ROLL = "a restart of every node in order, one after the other"
     MOMENT = "a leader struck in the middle of something"
 
@@ -134,7 +137,7 @@ class ReaderPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """See the module. A new field has a default: plans are also written down (regressions.py)."""
+    """See the module."""
 
     seed: int
     seconds: float
@@ -143,10 +146,10 @@ class Plan:
     topics: tuple[TopicPlan, ...]
     writers: tuple[WriterPlan, ...]
     readers: tuple[ReaderPlan, ...]
+    operators: tuple[OperatorPlan, ...]
     faults: tuple[Fault, ...]
     weather: Weather
     cold_share: float
-    operators: tuple[OperatorPlan, ...] = ()
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -178,6 +181,9 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
         Kind.FAIL_CALL: 2,
         Kind.COLD: 2,
         Kind.WALL_JUMP: 2,
+        Kind.LOSE_DIR: 3,
+        Kind.REPLACE_DISK: 3,
+        Kind.SWAP_DIRS: 1,
         Kind.ROLL: 1,
         Kind.MOMENT: 8,
     }
@@ -218,10 +224,10 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         topics,
         _draw_writers(draw, topics),
         tuple(_draw_reader(draw, topic) for topic in topics if topic.kind is not TopicKind.COMPACTED),
-        operators=tuple(_draw_operators(draw, topics)),
-        faults=() if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
-        weather=Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
-        cold_share=draw.choice((0.0, 0.05, 0.5)),
+        tuple(_draw_operators(draw, topics)),
+        () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
+        Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
+        draw.choice((0.0, 0.05, 0.5)),
     )
 
 

@@ -60,6 +60,8 @@ class QuorumInvariants:
             )
         self._voters = [m for m in machines if m.config.is_controller]
         self._majority = len(self._voters) // 2 + 1
+        self.excused: set[str] = set()
+        """Voters whose disk was lost: they held what was committed, and count until they have learned it again."""
         self.committed = Committed("metadata")
         self._committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
@@ -202,7 +204,7 @@ class QuorumInvariants:
             batch = log.at(high_watermark - 1)
             if batch is not None and batch.epoch == epoch:
                 holders.append(voter.name)
-        if len(holders) < self._majority:
+        if len({*holders, *self.excused}) < self._majority:
             raise Violated(
                 f"I6: {name} commits metadata up to {high_watermark} in epoch {core.epoch}; it is durable only on"
                 f" {', '.join(holders) or 'no voter'}"
@@ -227,7 +229,8 @@ class QuorumInvariants:
             self._match(name, voice.log)
             if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
                 holders.append(name)
-        if self.committed.end and len(holders) < self._majority:
+                self.excused.discard(name)
+        if self.committed.end and len({*holders, *self.excused}) < self._majority:
             raise Violated(
                 f"I6: metadata committed up to {self.committed.end} is durable only on"
                 f" {', '.join(holders) or 'no voter'} now"

@@ -9,10 +9,10 @@ from tests.simulation.cluster.plan import Fault, NodePlan, Plan, ReaderPlan, Top
 def small_plan(*faults: Fault, seed: int = 1, seconds: float = 6.0) -> Plan:
     """Three combined nodes, a topic of two partitions on two of them each, a writer and a reader."""
     return Plan(
-        seed=seed,
-        seconds=seconds,
-        nodes=(NodePlan(True, True, 1, 1.0),) * 3,
-        config={
+        seed,
+        seconds,
+        (NodePlan(True, True, 1, 1.0),) * 3,
+        {
             "controller.quorum.election.timeout.ms": 500,
             "controller.quorum.fetch.timeout.ms": 1000,
             "broker.heartbeat.interval.ms": 200,
@@ -21,11 +21,10 @@ def small_plan(*faults: Fault, seed: int = 1, seconds: float = 6.0) -> Plan:
             "default.replication.factor": 2,
             "min.insync.replicas": 1,
         },
-        topics=(TopicPlan("topic-0", 2, 2, {}),),
-        writers=(WriterPlan("topic-0", 1, 0.2, 2, is_keyed=False),),
-        readers=(ReaderPlan("topic-0", 0.05),),
-        operators=(),
-        faults=faults,
-        weather=Weather(),
-        cold_share=0.0,
+        (TopicPlan("topic-0", 2, 2, {}),),
+        (WriterPlan("topic-0", 1, 0.2, 2, is_keyed=False),),
+        (ReaderPlan("topic-0", 0.05),),
+        faults,
+        Weather(),
+        0.0,
     )

@@ -12,7 +12,7 @@ from broker.quorum.metadata_log import MetadataLog, QuorumStateFile
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, image_records
 from metadata.registrations import BrokerRegistration, PartitionRegistration
-from tests.simulation.cluster import metadata_invariants, replicas, world
+from tests.simulation.cluster import metadata_invariants, world
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.invariants import _Life
 from tests.simulation.cluster.machine import Machine
@@ -42,7 +42,6 @@ HEALTHY = Plan(
     topics=(TopicPlan("topic", 1, 3, {}),),
     writers=(WriterPlan("topic", 0, 0.05, 1, False),),
     readers=(ReaderPlan("topic", 0.5),),
-    operators=(),
     faults=(),
     weather=Weather(),
     cold_share=0.0,
@@ -241,15 +240,6 @@ def an_ack_of_another_record(scene: Scene) -> None:
     scene.invariants.acked("topic", 0, 0, [b"never sent"])
 
 
-def a_record_is_read_that_nobody_wrote(scene: Scene) -> None:
-    scene.invariants.read("topic", 0, 0, [b"never sent"])
-
-
-def a_record_is_read_before_it_is_committed(scene: Scene) -> None:
-    end = scene.leader[1].high_watermark
-    scene.invariants.read("topic", 0, end, [b"any"])
-
-
 def an_ack_of_a_topic_that_never_was(scene: Scene) -> None:
     scene.invariants.acked("nothing", 0, 0, [b"value"])
 
@@ -306,8 +296,6 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I14", an_ack_of_nothing),
     ("I14", an_ack_of_another_record),
     ("I14", an_ack_of_a_topic_that_never_was),
-    ("I16", a_record_is_read_that_nobody_wrote),
-    ("I16", a_record_is_read_before_it_is_committed),
     ("I17", a_follower_commits_alone),
     ("I17", a_log_start_above_the_high_watermark),
     ("I18", an_epoch_cache_that_knows_nothing),
@@ -368,7 +356,7 @@ def test_a_record_that_is_answered_late_breaks_i24() -> None:
 
 def test_replicas_that_differ_at_the_end_break_i23(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "HEAL_SECONDS", 2.0)
-    monkeypatch.setattr(replicas, "log_bytes", lambda machine, directory: machine.name.encode())
+    monkeypatch.setattr(world, "log_bytes", lambda machine, directory: machine.name.encode())
     (failure,) = told(lambda scene: None).failures
     assert "all replicas are equal" in failure
 

@@ -30,6 +30,7 @@ from penstock.types import Endpoint
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions
+from tests.simulation.cluster.disk_faults import DiskWork
 from tests.simulation.cluster.invariants import Invariants, ToldLedger
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
@@ -81,11 +82,13 @@ class World:
         self._machine_of = {port: f"node-{index}" for index, ports in enumerate(self._layout.ports) for port in ports}
         self.network = Network(self.scheduler, lambda endpoint: self._machine_of[endpoint.port])
         self.network.weather = plan.weather
+        self.cluster_id = self._layout.cluster_id
         self.machines = [self._machine(index) for index in range(len(plan.nodes))]
         bootstrap = ",".join(str(Endpoint(HOST, self._layout.ports[index].broker)) for index in plan.brokers)
         self.invariants = Invariants(self.scheduler, self.machines)
         ledger = ToldLedger(self.invariants, plan)
         self.clients = Clients(self.network, plan, bootstrap, self._failed, ledger)
+        self.disks = DiskWork(self)
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
         self._transcript = Transcript(self) if transcript else None
@@ -115,7 +118,7 @@ class World:
         time = MachineTime(lambda: self.scheduler.now_s, node.clock_rate)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share = plan.cold_share
-        machine.format(self._layout.cluster_id)
+        machine.format(self.cluster_id)
         return machine
 
     # -- what is seen --------------------------------------------------------------------------------------------------
@@ -216,6 +219,7 @@ class World:
             for target in names:
                 self.network.mend(source, target)
         self.network.weather = self.plan.weather
+        self.disks.end_all()
         for machine in self.machines:
             machine.mend_disks()
             machine.power_back()

@@ -34,6 +34,18 @@ def config_for(
     )
 
 
+def broker_config_for(tmp_path: Path, *dirs: str) -> NodeConfig:
+    return parse_config(
+        {
+            "node.id": 1,
+            "process.roles": "broker",
+            "listeners": "BROKER://127.0.0.1:9192,INTERNAL://127.0.0.1:9194",
+            "controller.quorum.voters": ["2@127.0.0.1:9193"],
+            "log.dirs": [str(tmp_path / name) for name in dirs],
+        }
+    )
+
+
 def test_every_log_dir_gets_the_same_cluster_and_an_id_of_its_own(tmp_path: Path) -> None:
     config = config_for(tmp_path, "a", "b/c")
     formatted, cluster_id = format_node(config, "", FS, IDS)
@@ -118,6 +130,11 @@ def test_an_empty_metadata_log_dir_of_a_known_node_is_not_formatted(tmp_path: Pa
     format_node(config_for(tmp_path, "b"), NORTH, FS, IDS)
     with pytest.raises(MetaPropertiesError, match="held the metadata log of node 1 and is empty now"):
         format_node(config_for(tmp_path, "a", "b"), "", FS, IDS)
+
+
+def test_a_node_that_is_only_a_broker_may_lose_the_dir_of_its_metadata_log(tmp_path: Path) -> None:
+    format_node(broker_config_for(tmp_path, "b"), NORTH, FS, IDS)
+    assert format_node(broker_config_for(tmp_path, "a", "b"), "", FS, IDS) == ([str(tmp_path / "a")], NORTH)
 
 
 def test_a_format_that_was_interrupted_is_finished_by_the_next_one(tmp_path: Path) -> None:

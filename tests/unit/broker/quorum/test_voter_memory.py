@@ -18,6 +18,7 @@ from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.recovery.recovery import LastKnown
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS
 from tests.support.partitions import batch
 
@@ -209,3 +210,18 @@ def test_quorum_state_keeps_what_was_forgotten(voter: Voter, forgotten: Forgotte
     state = ElectionState(7, 1, 2, forgotten)
     voter.quorum_state.save(state)
     assert voter.quorum_state.load() == state
+
+
+def test_what_a_voter_forgot_is_durable_before_it_speaks_although_its_directory_is_new() -> None:
+    fs = LosingFileSystem()
+    fs.mkdir("/d")
+    fs.fsync_dir("/")
+    memory = VoterMemory("/d", fs)
+    memory.note_voted()
+    memory.note_records()
+    log = Log.create(fs, f"/d/{METADATA_PARTITION}", METADATA_PARTITION, METADATA_LOG_CONFIG, LogOptions(THREADS))
+    VoterMemory("/d", fs).recall(QuorumStateFile(log.directory, fs), log, 3)
+
+    found = QuorumStateFile(log.directory, fs.after_crash()).load()
+
+    assert found is not None and found.forgotten is Forgotten.VOTES

@@ -1,0 +1,166 @@
+"""Disks that are replaced, lost in part, or put into the wrong machine, and what an operator does about it.
+
+A disk is lost only while the cluster is whole: then every record, and every promise of a voter, is on other disks too.
+Past that nothing is promised, and the fault is left out. While a log dir is not there, or is another node's, its node
+must refuse to start. Then the operator formats what is new, with `--rejoin` for a voter, and gives the old up.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from broker.node.format import format_node
+from raft.quorum_state import Forgotten
+from storage.disk.file_names import META_PROPERTIES
+from storage.log_dirs.meta_properties import read_meta_properties
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.machine import Machine
+    from tests.simulation.cluster.plan import Fault
+    from tests.simulation.cluster.world import World
+    from tests.support.losing_fs import Directory, File, LosingFileSystem
+
+Ends = Callable[[], object]
+
+
+class DiskWork:
+    """What is wrong with disks of a world, until its operator has mended it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._open: dict[str, Ends] = {}
+        """By the machine's name."""
+
+    def end_all(self) -> None:
+        for name in list(self._open):
+            self._end(name)
+
+    def _end(self, name: str) -> None:
+        end = self._open.pop(name, None)
+        if end is not None:
+            end()
+
+    def _began(self, machine: Machine, end: Ends) -> Ends:
+        self._open[machine.name] = end
+        return lambda: self._end(machine.name)
+
+    def _leave_out(self, fault: Fault, why: str) -> Ends:
+        self.world.outcome.faults[f"{fault.kind.name} left out"] += 1
+        self.world.say(f"left out: {why}")
+        return _nothing
+
+    # -- a disk that is lost -------------------------------------------------------------------------------------------
+
+    def lose(self, fault: Fault, machine: Machine, log_dirs: Sequence[str]) -> Ends:
+        """The log dirs are gone, or empty, for good."""
+        why = self._not_covered(machine, log_dirs)
+        if why:
+            return self._leave_out(fault, why)
+        self.world.invariants.excuse(machine)
+        machine.kill()
+        lost = [_directory_id(machine.disk, path) for path in log_dirs]
+        for path in log_dirs:
+            _put(machine.disk, path, None)
+            if fault.amount < 0.5:
+                machine.disk.mkdir(path)
+                machine.disk.fsync_dir(posixpath.dirname(path))
+        machine.start()
+        return self._began(machine, lambda: self._replace(machine, log_dirs, lost))
+
+    def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
+        """What the operator does: formats, and starts the node with what is given up."""
+        if machine.node is not None:
+            self.world.fail(f"{machine.name} has started without {', '.join(log_dirs)}")
+        machine.kill()
+        config = machine.config
+        rejoins = config.is_controller and config.metadata_log_dir in log_dirs
+        format_node(config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+        if config.is_broker:
+            machine.config = replace(config, lost_log_dirs=(*config.lost_log_dirs, *lost))
+        machine.start()
+
+    def _not_covered(self, machine: Machine, log_dirs: Sequence[str]) -> str:
+        """Why nothing is promised if these log dirs are lost; empty where all is."""
+        config = machine.config
+        if self._open or self.world.invariants.has_excused():
+            return "another disk is not mended yet"
+        if config.is_controller and len(config.voters) < 3 and config.metadata_log_dir in log_dirs:
+            return "no other voters are a majority"
+        return self._not_whole() or self._last_copy(machine)
+
+    def _not_whole(self) -> str:
+        """Why the other disks may lack something."""
+        world = self.world
+        if not world._all_in_service() or any(m.process is None or m.process.is_paused for m in world.machines):
+            return "a node is not in service"
+        if any(link.is_cut for link in world.network._links.values()):
+            return "a link is cut"
+        if not world._isrs_are_full():
+            return "an ISR is not full"
+        nodes = [machine.node for machine in world.machines if machine.node is not None]
+        if len({node.loader.image.offset for node in nodes}) > 1:
+            return "a node has not all of the metadata"
+        cores = [node.raft._core for node in nodes]
+        if any(core is None or core._quorum._election.forgotten is not Forgotten.NOTHING for core in cores):
+            return "a voter has not learned again what it may have promised"
+        return ""
+
+    def _last_copy(self, machine: Machine) -> str:
+        node = machine.node
+        for name, topic in node.loader.image.topics_by_name.items() if node is not None else ():
+            for number, partition in topic.partitions.items():
+                if set(partition.isr) == {machine.config.node_id}:
+                    return f"the last copy of {name}-{number}"
+        return ""
+
+    # -- a disk in the wrong machine -----------------------------------------------------------------------------------
+
+    def swap(self, fault: Fault, machine: Machine, other: Machine) -> Ends:
+        """One log dir of each is in the other, until somebody notices."""
+        if machine is other or self._open or self.world.invariants.has_excused():
+            return self._leave_out(fault, "there is no other machine, or a disk is not mended yet")
+        for each in (machine, other):
+            self.world.invariants.excuse(each)
+            each.kill()
+        one, two = machine.config.log_dirs[-1], other.config.log_dirs[-1]
+        _exchange(machine, one, other, two)
+        for each in (machine, other):
+            each.start()
+
+        def back() -> None:
+            for each in (machine, other):
+                if each.node is not None:
+                    self.world.fail(f"{each.name} has started with a log dir of another node")
+                each.kill()
+            _exchange(machine, one, other, two)
+            for each in (machine, other):
+                self.world.invariants.excuse_no_more(each)
+                each.start()
+
+        return self._began(machine, back)
+
+
+def _exchange(machine: Machine, one: str, other: Machine, two: str) -> None:
+    mine, theirs = machine.disk._directory(one), other.disk._directory(two)
+    _put(machine.disk, one, theirs)
+    _put(other.disk, two, mine)
+
+
+def _put(disk: LosingFileSystem, path: str, node: File | Directory | None) -> None:
+    """What is at a path from now on, durably."""
+    parent, name = disk._parent(path)
+    parent.change({name: node})
+    parent.sync()
+
+
+def _directory_id(disk: LosingFileSystem, path: str) -> str:
+    found = read_meta_properties(disk, path)
+    assert found is not None, f"{path} has no {META_PROPERTIES}"
+    return found.directory_id
+
+
+def _nothing() -> None:
+    """It did not begin."""
