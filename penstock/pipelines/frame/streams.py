@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
 
-FILE_AGE_MAX = "36500d"
-"""Spark's default leaves out new files whose time is a week before the latest file's, as copied files' may be."""
 LOOK_EVERY_S = 0.2
 STOP_WAIT_S = 60.0
 """How long a stop waits for a micro-batch; then it is cut off."""
@@ -47,8 +45,7 @@ class Totals:
 
 def table_reader(spark: SparkSession, table: Path) -> DataStreamReader:
     """Reads a Parquet table as a stream of its files, with the columns that it has now."""
-    schema = spark.read.parquet(str(table)).schema
-    return spark.readStream.schema(schema).option("maxFileAge", FILE_AGE_MAX)
+    return spark.readStream.schema(spark.read.parquet(str(table)).schema)
 
 
 def triggered(writer: DataStreamWriter, run: RunConf) -> DataStreamWriter:

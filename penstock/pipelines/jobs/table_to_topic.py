@@ -19,6 +19,9 @@ from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
 
 QUERY = "table-to-topic"
+FILE_AGE_MAX = "36500d"
+"""Spark's default leaves out new files whose time is a week before the latest file's, as copied files' may be. The
+price is a list of all files in the driver's memory that never gets shorter: too much for a job that never ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ def check_table_to_topic(conf: TableToTopicConf) -> None:
 def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str, Any]:
     """Writes the rows of files that were not written before."""
     with plain_errors():
-        reader = table_reader(context.spark, conf.input)
+        reader = table_reader(context.spark, conf.input).option("maxFileAge", FILE_AGE_MAX)
         if conf.max_files_per_trigger:
             reader = reader.option("maxFilesPerTrigger", conf.max_files_per_trigger)
         rows = reader.parquet(str(conf.input))
