@@ -148,7 +148,8 @@ class ToldLedger(Ledger):
 
     def ack(self, producer: int, first: int, partition: int, offset: int, count: int = 1) -> None:
         super().ack(producer, first, partition, offset, count)
-        if producer < len(self._writers) and self._writers[producer].acks == "all":
+        is_certain = self._sent[producer].places[first] >= 0  # the topic was not deleted since it was sent
+        if is_certain and producer < len(self._writers) and self._writers[producer].acks == "all":
             values = [encode_value(producer, first + n) for n in range(count)]
             self._invariants.acked(self._writers[producer].topic, partition, offset, values)
 

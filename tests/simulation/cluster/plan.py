@@ -146,10 +146,10 @@ class Plan:
     topics: tuple[TopicPlan, ...]
     writers: tuple[WriterPlan, ...]
     readers: tuple[ReaderPlan, ...]
-    operators: tuple[OperatorPlan, ...]
     faults: tuple[Fault, ...]
     weather: Weather
     cold_share: float
+    operators: tuple[OperatorPlan, ...] = ()
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -224,10 +224,10 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         topics,
         _draw_writers(draw, topics),
         tuple(_draw_reader(draw, topic) for topic in topics if topic.kind is not TopicKind.COMPACTED),
-        tuple(_draw_operators(draw, topics)),
         () if draw.random() < QUIET_SHARE else _draw_faults(draw, seconds, nodes),
         Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
         draw.choice((0.0, 0.05, 0.5)),
+        tuple(_draw_operators(draw, topics)),
     )
 
 
@@ -289,7 +289,7 @@ def _draw_writer(draw: random.Random, topic: TopicPlan) -> WriterPlan:
     return WriterPlan(
         topic.name,
         draw.choice((0, 1, 20)),
-        draw.choice((0.05, 0.2, 0.5)),
+        draw.choice((0.05, 0.2, 0.5) if topic.name == "topic-0" else (0.2, 0.5)),
         draw.choice((1, 2, 10)),
         draw.random() < 0.5,
         "1" if draw.random() < 0.2 else "all",

@@ -12,7 +12,7 @@ from broker.quorum.metadata_log import MetadataLog, QuorumStateFile
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, image_records
 from metadata.registrations import BrokerRegistration, PartitionRegistration
-from tests.simulation.cluster import metadata_invariants, world
+from tests.simulation.cluster import metadata_invariants, replicas, world
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.invariants import _Life
 from tests.simulation.cluster.machine import Machine
@@ -356,7 +356,7 @@ def test_a_record_that_is_answered_late_breaks_i24() -> None:
 
 def test_replicas_that_differ_at_the_end_break_i23(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "HEAL_SECONDS", 2.0)
-    monkeypatch.setattr(world, "log_bytes", lambda machine, directory: machine.name.encode())
+    monkeypatch.setattr(replicas, "log_bytes", lambda machine, directory: machine.name.encode())
     (failure,) = told(lambda scene: None).failures
     assert "all replicas are equal" in failure
 
