@@ -9,7 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.simulation.cluster.network import Weather
-from tests.simulation.cluster.plan import NodePlan, OperatorPlan, Plan, Task, TopicKind, TopicPlan, WriterPlan
+from tests.simulation.cluster.plan import (
+    Fault,
+    Kind,
+    NodePlan,
+    OperatorPlan,
+    Plan,
+    ReaderKind,
+    ReaderPlan,
+    Task,
+    TopicKind,
+    TopicPlan,
+    WriterPlan,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,116 @@ REGRESSIONS = (
             weather=Weather(),
             cold_share=0.0,
             operators=(OperatorPlan(Task.REMAKE, "topic-1", 1.0),),
+        ),
+    ),
+    Regression(
+        "records that fail while a disk is slow",
+        "A producer's record failed up to a second after its delivery time-out.",
+        Plan(
+            seed=1000130,
+            seconds=26.011995207413616,
+            nodes=(
+                NodePlan(is_broker=False, is_voter=True, log_dirs=1, clock_rate=0.9995),
+                NodePlan(is_broker=False, is_voter=True, log_dirs=1, clock_rate=1.0),
+                NodePlan(is_broker=False, is_voter=True, log_dirs=1, clock_rate=1.0),
+                NodePlan(is_broker=True, is_voter=False, log_dirs=1, clock_rate=1.0),
+                NodePlan(is_broker=True, is_voter=False, log_dirs=1, clock_rate=1.0),
+            ),
+            config={
+                "controller.quorum.election.timeout.ms": 500,
+                "controller.quorum.fetch.timeout.ms": 1000,
+                "broker.heartbeat.interval.ms": 200,
+                "broker.session.timeout.ms": 1500,
+                "replica.lag.time.max.ms": 1000,
+                "replica.fetch.wait.max.ms": 50,
+                "replica.high.watermark.checkpoint.interval.ms": 5000,
+                "num.replica.fetchers": 1,
+                "num.io.threads": 4,
+                "default.replication.factor": 2,
+                "min.insync.replicas": 1,
+                "log.segment.bytes": 16384,
+                "log.retention.check.interval.ms": 2000,
+                "log.segment.delete.delay.ms": 500,
+                "log.cleaner.backoff.ms": 1000,
+                "log.cleaner.dedupe.buffer.size": 1048576,
+            },
+            topics=(
+                TopicPlan(name="topic-0", partitions=2, replication_factor=2, config={}),
+                TopicPlan(name="topic-1", partitions=1, replication_factor=2, config={}, kind=TopicKind.REMADE),
+            ),
+            writers=(
+                WriterPlan(topic="topic-0", linger_ms=1, pause_s=0.2, records=2, is_keyed=False, in_bulk=True),
+                WriterPlan(topic="topic-1", linger_ms=20, pause_s=0.5, records=2, is_keyed=True, in_bulk=True),
+                WriterPlan(topic="topic-0", linger_ms=0, pause_s=0.5, records=2, is_keyed=True, in_bulk=True),
+            ),
+            readers=(
+                ReaderPlan(topic="topic-0", pause_s=0.5),
+                ReaderPlan(topic="topic-1", pause_s=0.0, kind=ReaderKind.RANGES),
+            ),
+            faults=(
+                Fault(
+                    at_s=1.6808094844423442,
+                    kind=Kind.STOP,
+                    target=1,
+                    other=2,
+                    seconds=8.297364621707693,
+                    amount=0.5038570320595106,
+                ),
+                Fault(
+                    at_s=4.017056244603494,
+                    kind=Kind.SLOW_DISK,
+                    target=3,
+                    other=4,
+                    seconds=0.7216119047875205,
+                    amount=0.9152501882371193,
+                ),
+                Fault(
+                    at_s=4.6998592892983675,
+                    kind=Kind.CUT_ONE_WAY,
+                    target=0,
+                    other=1,
+                    seconds=4.113744216405825,
+                    amount=0.6389529416909698,
+                ),
+                Fault(
+                    at_s=4.735101496459535,
+                    kind=Kind.CUT_ONE_WAY,
+                    target=3,
+                    other=0,
+                    seconds=10.947398350671886,
+                    amount=0.309997252274955,
+                ),
+                Fault(
+                    at_s=14.884285922612621,
+                    kind=Kind.POWER_ALL,
+                    target=2,
+                    other=4,
+                    seconds=5.3779084879020065,
+                    amount=0.7783006218255302,
+                ),
+                Fault(
+                    at_s=22.277405674385054,
+                    kind=Kind.MOMENT,
+                    target=4,
+                    other=3,
+                    seconds=2.829483383815832,
+                    amount=0.7886823054595086,
+                ),
+                Fault(
+                    at_s=25.011995207413616,
+                    kind=Kind.POWER,
+                    target=4,
+                    other=1,
+                    seconds=0.31680237174130504,
+                    amount=0.7875154744035545,
+                ),
+            ),
+            weather=Weather(usual_seconds=0.002, late_seconds=0.02, late_per_mille=2),
+            cold_share=0.5,
+            operators=(
+                OperatorPlan(task=Task.ALTER, topic="topic-0", pause_s=4.0),
+                OperatorPlan(task=Task.REMAKE, topic="topic-1", pause_s=1.0),
+            ),
         ),
     ),
 )

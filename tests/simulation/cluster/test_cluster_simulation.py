@@ -20,7 +20,7 @@ SEEDS = range(60)
 def test_a_seed_loses_nothing_and_becomes_whole(seed: int) -> None:
     outcome = World(draw_plan(seed)).run()
     assert not outcome.failures, "\n".join(
-        [*outcome.failures, f"python -m tests.simulation.cluster --seed {seed} --log"]
+        [*outcome.failures, f"python -m tests.simulation.cluster --seed {seed} --transcript"]
     )
 
 

@@ -7,8 +7,8 @@
     node-1#2: topic-0-1: high watermark 63 → 80 …     one that moves again after it stood still below the log end
     clients: 12 acked, 3 failed (…)                   a second of the clients
 
-It looks after each step, so a story costs a fourth more; without it nothing looks. It draws nothing: the digest is the
-same with it. Not here: what must hold (invariants.py).
+It looks after each step, so a story costs about a fifth more; without it nothing looks. It draws nothing: the digest is
+the same with it. Not here: what must hold (invariants.py).
 """
 
 from __future__ import annotations
