@@ -56,7 +56,7 @@ class Hunt:
 def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
     copies = min(topic.replication_factor for topic in plan.topics)
-    if mutant.is_replicated and copies < 2:
+    if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
     numbers = Counter(fault.kind for fault in plan.faults)
     kinds = dict.fromkeys((*mutant.kinds, Kind.MOMENT))
