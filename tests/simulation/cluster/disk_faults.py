@@ -72,7 +72,7 @@ class DiskWork:
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
         """What the operator does: formats, and starts the node with what is given up."""
-        if machine.node is not None:
+        if _has_started(machine):
             self.world.fail(f"{machine.name} has started without {', '.join(log_dirs)}")
         machine.kill()
         config = machine.config
@@ -132,7 +132,7 @@ class DiskWork:
 
         def back() -> None:
             for each in (machine, other):
-                if each.node is not None:
+                if _has_started(each):
                     self.world.fail(f"{each.name} has started with a log dir of another node")
                 each.kill()
             _exchange(machine, one, other, two)
@@ -160,6 +160,12 @@ def _directory_id(disk: LosingFileSystem, path: str) -> str:
     found = read_meta_properties(disk, path)
     assert found is not None, f"{path} has no {META_PROPERTIES}"
     return found.directory_id
+
+
+def _has_started(machine: Machine) -> bool:
+    """Where a disk does not answer, nobody can see what is on it: the node runs on the others, as it should."""
+    node = machine.node
+    return node is not None and not node.failed_log_dirs and not node.log_manager.offline_log_dirs
 
 
 def _nothing() -> None:
