@@ -2,6 +2,7 @@
 
     keys     three nodes with the smallest values of many keys; each row sets one of them, and keeps those before
     flush    who keeps an acked record: the disk or the replicas (flush.policy, acks, log.flush.interval.*)
+    nodes    one to three nodes on this machine under the same load, each partition on one of them
     memory   the memory of a node with 100 to 10,000 partitions
 
 Prints a JSON line a row, and a table at the end. `--rows FILE` keeps the lines, `--plots DIR` draws them as SVG (extra
@@ -81,6 +82,12 @@ def measured(steps: tuple[Step, ...], seconds: float) -> Iterator[Row]:
         yield {"row": step.name} | asdict(outcome_of(config, NODES, seconds))
 
 
+def node_rows(seconds: float) -> Iterator[Row]:
+    """A row for each number of nodes, with their defaults."""
+    for nodes in (1, 2, 3):
+        yield {"row": f"nodes: {nodes}"} | asdict(outcome_of({}, nodes, seconds, replicas=1))
+
+
 def print_table(rows: list[Row]) -> None:
     """Everything once more, for people, and for the page."""
     names = list(rows[0])
@@ -97,7 +104,7 @@ def _shown(value: object) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("story", choices=(*STORIES, "memory"), nargs="?", default="keys")
+    parser.add_argument("story", choices=(*STORIES, "nodes", "memory"), nargs="?", default="keys")
     parser.add_argument("--seconds", type=float, default=20, help="of each phase of writing (default: 20)")
     parser.add_argument("--partitions", default="100,1000,5000,10000", help="memory: how many")
     parser.add_argument("--rows", type=Path, help="a file for the JSON lines")
@@ -108,13 +115,12 @@ def main() -> None:
         rows = [json.loads(line) for line in args.rows.read_text().splitlines()]
     else:
         counts = [int(count) for count in args.partitions.split(",")]
-        work: Callable[[], Iterator[Row]] = (
-            (lambda: memory_rows(counts))
-            if args.story == "memory"
-            else (lambda: measured(STORIES[args.story], args.seconds))
-        )
+        stories: dict[str, Callable[[], Iterator[Row]]] = {
+            "memory": lambda: memory_rows(counts),
+            "nodes": lambda: node_rows(args.seconds),
+        }
         rows = []
-        for row in work():
+        for row in stories.get(args.story, lambda: measured(STORIES[args.story], args.seconds))():
             rows.append(row)
             print(json.dumps(row), flush=True)
         if args.rows is not None:

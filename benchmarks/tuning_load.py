@@ -90,10 +90,10 @@ class Watch:
         self._thread.join()
 
 
-def outcome_of(config: Mapping[str, object], nodes: int, seconds: float) -> Outcome:
+def outcome_of(config: Mapping[str, object], nodes: int, seconds: float, replicas: int = 3) -> Outcome:
     """Measures one configuration."""
     with Cluster(nodes, config=config, defaults={}) as cluster, Admin(cluster.bootstrap) as admin:
-        admin.create_topic(TOPIC, PARTITIONS, min(3, nodes))
+        admin.create_topic(TOPIC, PARTITIONS, min(replicas, nodes))
         with Watch(cluster) as watch:
             acks_one = written_per_s(cluster, "1", seconds)
             whole_again_s = until_whole(admin)
