@@ -37,6 +37,7 @@ from tests.support.wire_decoders import WIRE_DECODERS
 ALL_DECODERS = (*DECODERS, *WIRE_DECODERS)
 MEMORY_RATIO_MAX = 10
 FLOOR_BYTES = 8 * 1024
+MEASURED_MAX = 3
 CPU_MS_MAX = 100
 FINDINGS_MAX = 20
 SHOWN_BYTES = 400
@@ -87,20 +88,13 @@ def input_for(decoder: Decoder, seed: int, number: int) -> bytes:
 
 
 def feed(decoder: Decoder, data: bytes, findings: Findings, origin: str) -> None:
-    """One input; what it breaks is noted."""
-    error: BaseException | None = None
-    pool = pa.proxy_memory_pool(pa.system_memory_pool())
-    pa.set_memory_pool(pool)
-    before_bytes, _ = tracemalloc.get_traced_memory()
-    tracemalloc.reset_peak()
-    began_ns = time.process_time_ns()
-    try:
-        decoder.decode(data)
-    except Exception as caught:  # what is no PenstockError is what is looked for
-        error = caught.with_traceback(None)
-    cpu_ms = (time.process_time_ns() - began_ns) / 1e6
-    peak_bytes = tracemalloc.get_traced_memory()[1] - before_bytes + (pool.max_memory() or 0)
-    ratio = peak_bytes / max(decoder.size(data), FLOOR_BYTES)
+    """One input; what it breaks is noted. Other threads of the process count as well, so what is over a bound is
+    measured again."""
+    for _ in range(MEASURED_MAX):
+        error, peak_bytes, cpu_ms = _measured(decoder, data)
+        ratio = peak_bytes / max(decoder.size(data), FLOOR_BYTES)
+        if ratio <= MEMORY_RATIO_MAX and cpu_ms <= CPU_MS_MAX:
+            break
     name = decoder.name
     findings.inputs[name] += 1
     findings.refused[name] += error is not None
@@ -117,6 +111,22 @@ def feed(decoder: Decoder, data: bytes, findings: Findings, origin: str) -> None
         broken.append(f"takes {cpu_ms:.0f} ms for {len(data)} bytes")
     for what in broken:
         findings.broken.append(f"{name}: {what}; {origin}; input {data[:SHOWN_BYTES].hex()}")
+
+
+def _measured(decoder: Decoder, data: bytes) -> tuple[BaseException | None, int, float]:
+    """The error, the bytes at their peak, and the milliseconds of processor time."""
+    error: BaseException | None = None
+    pool = pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(pool)
+    before_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    began_ns = time.process_time_ns()
+    try:
+        decoder.decode(data)
+    except Exception as caught:  # what is no PenstockError is what is looked for
+        error = caught.with_traceback(None)
+    cpu_ms = (time.process_time_ns() - began_ns) / 1e6
+    return error, tracemalloc.get_traced_memory()[1] - before_bytes + (pool.max_memory() or 0), cpu_ms
 
 
 def run(decoders: Sequence[Decoder], seed: int, numbers: Iterable[int], until: float | None = None) -> Findings:

@@ -81,13 +81,14 @@ def produce(
         partition,
     )
     from penstock import Producer
+    from penstock.client.producer.stalled import stalls_not_logged
 
     acked, failures = 0, FailureReport()
     pending: deque[BulkFuture | RecordFuture] = deque()
     with Producer(bootstrap, acks=acks, compression_type=compression) as producer:
         wait = ProduceWait(producer, topic, bootstrap)
         try:
-            with patience(wait.standing, wait.reason):
+            with patience(wait.standing, wait.reason), stalls_not_logged():
                 producer.partitions_for(topic)  # fails for a missing topic even when the input has no line
                 wait.is_topic_known = True
                 for lines in read_lines(sys.stdin.buffer):

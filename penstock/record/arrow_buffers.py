@@ -28,5 +28,12 @@ def booleans(values: npt.NDArray[np.bool_]) -> Any:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
+def repeated(text: str, count: int) -> Any:
+    """An Arrow array of the text, so many times."""
+    raw = text.encode()
+    offsets = np.arange(0, len(raw) * (count + 1), len(raw), dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(raw * count))
+
+
 def _bits(values: npt.NDArray[np.bool_]) -> Any:
     return pa.py_buffer(np.packbits(values, bitorder="little"))

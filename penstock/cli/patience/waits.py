@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from penstock.cli.output import note
@@ -21,7 +20,6 @@ class ProduceWait:
         self._topic = topic
         self._reasons = Reasons(bootstrap)
         self.is_topic_known = False
-        logging.getLogger("penstock.client.producer.stalled").disabled = True  # the command says it itself, and sooner
 
     def standing(self) -> Standing:
         counts = self._producer.statistics()

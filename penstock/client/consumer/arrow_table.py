@@ -16,10 +16,11 @@ from penstock.errors import MissingDependencyError
 from penstock.types import TopicPartition
 
 try:
+    import numpy as np
     import pyarrow as pa
 
     from penstock.record.arrow import HEADERS_TYPE, ArrowColumns, to_arrow_columns
-    from penstock.record.arrow_buffers import fixed_width
+    from penstock.record.arrow_buffers import fixed_width, repeated
 except ImportError as error:
     raise MissingDependencyError("poll_arrow needs pyarrow and numpy: pip install 'penstock[arrow]'") from error
 
@@ -97,8 +98,8 @@ def record_batch(tp: TopicPartition, columns: ArrowColumns, options: ArrowOption
     arrays = [
         columns.keys,
         columns.values,
-        pa.repeat(pa.scalar(tp.topic, pa.string()), count),
-        pa.repeat(pa.scalar(tp.partition, pa.int32()), count),
+        repeated(tp.topic, count),
+        fixed_width(np.full(count, tp.partition, np.int32), pa.int32()),
         fixed_width(columns.offsets, pa.int64()),
         fixed_width(columns.timestamps_ms, pa.timestamp("ms", tz="UTC")),
         fixed_width(columns.timestamp_types, pa.int32()),

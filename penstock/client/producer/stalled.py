@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
@@ -17,6 +18,16 @@ _log = logging.getLogger(__name__)
 
 STALL_MS, AGAIN_MS = 5_000, 30_000
 """So long without an ack of any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
+
+
+@contextmanager
+def stalls_not_logged() -> Iterator[None]:
+    """For a program that says by itself what its producers wait for."""
+    _log.disabled = True
+    try:
+        yield
+    finally:
+        _log.disabled = False
 
 
 class StallNotice:

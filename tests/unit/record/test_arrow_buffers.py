@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.record.arrow_buffers import booleans, fixed_width
+from penstock.record.arrow_buffers import booleans, fixed_width, repeated
 
 
 def test_numbers_and_their_nulls_are_the_same_in_arrow() -> None:
@@ -32,6 +32,13 @@ def test_a_type_of_another_width_is_refused() -> None:
 def test_a_mask_is_the_same_in_arrow() -> None:
     mask = np.arange(19) % 3 == 0
     assert booleans(mask).to_pylist() == mask.tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_text_is_repeated(count: int) -> None:
+    found = repeated("Übung", count)
+    found.validate(full=True)
+    assert found.to_pylist() == ["Übung"] * count
 
 
 def test_a_first_table_imports_neither_masked_arrays_nor_pandas() -> None:

@@ -23,7 +23,6 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "an ack is sent one record early",
         "a request is complete with its first partition",
         "acks=all waits for the leader alone",
     ],
