@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from broker.node.node import Node
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.registrations import PartitionKey
-from penstock.client.producer.sender import DELIVERY_CHECK_MS
 from tests.chaos.ledger import Ledger, encode_value
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
 
 DEEP_SECONDS = 0.25
-LATE_MS_MAX = DELIVERY_CHECK_MS + 100
-"""After its time-out a record has so long to fail: the producer looks for such records once a second."""
+LATE_MS_MAX = 100
+"""After its time-out a record has so long to fail."""
 
 
 @dataclass(slots=True)
