@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
@@ -211,7 +211,8 @@ class _Recovery:
             return
         self._fs.fdatasync(file.fd)
         self._fs.drop_cache(file.fd, position)
-        yield from scan_verified(file, position)
+        size = min(file.size_bytes, self._fs.size(file.path))  # the cache may have had a longer file than the disk
+        yield from scan_verified(replace(file, size_bytes=size), position)
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place` in segment `at`; raises if that would drop flushed records."""

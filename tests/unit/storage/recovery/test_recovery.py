@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from penstock.errors import CorruptFileError
+from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import EpochEntry
 from storage.disk.checkpoint_file import read_epochs
 from storage.log.log import Log
@@ -54,6 +56,20 @@ def test_a_tear_in_an_older_segment_drops_what_follows_it() -> None:
     assert not fs.exists(THIRD)
     log.append_as_leader(batch(b"next"), 9, NOW_MS)
     assert read_all(log)[-1] == (9, b"next")
+
+
+def test_what_was_flushed_stays_though_the_flush_behind_it_failed_and_the_checkpoint_is_old() -> None:
+    """The page cache has a longer file than the disk; the disk's is cut behind its last whole batch, and not before."""
+    fs = LosingFileSystem()
+    log = new_log(fs)
+    for n in range(4):
+        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 0, NOW_MS)
+        log.flush()
+    log.append_as_leader(batch(b"value-04"), 0, NOW_MS)
+    fs.fail_on["fdatasync"] = errno.EIO
+    with pytest.raises(KafkaStorageError):
+        log.flush()
+    assert values(reopened(fs.after_kill(), 1)) == WHOLE[:4]
 
 
 def test_a_segment_that_does_not_follow_on_is_dropped() -> None:
