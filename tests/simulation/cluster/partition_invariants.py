@@ -95,7 +95,8 @@ class PartitionInvariants:
         seen.high_watermark = high_watermark
         where = f"{machine.name}, {partition.topic_partition}"
         if leading is None:
-            if high_watermark > seen.history.end and partition.log.flush_policy != "os":
+            is_there = self._metadata.partition(seen.key) is not None  # else the topic was deleted
+            if is_there and high_watermark > seen.history.end and partition.log.flush_policy != "os":
                 raise Violated(
                     f"I17: {where}: the high watermark of a follower is {high_watermark}, leaders committed up to"
                     f" {seen.history.end}"
