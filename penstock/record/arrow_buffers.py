@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.errors import MessageTooLargeError
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -29,8 +31,10 @@ def booleans(values: npt.NDArray[np.bool_]) -> Any:
 
 
 def repeated(text: str, count: int) -> Any:
-    """An Arrow array of the text, so many times."""
+    """An Arrow array of the text, so many times; MessageTooLargeError where its 32-bit offsets do not reach so far."""
     raw = text.encode()
+    if len(raw) * count > np.iinfo(np.int32).max:
+        raise MessageTooLargeError(f"{count} records do not fit one Arrow array; fetch fewer bytes")
     offsets = np.arange(0, len(raw) * (count + 1), len(raw), dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(raw * count))
 

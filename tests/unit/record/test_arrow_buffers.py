@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.errors import MessageTooLargeError
 from penstock.record.arrow_buffers import booleans, fixed_width, repeated
 
 
@@ -39,6 +40,11 @@ def test_a_text_is_repeated(count: int) -> None:
     found = repeated("Übung", count)
     found.validate(full=True)
     assert found.to_pylist() == ["Übung"] * count
+
+
+def test_a_text_that_is_repeated_too_often_is_refused() -> None:
+    with pytest.raises(MessageTooLargeError, match="8700000 records do not fit one Arrow array"):
+        repeated("t" * 249, 8_700_000)
 
 
 def test_a_first_table_imports_neither_masked_arrays_nor_pandas() -> None:
