@@ -203,7 +203,7 @@ class RaftCore:
     # -- requests of others --------------------------------------------------------------------------------------------
 
     def _on_request(self, request_id: int, request: Request, now_ms: int) -> None:
-        wrong = objection(request, self.config, self.epoch)
+        wrong = objection(request, self.config, self.epoch, self._quorum.epoch_leader_id)
         if wrong is not None:
             self._shared.refuse(request_id, request, *wrong)
             return

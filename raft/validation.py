@@ -1,4 +1,4 @@
-"""Checks a request from another node before it is used: its cluster, its fields, its epoch.
+"""Checks a request from another node before it is used: its cluster, its fields, its epoch, its leader.
 
 Pure. Every field may be missing, empty, negative or huge; such a request gets an error and changes nothing
 (CVE-2026-83525: an empty list once killed a controller).
@@ -13,7 +13,7 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownLeaderEpochError,
 )
-from penstock.types import NO_EPOCH
+from penstock.types import NO_EPOCH, NO_LEADER
 from raft.config import VOTERS_MAX, RaftConfig
 from raft.messages import (
     BeginQuorumEpochRequest,
@@ -27,8 +27,8 @@ from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX
 Objection = tuple[type[ApiError], str]
 
 
-def objection(request: Request, config: RaftConfig, epoch: int) -> Objection | None:
-    """Why this node, in `epoch`, cannot take the request; None when it can."""
+def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id: int) -> Objection | None:
+    """Why this node, in `epoch`, which has that leader if it knows one, cannot take the request; None when it can."""
     if request.cluster_id != config.cluster_id:
         wanted = request.cluster_id or "no cluster"
         return InconsistentClusterIdError, f"this is cluster {config.cluster_id}, the request is for {wanted}"
@@ -43,6 +43,8 @@ def objection(request: Request, config: RaftConfig, epoch: int) -> Objection | N
     if is_epoch_jump(request, epoch):
         why = f"epoch {asked} is more than {EPOCH_JUMP_MAX} above epoch {epoch} of this node, which does not follow"
         return UnknownLeaderEpochError, why
+    if isinstance(request, BeginQuorumEpochRequest) and asked == epoch:
+        return _rivalry(request.leader_id, epoch, epoch_leader_id)
     return None
 
 
@@ -60,6 +62,13 @@ def request_epoch(request: Request) -> int:
             return request.current_leader_epoch
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader_epoch
+
+
+def _rivalry(leader_id: int, epoch: int, known_leader_id: int) -> Objection | None:
+    """I1: an epoch has one leader (KIP-595, BeginQuorumEpoch)."""
+    if known_leader_id in (NO_LEADER, leader_id):
+        return None
+    return InvalidRequestError, f"epoch {epoch} has leader {known_leader_id}; node {leader_id} cannot lead in it too"
 
 
 def _makes_sense(request: Request, config: RaftConfig) -> bool:
