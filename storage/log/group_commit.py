@@ -198,7 +198,7 @@ class GroupCommit:
                 self._start(log, log_dir)
 
     def _start(self, log: Log, log_dir: _LogDir) -> None:
-        if log.log_dir in self._failed:
+        if log.log_dir in self._failed or log in self._deferred:  # what was asked for meanwhile is part of the next try
             return
         pending = None
         try:

@@ -75,6 +75,24 @@ def conditions(world: World, fault: Fault) -> tuple[Condition, ...]:
     return healthy + tuple(condition for condition in Condition if condition in found)
 
 
+def works(world: World) -> bool:
+    """There is a controller, and each partition has a leader that runs: clients get on."""
+    if not active_controllers(world):
+        return False
+    leading = {
+        (partition.topic_partition, partition.broker_id)
+        for machine, node in live_nodes(world)
+        if machine.process is not None and not machine.process.is_paused and node.broker is not None
+        for partition in node.broker.replicas.hosted.all()
+        if partition.leading is not None
+    }
+    return all(
+        (TopicPartition(name, number), known.leader_id) in leading
+        for name, topic in newest_image(world).topics_by_name.items()
+        for number, known in topic.partitions.items()
+    )
+
+
 def live_nodes(world: World) -> list[tuple[Machine, Node]]:
     """The nodes that run, with their machines."""
     return [(machine, machine.node) for machine in world.machines if machine.node is not None]
@@ -104,14 +122,14 @@ def _of_quorum(world: World) -> Iterator[Condition]:
     cores = [node.raft._core for _, node in live_nodes(world)]
     if any(core is not None and core.state in _ASKING for core in cores):
         yield Condition.ELECTING
-    active = _active_controllers(world)
+    active = active_controllers(world)
     if not active:
         yield Condition.NO_CONTROLLER
     elif len(active) > 1:
         yield Condition.TWO_CONTROLLERS
 
 
-def _active_controllers(world: World) -> list[Machine]:
+def active_controllers(world: World) -> list[Machine]:
     return [machine for machine, node in live_nodes(world) if node.controller is not None and node.controller.is_active]
 
 
@@ -179,7 +197,7 @@ def _of_target(world: World, fault: Fault) -> Iterator[Condition]:
     machine = world.machines[fault.target]
     if machine.process is None:
         yield Condition.ON_DOWN
-    if machine in _active_controllers(world):
+    if machine in active_controllers(world):
         yield Condition.ON_CONTROLLER
     broker = machine.node.broker if machine.node is not None else None
     if broker is not None and any(partition.leading is not None for partition in broker.replicas.hosted.all()):

@@ -7,12 +7,13 @@ story everything is mended by `World.heal`, whatever was left.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.simulation.cluster import moments
-from tests.simulation.cluster.plan import Fault, Kind
+from tests.simulation.cluster.conditions import active_controllers, newest_image
+from tests.simulation.cluster.plan import Aim, Fault, Kind
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
@@ -32,6 +33,25 @@ def begin(world: World, fault: Fault) -> Ends:
     """Does what begins the fault; returns what ends it."""
     machine, other = world.machines[fault.target], world.machines[fault.other]
     return BEGIN[fault.kind](world, fault, machine, other)
+
+
+def aimed(world: World, fault: Fault) -> Fault:
+    """The fault with the target that its aim finds now; the one that was drawn where nobody fits."""
+    found = list(_fitting(world, fault.aim))
+    if not found:
+        return fault
+    target = found[int(fault.amount * len(found))]
+    return replace(fault, target=target, other=fault.target if fault.other == target else fault.other)
+
+
+def _fitting(world: World, aim: Aim) -> Iterator[int]:
+    if aim is Aim.CONTROLLER:
+        yield from (machine.config.node_id for machine in active_controllers(world))
+    for topic in newest_image(world).topics_by_name.values() if aim in (Aim.LEADER, Aim.FOLLOWER) else ():
+        for partition in topic.partitions.values():
+            for member in partition.isr:
+                if (member == partition.leader_id) == (aim is Aim.LEADER):
+                    yield member
 
 
 def _kill(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:

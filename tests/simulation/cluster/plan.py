@@ -41,9 +41,22 @@ class Kind(StrEnum):
     MOMENT = "a leader struck in the middle of something"
 
 
+class Aim(StrEnum):
+    """Whom a fault meets."""
+
+    NODE = "its target"
+    LEADER = "the leader of a partition"
+    FOLLOWER = "a follower in an ISR"
+    CONTROLLER = "the active controller"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`at_s` is counted from the time when the cluster was whole; `target` and `other` are positions of nodes."""
+    """`at_s` is counted from the time when the cluster was whole; `target` and `other` are positions of nodes.
+
+    It waits up to `waits_s` for a cluster that works, and what comes behind it comes so much later. `aim` finds another
+    target when it begins.
+    """
 
     at_s: float
     kind: Kind
@@ -51,6 +64,8 @@ class Fault:
     other: int
     seconds: float
     amount: float
+    aim: Aim = Aim.NODE
+    waits_s: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.kind}: node-{self.target} (node-{self.other}), at {self.at_s:.2f} s for {self.seconds:.2f} s"
@@ -150,6 +165,8 @@ class Plan:
     weather: Weather
     cold_share: float
     operators: tuple[OperatorPlan, ...] = ()
+    sync_seconds: float = 0.0015
+    """A sync of a healthy disk takes up to so long."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -160,9 +177,11 @@ class Plan:
         return tuple(index for index, node in enumerate(self.nodes) if node.is_voter)
 
 
-QUIET_SHARE = 0.2
+QUIET_SHARE = 0.1
 """Of the seeds, so many have no fault: a healthy cluster must lose nothing either (Bufstream's lesson)."""
 SECONDS = 30.0
+WAITS_SECONDS = 6.0
+"""Of faults that wait for a cluster that works."""
 FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
     {
         Kind.KILL: 6,
@@ -214,7 +233,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     draw = random.Random(f"cluster {seed}")
     nodes = _draw_nodes(draw)
     brokers = sum(node.is_broker for node in nodes)
-    replication = min(brokers, draw.choice((1, 2, 3, 3, 3)))
+    replication = min(brokers, draw.choice((1, 2, 3, 3, 3, 3)))
     topics = _draw_topics(draw, replication)
     return Plan(
         seed,
@@ -228,12 +247,13 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         Weather(draw.choice((0.0005, 0.002, 0.01)), draw.choice((0.02, 0.2, 1.0)), draw.choice((0, 2, 10))),
         draw.choice((0.0, 0.05, 0.5)),
         tuple(_draw_operators(draw, topics)),
+        draw.choice((0.0015, 0.0015, 0.01, 0.04)),
     )
 
 
 def _draw_nodes(draw: random.Random) -> tuple[NodePlan, ...]:
     """One to seven; the roles together, or apart."""
-    count = draw.choice((1, 3, 3, 3, 3, 4, 5, 7))
+    count = draw.choice((1, 3, 3, 3, 3, 3, 3, 4, 5, 7))
     if count >= 4 and draw.random() < 0.6:
         voters = 3 if count > 4 else 1
         roles = [(index >= voters, index < voters) for index in range(count)]
@@ -259,7 +279,7 @@ def _draw_config(draw: random.Random, replication: int) -> dict[str, object]:
         "num.replica.fetchers": draw.choice((1, 1, 2)),
         "num.io.threads": draw.choice((1, 4)),
         "default.replication.factor": replication,
-        "min.insync.replicas": max(1, replication - 1),
+        "min.insync.replicas": max(1, replication - draw.choice((1, 1, 2))),
         "log.segment.bytes": draw.choice((16_384, 65_536, 1_073_741_824)),
         "log.retention.check.interval.ms": 2000,
         "log.segment.delete.delay.ms": draw.choice((500, 60_000)),
@@ -316,18 +336,26 @@ def _draw_reader(draw: random.Random, topic: TopicPlan) -> ReaderPlan:
 
 
 def _draw_faults(draw: random.Random, seconds: float, nodes: tuple[NodePlan, ...]) -> tuple[Fault, ...]:
-    """Seldom or often, short or long; some seeds have only two kinds, which then meet themselves and each other."""
+    """Seldom or often, short or long; some seeds have only two kinds, which then meet themselves and each other.
+
+    They come in groups: the first of a group mostly waits for a cluster that works, the others come on top of it.
+    """
     kinds = list(FAULT_WEIGHTS)
     if draw.random() < 0.4:
         kinds = draw.sample(kinds, 2)
     weights = [FAULT_WEIGHTS[kind] for kind in kinds]
-    pause_s, longest_s = draw.choice((1.0, 2.5, 6.0)), draw.choice((1.0, 5.0, 12.0))
+    pause_s, longest_s = draw.choice((0.5, 1.5, 4.0)), draw.choice((0.3, 2.0, 8.0))
+    most, waits_s = draw.choice((1, 2, 3)), draw.choice((0.0, WAITS_SECONDS, WAITS_SECONDS))
     faults: list[Fault] = []
     at_s = draw.uniform(0.0, pause_s)
     while at_s < seconds:
-        kind = draw.choices(kinds, weights)[0]
-        target = draw.randrange(len(nodes))
-        other = draw.choice([index for index in range(len(nodes)) if index != target] or [target])
-        faults.append(Fault(at_s, kind, target, other, draw.uniform(0.01, longest_s), draw.random()))
+        for place in range(draw.randint(1, most)):
+            kind = draw.choices(kinds, weights)[0]
+            target = draw.randrange(len(nodes))
+            other = draw.choice([index for index in range(len(nodes)) if index != target] or [target])
+            long = draw.uniform(0.01, longest_s)
+            aim = draw.choice((Aim.NODE, Aim.LEADER, Aim.LEADER, Aim.FOLLOWER, Aim.CONTROLLER))
+            faults.append(Fault(at_s, kind, target, other, long, draw.random(), aim, 0.0 if place else waits_s))
+            at_s += draw.expovariate(5.0)
         at_s += draw.expovariate(1 / pause_s)
     return tuple(faults)

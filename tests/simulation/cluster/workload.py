@@ -31,6 +31,10 @@ KEYS = 20
 DELIVERY_TIMEOUT_MS = 20_000
 IN_FLIGHT_MAX = 400
 """Records of one writer that wait for their ack."""
+PROMPT_MS_MAX = 10_000
+"""A whole cluster acks a writer something within this time, whatever had happened before it was whole."""
+BACKLOG_MAX = 20
+"""With no more records before it, this holds for each record."""
 
 
 class Clients:
@@ -47,8 +51,10 @@ class Clients:
         self._tasks: list[asyncio.Task[Any]] = []
         self.logs: dict[str, int] = {}
         """The number of each topic's log in the ledger."""
-        self.is_over = False
-        """Writers send no more; readers go on to `ends`."""
+        self.is_mended = self.is_over = False
+        """Operators do no more; and, when it is over, writers send no more. Readers go on to `ends`."""
+        self.whole_ms: int | None = None
+        """Since then everybody is in service and in sync, and nothing is about to change that."""
         self.ends: dict[TopicPartition, int] | None = None
         self.topic_ids: dict[str, str] = {}
         self.deleted: dict[TopicPartition, int] = {}
@@ -59,7 +65,8 @@ class Clients:
         self.keyed = keyed_topics(self)
         self.possible_duplicates: dict[int, int] = {}
         self.acked = self.failed_records = 0
-        self.worst_ack_ms = 0
+        self._acked_ms: dict[int, int] = {}
+        self.worst_ack_ms = self.worst_whole_ms = 0
         self.errors: Counter[str] = Counter()
         """The records that failed, by the name of what they were told."""
 
@@ -151,13 +158,16 @@ class Clients:
             future = await producer.send_many(plan.topic, values, keys)
         else:
             future = await producer.send(plan.topic, values[0], keys[0] if keys is not None else None)
-        began_ms = self.time.now_ms()
+        began_ms, has_backlog = self.time.now_ms(), len(waiting) > BACKLOG_MAX
         waiting.add(first)
 
         def answered(answer: RecordFuture | BulkFuture) -> None:
             waiting.discard(first)
-            self.worst_ack_ms = max(self.worst_ack_ms, self.time.now_ms() - began_ms)
-            if (error := answer.exception(0)) is not None:
+            took_ms, error = self.time.now_ms() - began_ms, answer.exception(0)
+            self.worst_ack_ms = max(self.worst_ack_ms, took_ms)
+            if self.whole_ms is not None:
+                self._require_prompt(number, plan.topic, began_ms, has_backlog, error is None)
+            if error is not None:
                 self._count_failures(error, count)
                 return
             self.acked += count
@@ -165,6 +175,18 @@ class Clients:
                 self._promised(number, first, answer)
 
         future.add_done_callback(answered)
+
+    def _require_prompt(self, number: int, topic: str, began_ms: int, has_backlog: bool, is_acked: bool) -> None:
+        """Not of a topic that is made anew: it may be gone for a while."""
+        now_ms, whole_ms = self.time.now_ms(), self.whole_ms or 0
+        since_ms = max(whole_ms, began_ms, self._acked_ms.get(number, 0) if has_backlog else 0)
+        self.worst_whole_ms = max(self.worst_whole_ms, now_ms - since_ms)
+        is_remade = any(plan.name == topic and plan.kind is TopicKind.REMADE for plan in self.plan.topics)
+        if now_ms - since_ms > PROMPT_MS_MAX and not is_remade:
+            text = f"writer {number} has waited {now_ms - since_ms} ms for an ack of {topic} of a whole cluster"
+            self.ledger.report("late-ack", text)
+        if is_acked:
+            self._acked_ms[number] = now_ms
 
     def _count_failures(self, error: BaseException, records: int) -> None:
         self.failed_records += records

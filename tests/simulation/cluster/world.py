@@ -29,7 +29,7 @@ from penstock.testing.layout import HOST, Layout, fixed_ports
 from penstock.types import Endpoint
 from tests.simulation.cluster import faults
 from tests.simulation.cluster.clients.readers import find_ends, read_final
-from tests.simulation.cluster.conditions import conditions
+from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
 from tests.simulation.cluster.invariants import Invariants, ToldLedger
 from tests.simulation.cluster.loop import MachineTime
@@ -42,8 +42,12 @@ from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.transcript import Transcript
 from tests.simulation.cluster.workload import Clients
 
-START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 90.0, 1.0
+START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
 PORT = 9192
+WHOLE_SECONDS = 1.0
+"""So long clients write to the whole cluster."""
+LOOK_SECONDS = 0.05
+"""A fault that waits for a cluster that works looks so often."""
 
 
 @dataclass
@@ -117,7 +121,7 @@ class World:
         )
         time = MachineTime(lambda: self.scheduler.now_s, node.clock_rate)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
-        machine.faults.cold_share = plan.cold_share
+        machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
         machine.format(self.cluster_id)
         return machine
 
@@ -178,14 +182,25 @@ class World:
         for reading in clients.reads():
             clients.spawn(reading)
         begin_s = self.scheduler.now_s
-        for fault in self.plan.faults:
-            self._at(begin_s + fault.at_s, lambda fault=fault: self._begin(fault))  # type: ignore[misc]
+        if self.plan.faults:
+            self._at(begin_s + self.plan.faults[0].at_s, lambda: self._next(0, self.scheduler.now_s))
         self._run_to(begin_s + self.plan.seconds)
         self._heal()
 
-    def _begin(self, fault: Fault) -> None:
+    def _next(self, number: int, due_s: float) -> None:
+        """Begins a fault when the cluster works or it has waited long enough; the next comes in its time after it."""
+        fault, now_s = self.plan.faults[number], self.scheduler.now_s
         if self._is_healing:
             return
+        if now_s < due_s + fault.waits_s and not works(self):
+            self._at(now_s + LOOK_SECONDS, lambda: self._next(number, due_s))
+            return
+        self._begin(faults.aimed(self, fault))
+        if number + 1 < len(self.plan.faults):
+            next_s = now_s + self.plan.faults[number + 1].at_s - fault.at_s
+            self._at(next_s, lambda: self._next(number + 1, next_s))
+
+    def _begin(self, fault: Fault) -> None:
         self.say(f"fault: {fault}")
         self.outcome.faults[fault.kind.name] += 1
         self.outcome.met.update((fault.kind.name, condition.name) for condition in conditions(self, fault))
@@ -225,9 +240,12 @@ class World:
             machine.power_back()
             machine.go_on()
             machine.start()
-        clients.is_over = True
+        clients.is_mended = True
         self._until(self._all_in_service, HEAL_SECONDS, "every node is in service again")
         self._until(self._isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
+        clients.whole_ms = clients.time.now_ms()
+        self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
+        clients.is_over = True
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")

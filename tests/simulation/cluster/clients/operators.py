@@ -42,7 +42,7 @@ class Operator:
         """Until it is over; then nothing that was begun is left half done."""
         admin = await self._opened()
         async with admin:
-            while not self.clients.is_over:
+            while not self.clients.is_mended:
                 await asyncio.sleep(self.plan.pause_s * (0.5 + self._draw.random()))
                 try:
                     await self._do[self.plan.task](admin)

@@ -249,6 +249,34 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
     asyncio.run(run())
 
 
+def test_a_request_during_a_flush_that_finds_no_room_waits_for_the_same_next_try() -> None:
+    """It was queued behind that flush."""
+
+    async def run() -> None:
+        fs, waiter = FullFileSystem(), Waiter()
+        log = ready_log(fs)
+        errors: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["message"]))
+        group_commit = GroupCommit(no_failure, THREADS, deferred_ms=5)
+        group_commit.subscribe(log, waiter)
+        log.append_as_leader(batch(b"x"), log.latest_epoch + 1, NOW_MS)
+        fs.code = errno.ENOSPC
+        group_commit.request(log)
+        async with asyncio.timeout(10):
+            while not group_commit.statistics().in_flight:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            group_commit.request(log)
+            while group_commit.statistics().deferrals < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        fs.code = 0
+        await waiter.until(2)
+        await asyncio.sleep(0.02)
+        assert not errors
+        await group_commit.close(stop_wait())
+
+    asyncio.run(run())
+
+
 def test_close_does_not_wait_for_room() -> None:
     async def run() -> None:
         fs = FullFileSystem()

@@ -1,0 +1,32 @@
+"""A story's faults come when and where its plan says, and a whole cluster has to ack."""
+
+from __future__ import annotations
+
+from broker.replication.leader.purgatory import DelayedOperation
+from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
+from tests.simulation.cluster.plan import Aim, Fault, Kind
+from tests.simulation.cluster.small_plan import small_plan
+from tests.simulation.cluster.world import World
+
+
+def test_a_cluster_that_is_whole_and_acks_nothing_is_found() -> None:
+    mutant = Mutant("nothing is acked", "", (Edit(DelayedOperation._maybe_finish, "and not self._open", "and False"),))
+    with switched_on(mutant):
+        failures = World(small_plan(seconds=1.0)).run().failures
+    assert any(" ms for an ack of topic-0 of a whole cluster" in failure for failure in failures)
+
+
+def test_a_fault_that_waits_comes_when_the_cluster_works_again_and_those_behind_it_so_much_later() -> None:
+    dark = Fault(1.0, Kind.POWER_ALL, 0, 1, 1.0, 0.5)
+    faults = dark, Fault(1.2, Kind.COLD, 0, 1, 0.1, 0.5, waits_s=6.0), Fault(1.3, Kind.WALL_JUMP, 0, 1, 0.1, 0.5)
+    outcome = World(small_plan(*faults, seconds=7.0)).run()
+    assert not outcome.failures
+    assert outcome.met["COLD", "NO_CONTROLLER"] == outcome.met["COLD", "NO_LEADER"] == 0
+    begun = [float(text.split()[0]) for text in outcome.log if " fault: " in text]
+    assert begun[1] > begun[0] + 1.0 and abs(begun[2] - begun[1] - 0.1) < 0.01
+
+
+def test_a_fault_finds_the_node_that_it_is_aimed_at() -> None:
+    faults = Fault(1.0, Kind.COLD, 0, 1, 0.1, 0.5, Aim.CONTROLLER), Fault(1.0, Kind.BREAK, 0, 1, 0.1, 0.5, Aim.LEADER)
+    met = World(small_plan(*faults)).run().met
+    assert met["COLD", "ON_CONTROLLER"] == met["BREAK", "ON_LEADER"] == 1
