@@ -38,14 +38,14 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason) -> str
         case OfflineReason.LOG_LOST:
             return (
                 f"no leader: the only in-sync replica, on broker {isr}, was in a log dir that was given up. Start that"
-                " broker with that log dir; or set unclean.leader.election.enable=true on the topic, which loses the"
-                " records that no other replica has; or delete the topic"
+                " broker with that log dir; or order an election (`penstock elect-leaders TOPIC --unclean`), which"
+                " loses the records that no other replica has; or delete the topic"
             )
         case OfflineReason.ISR_OUT_OF_SERVICE:
             return (
                 f"no leader: no broker with an in-sync replica ({isr}) is in service. Start one of them. Only if none"
-                " of them will ever come back, set unclean.leader.election.enable=true on the topic: that loses the"
-                " records that no other replica has"
+                " of them will ever come back, order an election (`penstock elect-leaders TOPIC --unclean`): that loses"
+                " the records that no other replica has"
             )
         case OfflineReason.ELECTING:
             return "no leader yet: one is being elected; ask again"

@@ -199,6 +199,44 @@ class AlterConfigsResponse:
     metadata_offset: int = NO_OFFSET
 
 
+class ElectionType(IntEnum):
+    """Which leaders an operator asks for; the codes are Kafka's (KIP-460)."""
+
+    PREFERRED = 0  # the first replica, where it is in sync
+    UNCLEAN = 1  # where there is no leader, any replica in service
+
+
+class NamedPartitions(NamedTuple):
+    """Partitions of a topic that has this name now; none means all of them."""
+
+    topic: str
+    partitions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequest:
+    """`topics` is None for all partitions of all topics. `election_type` is the number that came."""
+
+    election_type: int
+    topics: tuple[NamedPartitions, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersResult:
+    topic: str
+    partition: int
+    error: ApiError | None = None
+    leader_id: int = NO_LEADER  # after the election, or as it is
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersResponse:
+    """Of partitions that were not named one by one, those are left out that need no election."""
+
+    partitions: tuple[ElectLeadersResult, ...] = ()
+    metadata_offset: int = NO_OFFSET
+
+
 @dataclass(frozen=True, slots=True)
 class TickResponse:
     """What the passing of time has done."""

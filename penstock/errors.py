@@ -315,6 +315,18 @@ class OffsetNotAvailableError(ApiError, code=78, name="OFFSET_NOT_AVAILABLE", re
     """A new leader does not know its high watermark yet."""
 
 
+class PreferredLeaderNotAvailableError(ApiError, code=80, name="PREFERRED_LEADER_NOT_AVAILABLE"):
+    """The first replica of the partition is not in sync or not in service, so it cannot be made the leader."""
+
+
+class EligibleLeadersNotAvailableError(ApiError, code=83, name="ELIGIBLE_LEADERS_NOT_AVAILABLE"):
+    """No replica of the partition is in service, so that none can be made the leader."""
+
+
+class ElectionNotNeededError(ApiError, code=84, name="ELECTION_NOT_NEEDED"):
+    """The partition has the leader already that was asked for; with an unclean election, any leader."""
+
+
 class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD", nothing_written=True):
     """A record breaks a rule of the topic or of the format."""
 

@@ -7,7 +7,7 @@ Not here: finding the controller, and retries (`broker/quorum/controller_channel
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from broker.network.failed_requests import FailRequest
@@ -19,6 +19,8 @@ from metadata.requests import (
     AlterConfigsResult,
     CreateTopicsResponse,
     DeleteTopicsResponse,
+    ElectLeadersResponse,
+    ElectLeadersResult,
     TopicResult,
 )
 from penstock.errors import RequestTimedOutError, ResourceExhaustedError
@@ -95,7 +97,9 @@ class ForwardedRequests:
         return f"ForwardedRequests({len(self._tasks)} under way)"
 
 
-def _outcomes(response: object) -> tuple[TopicResult, ...] | tuple[AlterConfigsResult, ...]:
+def _outcomes(response: object) -> Sequence[TopicResult | AlterConfigsResult | ElectLeadersResult]:
     if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
         return response.topics
+    if isinstance(response, ElectLeadersResponse):
+        return response.partitions
     return response.resources if isinstance(response, AlterConfigsResponse) else ()

@@ -60,6 +60,7 @@ API_LIMITS: dict[str, ApiLimits] = {
     ),
     "DeleteTopics": ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
     "AlterConfigs": ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
+    "ElectLeaders": ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": 10_000}, "no topic means all of them"),
     "DescribeConfigs": ApiLimits(
         MIB,
         {"resources": NAMES_MAX, "resources.keys": ENTRIES_MAX},

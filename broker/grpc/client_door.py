@@ -19,6 +19,7 @@ from broker.grpc.codec import (
     configs,
     delete_records,
     describe_quorum,
+    elections,
     fetch,
     list_offsets,
     metadata,
@@ -46,7 +47,7 @@ from broker.requests import (
 )
 from penstock.errors import ApiError, InvalidRequestError, NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2
+from penstock.pb import configs_pb2, elections_pb2
 from penstock.tasks import watch
 from penstock.types import CONSUMER_REPLICA_ID
 
@@ -360,6 +361,10 @@ class BrokerDoor:
     async def AlterConfigs(self, request: configs_pb2.AlterConfigsRequest, context: grpc.aio.ServicerContext) -> Any:
         body = await self._forwarded(configs.alter_configs_from_pb(request), request.timeout_ms, context)
         return await self._call("AlterConfigs", body, context, configs.alter_configs_response_to_pb)
+
+    async def ElectLeaders(self, request: elections_pb2.ElectLeadersRequest, context: grpc.aio.ServicerContext) -> Any:
+        body = await self._forwarded(elections.elect_leaders_from_pb(request), request.timeout_ms, context)
+        return await self._call("ElectLeaders", body, context, elections.elect_leaders_response_to_pb)
 
     async def _forwarded(self, body: object, timeout_ms: int, context: grpc.aio.ServicerContext) -> object:
         if timeout_ms < 0:

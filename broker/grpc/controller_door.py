@@ -12,7 +12,16 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc.codec import alter_partition, configs, describe_quorum, heartbeat, quorum, registration, topics
+from broker.grpc.codec import (
+    alter_partition,
+    configs,
+    describe_quorum,
+    elections,
+    heartbeat,
+    quorum,
+    registration,
+    topics,
+)
 from broker.grpc.errors import abort
 from penstock.errors import ApiError, UnknownServerError
 
@@ -80,6 +89,10 @@ class ControllerDoor:
     async def AlterConfigs(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         body = configs.alter_configs_from_pb(request)
         return await _answer(self._handle, body, configs.alter_configs_response_to_pb, context)
+
+    async def ElectLeaders(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
+        body = elections.elect_leaders_from_pb(request)
+        return await _answer(self._handle, body, elections.elect_leaders_response_to_pb, context)
 
     async def DescribeQuorum(self, request: Any, context: grpc.aio.ServicerContext) -> Any:
         async def describe(_request: Any) -> Any:

@@ -12,7 +12,17 @@ from typing import Any
 
 import grpc.aio
 
-from broker.grpc.codec import alter_partition, configs, describe_quorum, fetch, heartbeat, quorum, registration, topics
+from broker.grpc.codec import (
+    alter_partition,
+    configs,
+    describe_quorum,
+    elections,
+    fetch,
+    heartbeat,
+    quorum,
+    registration,
+    topics,
+)
 from broker.grpc.errors import from_rpc_error
 from broker.requests import DescribeQuorumRequest, FetchRequest, FetchResponse
 from metadata.requests import (
@@ -21,6 +31,7 @@ from metadata.requests import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    ElectLeadersRequest,
     RegisterBrokerRequest,
 )
 from penstock.errors import InvalidRequestError, NetworkError
@@ -132,6 +143,9 @@ class Peers:
             case AlterConfigsRequest():
                 call, message = stub.AlterConfigs, configs.alter_configs_to_pb(request, timeout_ms)
                 decode = configs.alter_configs_response_from_pb
+            case ElectLeadersRequest():
+                call, message = stub.ElectLeaders, elections.elect_leaders_to_pb(request, timeout_ms)
+                decode = elections.elect_leaders_response_from_pb
             case DescribeQuorumRequest():
                 call, message = stub.DescribeQuorum, broker_pb2.DescribeQuorumRequest()
                 decode = describe_quorum.response_from_pb

@@ -24,6 +24,7 @@ APIS_THAT_WAIT = (
     "CreateTopics",
     "DeleteTopics",
     "AlterConfigs",
+    "ElectLeaders",
     "DescribeQuorum",
 )
 

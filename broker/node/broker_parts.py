@@ -19,6 +19,7 @@ from broker.apis.delete_topics import DeleteTopicsApi
 from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_quorum import DescribeQuorumApi
+from broker.apis.elect_leaders import ElectLeadersApi
 from broker.apis.fetch import FetchApi
 from broker.apis.fetch_session import FetchSession, SessionMemory
 from broker.apis.forwarding import ForwardedRequests
@@ -287,6 +288,7 @@ class BrokerParts:
                 "DeleteTopics": DeleteTopicsApi(self.forwarded).handle,
                 "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
                 "AlterConfigs": AlterConfigsApi(self.forwarded).handle,
+                "ElectLeaders": ElectLeadersApi(self.forwarded).handle,
                 "DescribeConfigs": DescribeConfigsApi(config, topic_defaults(config), image).handle,
             }
         )

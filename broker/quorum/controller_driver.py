@@ -28,6 +28,8 @@ from metadata.requests import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     RegisterBrokerRequest,
 )
 from penstock.clock import Clock
@@ -143,11 +145,15 @@ class ControllerDriver:
                 result = controller.delete_topics(request, now_ms)
             case AlterConfigsRequest():
                 result = controller.alter_configs(request, now_ms)
+            case ElectLeadersRequest():
+                result = controller.elect_leaders(request, now_ms)
             case _:
                 raise InvalidRequestError(f"the controller does not know {type(request).__name__}")
         offset = await self._commit(controller, result)
         response = result.response
-        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | AlterConfigsResponse):
+        if isinstance(
+            response, CreateTopicsResponse | DeleteTopicsResponse | AlterConfigsResponse | ElectLeadersResponse
+        ):
             response = replace(response, metadata_offset=offset)
         return response
 

@@ -194,7 +194,8 @@ def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path
     if state.log_lost:
         return (
             "its log was in a log dir that was given up (--lost-log-dirs), and this is the only in-sync replica: start"
-            " this node with that dir, or set unclean.leader.election.enable=true on the topic, or delete the topic"
+            " this node with that dir, or order an election (`penstock elect-leaders TOPIC --unclean`), or delete the"
+            " topic"
         )
     if vanished_path is not None:
         return (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from metadata.controller import configs, liveness, partitions, registration, topics
+from metadata.controller import configs, liveness, ordered_elections, partitions, registration, topics
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
@@ -31,6 +31,8 @@ from metadata.requests import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     RegisterBrokerRequest,
     RegisterBrokerResponse,
     TickResponse,
@@ -110,6 +112,9 @@ class Controller:
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult[AlterConfigsResponse]:
         return configs.alter_configs(self._context, request)
+
+    def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult[ElectLeadersResponse]:
+        return ordered_elections.elect_leaders(self._context, request)
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""

@@ -20,7 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli import cluster, configs, consume, dev, log, node, pipeline, produce, topics
+from penstock.cli import cluster, configs, consume, dev, elect_leaders, log, node, pipeline, produce, topics
 from penstock.cli.bench import command as bench
 from penstock.cli.demo import command as demo
 from penstock.cli.usage import EXIT_USAGE, UsageError, fail_usage, usage_message
@@ -47,6 +47,7 @@ app.command("dev")(dev.dev)
 app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
+app.command("elect-leaders")(elect_leaders.elect_leaders)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,6 +5,7 @@ import warnings
 
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
+from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -79,6 +80,11 @@ class BrokerStub:
                 '/penstock.v1.Broker/AlterConfigs',
                 request_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+                _registered_method=True)
+        self.ElectLeaders = channel.unary_unary(
+                '/penstock.v1.Broker/ElectLeaders',
+                request_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
                 _registered_method=True)
         self.DescribeConfigs = channel.unary_unary(
                 '/penstock.v1.Broker/DescribeConfigs',
@@ -157,6 +163,12 @@ class BrokerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ElectLeaders(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeConfigs(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -222,6 +234,11 @@ def add_BrokerServicer_to_server(servicer, server):
                     servicer.AlterConfigs,
                     request_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.SerializeToString,
+            ),
+            'ElectLeaders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ElectLeaders,
+                    request_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.SerializeToString,
             ),
             'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeConfigs,
@@ -482,6 +499,33 @@ class Broker:
             '/penstock.v1.Broker/AlterConfigs',
             penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
             penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ElectLeaders(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Broker/ElectLeaders',
+            penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
+            penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ import warnings
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import controller_pb2 as penstock_dot_v1_dot_controller__pb2
+from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -66,6 +67,11 @@ class ControllerStub:
                 request_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
                 response_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
                 _registered_method=True)
+        self.ElectLeaders = channel.unary_unary(
+                '/penstock.v1.Controller/ElectLeaders',
+                request_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
+                response_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
+                _registered_method=True)
         self.DescribeQuorum = channel.unary_unary(
                 '/penstock.v1.Controller/DescribeQuorum',
                 request_serializer=penstock_dot_v1_dot_broker__pb2.DescribeQuorumRequest.SerializeToString,
@@ -112,6 +118,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ElectLeaders(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeQuorum(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -150,6 +162,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.AlterConfigs,
                     request_deserializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.FromString,
                     response_serializer=penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.SerializeToString,
+            ),
+            'ElectLeaders': grpc.unary_unary_rpc_method_handler(
+                    servicer.ElectLeaders,
+                    request_deserializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.FromString,
+                    response_serializer=penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.SerializeToString,
             ),
             'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeQuorum,
@@ -319,6 +336,33 @@ class Controller:
             '/penstock.v1.Controller/AlterConfigs',
             penstock_dot_v1_dot_configs__pb2.AlterConfigsRequest.SerializeToString,
             penstock_dot_v1_dot_configs__pb2.AlterConfigsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ElectLeaders(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/penstock.v1.Controller/ElectLeaders',
+            penstock_dot_v1_dot_elections__pb2.ElectLeadersRequest.SerializeToString,
+            penstock_dot_v1_dot_elections__pb2.ElectLeadersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -194,6 +194,7 @@ class FakeCluster:
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.on_produce: Callable[[int, pb.ProduceRequest], None] | None = None
         self.loses_next_creation = False  # the answer to it
+        self.loses_next_election = False  # the answer to it
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.message_factory import GetMessageClass
 
 from penstock.epochs import diverging_epoch
-from penstock.errors import ERRORS, ApiError, NetworkError, OffsetOutOfRangeError, UnknownTopicIdError
+from penstock.errors import (
+    ERRORS,
+    ApiError,
+    ElectionNotNeededError,
+    NetworkError,
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+)
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2
 from penstock.types import TopicPartition
 from tests.support.fake_network import ServedStream
 
@@ -279,6 +286,25 @@ class FakeNode:
             elif not request.validate_only:
                 for change in resource.changes:
                     cluster.configs[resource.resource_name][change.key] = change.value
+        return answer
+
+    def ElectLeaders(self, request: Any) -> Any:
+        """The preferred leader of every partition is node 1."""
+        cluster = self._cluster
+        answer = elections_pb2.ElectLeadersResponse(metadata_offset=cluster.metadata_offset)
+        named = {TopicPartition(asked.topic, number) for asked in request.topics for number in asked.partitions}
+        for tp in sorted(cluster.logs) if request.all_partitions else sorted(named):
+            needed = tp in cluster.logs and cluster.logs[tp].leader_id != 1
+            if needed:
+                cluster.move_leader(*tp, 1)
+            elif request.all_partitions:
+                continue
+            result = answer.partitions.add(topic=tp.topic, partition=tp.partition, leader_id=1)
+            if not needed:
+                result.error.CopyFrom(encode_error(ElectionNotNeededError(f"{tp} is led by node 1")))
+        if cluster.loses_next_election:
+            cluster.loses_next_election = False
+            raise NetworkError("the answer got lost")
         return answer
 
     def DescribeConfigs(self, request: Any) -> Any:

@@ -18,6 +18,7 @@ from broker.grpc.codec import (
     configs,
     delete_records,
     describe_quorum,
+    elections,
     fetch,
     heartbeat,
     list_offsets,
@@ -30,7 +31,7 @@ from broker.grpc.codec import (
 from penstock.client.wire import protobuf as wire
 from penstock.errors import CorruptMessageError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2, controller_pb2, quorum_pb2
+from penstock.pb import configs_pb2, controller_pb2, elections_pb2, quorum_pb2
 from tests.support.decoders import ITEM_FLOOR_BYTES, Decoder
 
 _NUMBERS = (0, 1, -1, 7, 127, 300, (1 << 31) - 1, -(1 << 31))
@@ -118,6 +119,9 @@ _ROWS: tuple[tuple[Any, ...], ...] = (
     (pb.DeleteRecordsRequest, delete_records.request_from_pb),
     (configs_pb2.AlterConfigsRequest, configs.alter_configs_from_pb),
     (configs_pb2.DescribeConfigsRequest, configs.describe_configs_from_pb),
+    (elections_pb2.ElectLeadersRequest, elections.elect_leaders_from_pb),
+    (elections_pb2.ElectLeadersResponse, elections.elect_leaders_response_from_pb),
+    (elections_pb2.ElectLeadersResponse, wire.decode_elect_leaders),
     (quorum_pb2.VoteRequest, quorum.vote_from_pb),
     (quorum_pb2.BeginQuorumEpochRequest, quorum.begin_from_pb),
     (quorum_pb2.EndQuorumEpochRequest, quorum.end_from_pb),

@@ -2831,7 +2831,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\"\xc6\x01\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\"\xc6\x01\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -3099,7 +3099,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
-	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\x8c\b\n" +
+	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x042\xe1\b\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -3109,7 +3109,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\fCreateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12S\n" +
 	"\fDeleteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12V\n" +
 	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12S\n" +
-	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12\\\n" +
+	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
+	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponseb\x06proto3"
@@ -3176,9 +3177,11 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*EpochEndOffset)(nil),               // 44: penstock.v1.EpochEndOffset
 	(*Node)(nil),                         // 45: penstock.v1.Node
 	(*AlterConfigsRequest)(nil),          // 46: penstock.v1.AlterConfigsRequest
-	(*DescribeConfigsRequest)(nil),       // 47: penstock.v1.DescribeConfigsRequest
-	(*AlterConfigsResponse)(nil),         // 48: penstock.v1.AlterConfigsResponse
-	(*DescribeConfigsResponse)(nil),      // 49: penstock.v1.DescribeConfigsResponse
+	(*ElectLeadersRequest)(nil),          // 47: penstock.v1.ElectLeadersRequest
+	(*DescribeConfigsRequest)(nil),       // 48: penstock.v1.DescribeConfigsRequest
+	(*AlterConfigsResponse)(nil),         // 49: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),         // 50: penstock.v1.ElectLeadersResponse
+	(*DescribeConfigsResponse)(nil),      // 51: penstock.v1.DescribeConfigsResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,  // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -3228,23 +3231,25 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	27, // 44: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
 	29, // 45: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
 	46, // 46: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	47, // 47: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	33, // 48: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	37, // 49: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	3,  // 50: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	8,  // 51: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	12, // 52: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	16, // 53: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	19, // 54: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	25, // 55: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	28, // 56: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	31, // 57: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	48, // 58: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	49, // 59: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	34, // 60: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	38, // 61: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	50, // [50:62] is the sub-list for method output_type
-	38, // [38:50] is the sub-list for method input_type
+	47, // 47: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	48, // 48: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	33, // 49: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	37, // 50: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	3,  // 51: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	8,  // 52: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	12, // 53: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	16, // 54: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	19, // 55: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	25, // 56: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	28, // 57: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	31, // 58: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	49, // 59: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	50, // 60: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	51, // 61: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	34, // 62: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	38, // 63: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	51, // [51:64] is the sub-list for method output_type
+	38, // [38:51] is the sub-list for method input_type
 	38, // [38:38] is the sub-list for extension type_name
 	38, // [38:38] is the sub-list for extension extendee
 	0,  // [0:38] is the sub-list for field type_name
@@ -3257,6 +3262,7 @@ func file_penstock_v1_broker_proto_init() {
 	}
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
+	file_penstock_v1_elections_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -36,6 +36,7 @@ const (
 	Broker_DeleteTopics_FullMethodName         = "/penstock.v1.Broker/DeleteTopics"
 	Broker_DeleteRecords_FullMethodName        = "/penstock.v1.Broker/DeleteRecords"
 	Broker_AlterConfigs_FullMethodName         = "/penstock.v1.Broker/AlterConfigs"
+	Broker_ElectLeaders_FullMethodName         = "/penstock.v1.Broker/ElectLeaders"
 	Broker_DescribeConfigs_FullMethodName      = "/penstock.v1.Broker/DescribeConfigs"
 	Broker_DescribeCluster_FullMethodName      = "/penstock.v1.Broker/DescribeCluster"
 	Broker_DescribeQuorum_FullMethodName       = "/penstock.v1.Broker/DescribeQuorum"
@@ -57,6 +58,7 @@ type BrokerClient interface {
 	DeleteTopics(ctx context.Context, in *DeleteTopicsRequest, opts ...grpc.CallOption) (*DeleteTopicsResponse, error)
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
+	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
@@ -166,6 +168,16 @@ func (c *brokerClient) AlterConfigs(ctx context.Context, in *AlterConfigsRequest
 	return out, nil
 }
 
+func (c *brokerClient) ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ElectLeadersResponse)
+	err := c.cc.Invoke(ctx, Broker_ElectLeaders_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeConfigsResponse)
@@ -212,6 +224,7 @@ type BrokerServer interface {
 	DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error)
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
+	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
@@ -251,6 +264,9 @@ func (UnimplementedBrokerServer) DeleteRecords(context.Context, *DeleteRecordsRe
 }
 func (UnimplementedBrokerServer) AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AlterConfigs not implemented")
+}
+func (UnimplementedBrokerServer) ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ElectLeaders not implemented")
 }
 func (UnimplementedBrokerServer) DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeConfigs not implemented")
@@ -422,6 +438,24 @@ func _Broker_AlterConfigs_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_ElectLeaders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ElectLeadersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).ElectLeaders(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_ElectLeaders_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).ElectLeaders(ctx, req.(*ElectLeadersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeConfigs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeConfigsRequest)
 	if err := dec(in); err != nil {
@@ -510,6 +544,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AlterConfigs",
 			Handler:    _Broker_AlterConfigs_Handler,
+		},
+		{
+			MethodName: "ElectLeaders",
+			Handler:    _Broker_ElectLeaders_Handler,
 		},
 		{
 			MethodName: "DescribeConfigs",

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
-from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
+from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.health import ClusterHealth
 from penstock.client.cluster.config import AdminConfig
@@ -72,6 +72,16 @@ class Admin:
         The low watermark of each partition: below it nothing is left on any live replica.
         """
         return self._run(self._admin.delete_records(before_offsets))
+
+    def elect_leaders(
+        self, partitions: Sequence[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> dict[TopicPartition, ElectionResult]:
+        """Makes the first replica of each partition its leader where it is in sync; None: of all partitions.
+
+        `unclean` is for partitions without a leader instead: any replica in service leads, and acked records that only
+        the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
+        """
+        return self._run(self._admin.elect_leaders(partitions, unclean=unclean))
 
     def describe_topic_config(self, name: str) -> dict[str, ConfigEntry]:
         """Every effective key of a topic, and where its value comes from."""

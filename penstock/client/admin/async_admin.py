@@ -15,10 +15,11 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from penstock.client.admin import configs
-from penstock.client.admin.admin_types import ConfigEntry, OffsetInfo, TopicDescription
+from penstock.client.admin.admin_types import ConfigEntry, ElectionResult, OffsetInfo, TopicDescription
 from penstock.client.admin.cluster_views import every_view, newest_view, quorum_view
 from penstock.client.admin.configs import VISIBLE_POLL_MS, config_text
 from penstock.client.admin.delete_records import delete_records
+from penstock.client.admin.elections import order_elections
 from penstock.client.admin.health import ClusterHealth, judge
 from penstock.client.cluster.arguments import (
     MAX_INT32,
@@ -264,6 +265,18 @@ class AsyncAdmin:
         wanted = {checked_partition(tp): checked_number("offset", offset, -1) for tp, offset in before.items()}
         deadline_ms = await self._begin()
         return await delete_records(self._cluster, wanted, self._left_ms(deadline_ms))
+
+    async def elect_leaders(
+        self, partitions: Sequence[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> dict[TopicPartition, ElectionResult]:
+        """Makes the first replica of each partition its leader where it is in sync; None: of all partitions.
+
+        `unclean` is for partitions without a leader instead: any replica in service leads, and acked records that only
+        the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
+        """
+        wanted = None if partitions is None else checked_partitions(partitions)
+        deadline_ms = await self._begin()
+        return await order_elections(self._cluster, wanted, unclean, deadline_ms)
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

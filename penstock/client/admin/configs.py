@@ -99,7 +99,7 @@ async def alter_topic(
     answer = await cluster.ask_any(lambda c, ms: c.alter_configs(asked, ms, validate_only), deadline_ms)
     _only(answer.results)
     if not validate_only:
-        await _wait_heard(cluster, answer.metadata_offset, deadline_ms)
+        await wait_heard(cluster, answer.metadata_offset, deadline_ms)
 
 
 def _only(results: Sequence[ConfigResult]) -> ConfigResult:
@@ -121,7 +121,7 @@ def done_but(done: str) -> Iterator[None]:
         raise TimedOutError(f"{done}, but no broker tells whether all have heard of it: {error}") from error
 
 
-async def _wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
+async def wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
     """Until every broker in service that answers, and one at least, has the metadata up to there."""
 
     async def has_heard(endpoint: Endpoint) -> bool | None:

@@ -21,6 +21,7 @@ from penstock.client.wire.messages import (
     ConfigResource,
     DeleteRecordsPart,
     DeleteRecordsResult,
+    ElectionAnswer,
     FetchAnswer,
     FetchCall,
     ListOffsetsPart,
@@ -34,7 +35,7 @@ from penstock.client.wire.messages import (
 from penstock.client.wire.transport import ByteStream, ClientTransport
 from penstock.errors import NetworkError
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import configs_pb2
+from penstock.pb import configs_pb2, elections_pb2
 from penstock.types import Endpoint
 
 METADATA_TOPICS_MAX = 1_000
@@ -154,6 +155,14 @@ class Connection:
         request = wire.encode_alter_configs(changes, timeout_ms, validate_only)
         answer = await self._ask("AlterConfigs", request, configs_pb2.AlterConfigsResponse, timeout_ms)
         return wire.decode_alter_configs(answer)
+
+    async def elect_leaders(
+        self, partitions: Mapping[str, Iterable[int]] | None, unclean: bool, timeout_ms: int
+    ) -> ElectionAnswer:
+        """`partitions` by topic, none of a topic means all of them; None: all topics."""
+        request = wire.encode_elect_leaders(partitions, unclean, timeout_ms)
+        answer = await self._ask("ElectLeaders", request, elections_pb2.ElectLeadersResponse, timeout_ms)
+        return wire.decode_elect_leaders(answer)
 
     async def describe_configs(self, resources: Iterable[ConfigResource], timeout_ms: int) -> ConfigAnswer:
         request = wire.encode_describe_configs(resources)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
-from penstock.types import Endpoint, EpochEndOffset
+from penstock.types import Endpoint, EpochEndOffset, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +271,22 @@ class ConfigAnswer:
     """One AlterConfigsResponse or DescribeConfigsResponse; `metadata_offset` is where a change was committed."""
 
     results: tuple[ConfigResult, ...]
+    metadata_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionResult:
+    """The leader of a partition after an ordered election, or as it is where the error says why none was made."""
+
+    leader_id: int
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionAnswer:
+    """One ElectLeadersResponse; `metadata_offset` is where the elections were committed."""
+
+    results: Mapping[TopicPartition, ElectionResult]
     metadata_offset: int
 
 

@@ -18,6 +18,8 @@ from penstock.client.wire.messages import (
     ConfigResult,
     DeleteRecordsPart,
     DeleteRecordsResult,
+    ElectionAnswer,
+    ElectionResult,
     FetchAnswer,
     FetchCall,
     FetchResult,
@@ -37,9 +39,9 @@ from penstock.client.wire.messages import (
 )
 from penstock.error_message import error_in_message
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2
 from penstock.records_field import RecordsField
-from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOffset
+from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, EpochEndOffset, TopicPartition
 
 _PRODUCED = RecordsField(pb.ProduceRequest)
 _FETCHED = RecordsField(pb.FetchResponse)
@@ -219,6 +221,27 @@ def decode_alter_configs(response: configs_pb2.AlterConfigsResponse) -> ConfigAn
         for r in response.resources
     )
     return ConfigAnswer(results, response.metadata_offset)
+
+
+def encode_elect_leaders(
+    partitions: Mapping[str, Iterable[int]] | None, unclean: bool, timeout_ms: int
+) -> elections_pb2.ElectLeadersRequest:
+    request = elections_pb2.ElectLeadersRequest(
+        election_type="ELECTION_TYPE_UNCLEAN" if unclean else "ELECTION_TYPE_PREFERRED",
+        all_partitions=partitions is None,
+        timeout_ms=timeout_ms,
+    )
+    for topic, numbers in (partitions or {}).items():
+        request.topics.add(topic=topic, partitions=numbers)
+    return request
+
+
+def decode_elect_leaders(response: elections_pb2.ElectLeadersResponse) -> ElectionAnswer:
+    results = {
+        TopicPartition(r.topic, r.partition): ElectionResult(r.leader_id, error_in_message(r.error))
+        for r in response.partitions
+    }
+    return ElectionAnswer(results, response.metadata_offset)
 
 
 def encode_describe_configs(resources: Iterable[ConfigResource]) -> configs_pb2.DescribeConfigsRequest:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.configs import alter
+from penstock.cli.elect_leaders import elect_leaders
 from penstock.cli.records import delete_records, offsets, parse_time_ms
 from penstock.errors import ConfigError
 
@@ -53,3 +54,18 @@ def test_a_time_is_a_number_or_iso_8601() -> None:
             parse_time_ms(bad)
     with pytest.raises(ConfigError, match="max-timestamp"):
         offsets("t", time="newest")
+
+
+BAD_ELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "neither": ({}, "give either"),
+    "both": ({"names": ["t"], "everything": True}, "give either"),
+    "a partition of two topics": ({"names": ["t", "u"], "partition": [0]}, "-p needs exactly one topic"),
+    "a partition of all": ({"everything": True, "partition": [0]}, "-p needs exactly one topic"),
+}
+
+
+@pytest.mark.parametrize("row", BAD_ELECTIONS)
+def test_an_election_says_of_which_partitions(row: str) -> None:
+    options, says = BAD_ELECTIONS[row]
+    with pytest.raises(ConfigError, match=says):
+        elect_leaders(**options)

@@ -60,7 +60,7 @@ def test_partition_whose_log_is_lost_says_what_can_be_done() -> None:
     cluster = alone()
     loses_its_log(cluster)
     assert reason(cluster) is OfflineReason.LOG_LOST
-    for remedy in ("Start that broker with that log dir", "unclean.leader.election.enable=true", "delete the topic"):
+    for remedy in ("Start that broker with that log dir", "elect-leaders TOPIC --unclean", "delete the topic"):
         assert remedy in str(metadata_answer(cluster).topics[0].partitions[0].error)
 
 

@@ -12,6 +12,7 @@ from penstock.client.admin.configs import config_changes
 from penstock.client.cluster import by_leader
 from penstock.errors import (
     BrokerIdNotRegisteredError,
+    ElectionNotNeededError,
     LeaderNotAvailableError,
     NotLeaderOrFollowerError,
     OffsetOutOfRangeError,
@@ -325,3 +326,34 @@ def test_offsets_of_many_topics_take_one_look_at_the_metadata(cluster: FakeClust
         missing = TopicPartition("nope", 0)
         with pytest.raises(UnknownTopicOrPartitionError, match="topic 'nope' does not exist"):
             admin.list_offsets([missing, *(TopicPartition(name, 0) for name in names)])
+
+
+@pytest.fixture
+def moved(cluster: FakeCluster) -> FakeCluster:
+    """Three partitions, led by nodes 1, 2 and 3; the preferred leader of each is node 1."""
+    cluster.create_topic("t", 3)
+    return cluster
+
+
+def test_preferred_leaders_are_elected(moved: FakeCluster) -> None:
+    with Admin(moved.bootstrap) as admin:
+        found = admin.elect_leaders()
+        assert {tp.partition: (r.leader_id, r.error) for tp, r in found.items()} == {1: (1, None), 2: (1, None)}
+        (result,) = admin.elect_leaders([TopicPartition("t", 1)]).values()
+        assert isinstance(result.error, ElectionNotNeededError) and result.leader_id == 1
+        assert admin.elect_leaders([]) == {}
+
+
+def test_an_election_whose_answer_was_lost_is_not_an_error_the_second_time(moved: FakeCluster) -> None:
+    moved.loses_next_election = True
+    with Admin(moved.bootstrap, retry_backoff_ms=1) as admin:
+        (result,) = admin.elect_leaders([TopicPartition("t", 1)]).values()
+    assert (result.leader_id, result.error) == (1, None)
+
+
+def test_partitions_are_named_as_everywhere(moved: FakeCluster) -> None:
+    wrong: object
+    with Admin(moved.bootstrap) as admin:
+        for wrong in ("t", TopicPartition("t", 0), [("t",)], [("t", "0")]):
+            with pytest.raises((TypeError, ValueError)):
+                admin.elect_leaders(wrong)  # type: ignore[arg-type]

@@ -363,7 +363,7 @@ def test_replica_that_the_metadata_calls_lost_gets_a_log_only_by_an_unclean_elec
             lost = replace(ALONE, leader_id=-1, log_lost=True)
             manager.apply(other, "other-id", lost, SETTINGS, NOBODY)
             assert manager.find(other) is None and manager.statistics().offline == 1
-            assert [line for line in caplog.messages if "--lost-log-dirs" in line and "unclean.leader" in line]
+            assert [line for line in caplog.messages if "--lost-log-dirs" in line and "elect-leaders" in line]
             manager.apply(other, "other-id", ALONE, SETTINGS, NOBODY)
             assert manager.get(other, "other-id").leading is not None
 

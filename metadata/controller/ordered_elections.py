@@ -1,0 +1,139 @@
+"""Decides on the elections that an operator orders: the preferred leader, or an unclean one (ElectLeaders, KIP-460).
+
+An unclean election is made only where there is no leader, whatever the topic's `unclean.leader.election.enable`: the
+order is the permission. Who may be elected is election.py's rule, so a clean candidate comes first there too. Not here:
+elections that follow from brokers that come and go (context.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.election import Circumstances, change_record, elect
+from metadata.controller.result import ControllerResult
+from metadata.controller.state import TopicState
+from metadata.records import PartitionChangeRecord, Record
+from metadata.registrations import PartitionKey, PartitionRegistration
+from metadata.requests import (
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ElectLeadersResult,
+    NamedPartitions,
+)
+from penstock.errors import (
+    ApiError,
+    ElectionNotNeededError,
+    EligibleLeadersNotAvailableError,
+    InvalidRequestError,
+    PolicyViolationError,
+    PreferredLeaderNotAvailableError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.types import NO_LEADER
+
+_SHOWN_CHARACTERS = 64
+
+
+def elect_leaders(context: DecisionContext, request: ElectLeadersRequest) -> ControllerResult[ElectLeadersResponse]:
+    """Each partition on its own; one that is named twice is refused the second time."""
+    if request.election_type not in tuple(ElectionType):
+        raise InvalidRequestError(f"election type {request.election_type} is not known; it must be 0 or 1")
+    election_type = ElectionType(request.election_type)
+    records: list[Record] = []
+    results: list[ElectLeadersResult] = []
+    seen: set[PartitionKey] = set()
+    for asked in _asked(context, request):
+        try:
+            topic = _topic(context, asked.topic)
+        except ApiError as error:
+            results += (ElectLeadersResult(asked.topic, number, error) for number in asked.partitions or (-1,))
+            continue
+        for number in asked.partitions or sorted(topic.partitions):
+            try:
+                partition = _partition(topic, number, seen)
+                change = _change(context, topic.name, partition, election_type)
+            except ElectionNotNeededError as error:
+                if asked.partitions:
+                    results.append(ElectLeadersResult(topic.name, number, error, topic.partitions[number].leader_id))
+                continue
+            except ApiError as error:
+                known = topic.partitions.get(number)
+                results.append(ElectLeadersResult(topic.name, number, error, known.leader_id if known else NO_LEADER))
+                continue
+            records.append(change)
+            results.append(ElectLeadersResult(topic.name, number, None, partition.merge(change).leader_id))
+    if len(records) > context.config.max_records_per_decision:
+        raise PolicyViolationError(
+            f"{len(records)} leaders would be elected, at most {context.config.max_records_per_decision} may be in one"
+            " request; name fewer topics"
+        )
+    return ControllerResult(tuple(records), ElectLeadersResponse(tuple(results)))
+
+
+def _asked(context: DecisionContext, request: ElectLeadersRequest) -> Iterator[NamedPartitions]:
+    if request.topics is None:
+        yield from (NamedPartitions(name) for name in sorted(topic.name for topic in context.state.topics.values()))
+        return
+    named = sum(max(1, len(asked.partitions)) for asked in request.topics)
+    context.check_item_count(named, "partitions")
+    yield from request.topics
+
+
+def _topic(context: DecisionContext, name: str) -> TopicState:
+    topic = context.state.topic_named(name)
+    if topic is None:
+        raise UnknownTopicOrPartitionError(
+            f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` names those that do"
+        )
+    return topic
+
+
+def _partition(topic: TopicState, number: int, seen: set[PartitionKey]) -> PartitionRegistration:
+    partition = topic.partitions.get(number)
+    if partition is None:
+        raise UnknownTopicOrPartitionError(
+            f"topic {topic.name} has no partition {number}: it has {len(topic.partitions)}, from 0"
+        )
+    if partition.key in seen:
+        raise InvalidRequestError(f"{topic.name}-{number} is named twice in the request")
+    seen.add(partition.key)
+    return partition
+
+
+def _change(
+    context: DecisionContext, topic: str, partition: PartitionRegistration, election_type: ElectionType
+) -> PartitionChangeRecord:
+    """The record of the election; an error says why there is none."""
+    if election_type is ElectionType.PREFERRED:
+        return _preferred(context, topic, partition)
+    return _unclean(context, topic, partition)
+
+
+def _preferred(context: DecisionContext, topic: str, partition: PartitionRegistration) -> PartitionChangeRecord:
+    preferred, name = partition.replicas[0], f"{topic}-{partition.partition}"
+    if partition.leader_id == preferred:
+        raise ElectionNotNeededError(f"{name} is led by its preferred leader {preferred} already")
+    if preferred not in partition.isr:
+        raise PreferredLeaderNotAvailableError(
+            f"{name}: broker {preferred} is not in sync; the ISR is {list(partition.isr)}"
+        )
+    if partition.log_lost or not context.state.is_active(preferred):
+        why = "has lost its log" if partition.log_lost else "is fenced or shuts down"
+        raise PreferredLeaderNotAvailableError(f"{name}: broker {preferred} {why}")
+    return PartitionChangeRecord(*partition.key, leader_id=preferred)
+
+
+def _unclean(context: DecisionContext, topic: str, partition: PartitionRegistration) -> PartitionChangeRecord:
+    name = f"{topic}-{partition.partition}"
+    if partition.has_leader:
+        raise ElectionNotNeededError(f"{name} is led by broker {partition.leader_id}")
+    state = context.state
+    outcome = elect(partition, Circumstances(state.is_active, state.is_unfenced, unclean_allowed=True))
+    change = change_record(partition, outcome) if outcome.leader_id != NO_LEADER else None
+    if change is None:
+        raise EligibleLeadersNotAvailableError(
+            f"{name}: none of its replicas {list(partition.replicas)} is in service; start one of these brokers"
+        )
+    return change

@@ -1,0 +1,85 @@
+"""`penstock elect-leaders`: gives partitions their preferred leader back, or a leader at the price of records.
+
+Exit code 1 if a partition that should have had an election got none. Not here: who may be elected (the controller).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
+from penstock.cli.output import note, print_json, print_table
+from penstock.cli.patience.watch import patient_admin
+from penstock.errors import ConfigError, ElectionNotNeededError
+
+if TYPE_CHECKING:
+    from penstock.client.admin.admin import Admin
+    from penstock.types import TopicPartition
+
+_QUESTION = (
+    "Acked records that only the replicas out of service have are lost for good. Elect leaders of {what} nevertheless?"
+)
+
+
+def elect_leaders(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("-p", "--partition", metavar="N", help="Only this partition of the one topic; may be repeated."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All partitions of all topics.")] = False,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean",
+            help="Where there is no leader, take any replica in service. RECORDS MAY BE LOST: those that it lacks.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask before an unclean election.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Elect leaders: the first replica of each partition, where it is in sync; with --unclean, any that is there."""
+    topics = list(dict.fromkeys(names or ()))
+    if everything == bool(topics):
+        raise ConfigError("give either topics or --all")
+    if partition and len(topics) != 1:
+        raise ConfigError("-p needs exactly one topic, because partitions are its own")
+    what = "all topics" if everything else ", ".join(topics)
+    if unclean and not yes:
+        typer.confirm(_QUESTION.format(what=what), abort=True, err=True)
+    with patient_admin(bootstrap) as admin:
+        results = admin.elect_leaders(None if everything else _partitions(admin, topics, partition), unclean=unclean)
+    failed = {tp: r.error for tp, r in results.items() if r.error and not isinstance(r.error, ElectionNotNeededError)}
+    elected = sorted((tp, r.leader_id) for tp, r in results.items() if r.error is None)
+    if as_json:
+        print_json(
+            [
+                {
+                    "topic": tp.topic,
+                    "partition": tp.partition,
+                    "leader_id": result.leader_id,
+                    "elected": result.error is None,
+                    "error": None if result.error is None else str(result.error),
+                }
+                for tp, result in sorted(results.items())
+            ]
+        )
+    else:
+        print_table(["topic", "partition", "leader"], [(tp.topic, tp.partition, leader) for tp, leader in elected])
+        for _, error in sorted(failed.items()):
+            note(str(error))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _partitions(admin: Admin, topics: list[str], chosen: list[int] | None) -> list[TopicPartition]:
+    from penstock import TopicPartition
+
+    if chosen:
+        return [TopicPartition(topics[0], number) for number in chosen]
+    return [TopicPartition(name, info.partition) for name in topics for info in admin.describe_topic(name).partitions]
