@@ -107,6 +107,7 @@ class Task(StrEnum):
 
     ASK = "describes topics, configurations and the cluster"
     ALTER = "alters the configuration of a topic"
+    ELECT = "gives partitions their preferred leader back"
     REMAKE = "deletes a topic and makes it anew"
     TRIM = "deletes the oldest records of a partition"
 
@@ -324,6 +325,8 @@ def _draw_operators(draw: random.Random, topics: tuple[TopicPlan, ...]) -> Itera
             yield OperatorPlan(task, topic.name, draw.choice((1.0, 4.0)))
         elif draw.random() < 0.3:
             yield OperatorPlan(Task.ALTER, topic.name, draw.choice((1.0, 4.0)))
+    if draw.random() < 0.3:
+        yield OperatorPlan(Task.ELECT, draw.choice(topics).name, draw.choice((0.5, 3.0)))
     if draw.random() < 0.4:
         yield OperatorPlan(Task.ASK, draw.choice(topics).name, draw.choice((0.3, 2.0)))
 

@@ -36,7 +36,13 @@ class Operator:
         (self.topic,) = (topic for topic in clients.plan.topics if topic.name == plan.topic)
         self._unsure: set[tuple[str, str]] = set()
         """Keys and values that were set with an unknown outcome: they may become so at any time."""
-        self._do = {Task.ASK: self._ask, Task.REMAKE: self._remake, Task.TRIM: self._trim, Task.ALTER: self._alter}
+        self._do = {
+            Task.ASK: self._ask,
+            Task.REMAKE: self._remake,
+            Task.TRIM: self._trim,
+            Task.ALTER: self._alter,
+            Task.ELECT: self._elect,
+        }
 
     async def work(self) -> None:
         """Until it is over; then nothing that was begun is left half done."""
@@ -154,6 +160,15 @@ class Operator:
         told = (await self._in_time("describe_topic_config", admin.describe_topic_config(name)))[key].value
         if told != value and (key, told) not in self._unsure:
             self._report("stale-config", f"{name} {key}: {told} was told, {value} was set and acknowledged")
+
+    async def _elect(self, admin: AsyncAdmin) -> None:
+        """Gives partitions their preferred leader back."""
+        partitions = self.clients.partitions(self.topic.name)
+        some = self._draw.choice((None, partitions, [self._draw.choice(partitions)]))
+        told = await self._in_time("elect_leaders", admin.elect_leaders(some))
+        if some is not None and set(told) != set(some):
+            self._report("untold", f"an election was asked for of {some}, and told of {sorted(told)}")
+        self.clients.calls["leaders elected"] += sum(result.error is None for result in told.values())
 
 
 def require_deleted(clients: Clients, begins: dict[TopicPartition, int]) -> None:
