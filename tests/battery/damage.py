@@ -60,10 +60,17 @@ def run(size: Size) -> Iterator[Result]:
 stopped = cache(image)
 
 
-def of_image(size: Size, of: Image) -> Iterator[Result]:
+def of_checkpoints(size: Size) -> Iterator[Result]:
+    """The part of `run` that damages checkpoints."""
+    for name in KINDS:
+        yield from of_image(size, stopped(name, name in STOPPED_IN_ORDER), lambda path: "checkpoint" in path)
+
+
+def of_image(size: Size, of: Image, wanted: Callable[[str], bool] = lambda path: True) -> Iterator[Result]:
+    """Damage to the files whose path is wanted."""
     yield Result(f"{of.name}: nothing", *judge(of.fs.clone(), of, "nothing", ""))
     for kind, enough in ENOUGH.items():
-        cases = list(kind(size, of))
+        cases = [case for case in kind(size, of) if wanted(case[1])]
         for at in size.of(len(cases), enough):
             what, path, make = cases[at]
             yield Result(f"{of.name}: {path} {what}", *judge(make(), of, path, what))

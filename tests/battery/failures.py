@@ -11,7 +11,7 @@ nothing grows from one call on, until that has been noticed; then there is room.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from random import Random
 
 from penstock.errors import PenstockError
@@ -84,10 +84,16 @@ def _calls(script: Script) -> list[str]:
     return fs.calls
 
 
-def of_script(size: Size, script: Script) -> Iterator[Result]:
-    """One failure at each call; in the small battery at some, each with one of the errors."""
+def of_flushes(size: Size) -> Iterator[Result]:
+    """The part of `run` in which a sync of a file fails."""
+    yield from of_script(size, every_change, ("fdatasync",))
+
+
+def of_script(size: Size, script: Script, only: Container[str] | None = None) -> Iterator[Result]:
+    """One failure at each call, of these kinds if any are named; in the small battery at some, with one error each."""
     calls = _calls(script)
-    for at in size.of(len(calls), SMALL_CALLS):
+    numbers = [at for at, call in enumerate(calls) if only is None or call in only]
+    for at in (numbers[index] for index in size.of(len(numbers), SMALL_CALLS)):
         kinds = [kind for kind in (*CODES, SHORT) if _can_happen(calls[at], kind)]
         for kind in kinds if size.whole else [kinds[at % len(kinds)]]:
             name = errno.errorcode.get(kind, "a short write")

@@ -199,7 +199,7 @@ MUTANTS = {
         "the flushed offset advances before fdatasync", crashes.run, ((FlushTracker, "prepare", _hasty_prepare),)
     ),
     "retries a failed fsync": Mutant(
-        "the second one succeeds, and the pages are gone", failures.run, ((PendingFlush, "run", _retrying_run),)
+        "the second one succeeds, and the pages are gone", failures.of_flushes, ((PendingFlush, "run", _retrying_run),)
     ),
     "deletes a stray directory": Mutant(
         "what nobody asks for is taken for deleted",
@@ -218,7 +218,9 @@ MUTANTS = {
         "rot is handed out after a clean stop", damage.run, ((Segment, "unchecked", _false),)
     ),
     "believes a damaged checkpoint": Mutant(
-        "the checksum of checkpoints is not looked at", damage.run, ((checkpoint_file, "unseal", _unseal_anything),)
+        "the checksum of checkpoints is not looked at",
+        damage.of_checkpoints,
+        ((checkpoint_file, "unseal", _unseal_anything),),
     ),
     "does not lower checkpoints": Mutant(
         "a truncation goes on before the recovery point says so",
