@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -236,7 +236,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     brokers = sum(node.is_broker for node in nodes)
     replication = min(brokers, draw.choice((1, 2, 3, 3, 3, 3)))
     topics = _draw_topics(draw, replication)
-    return Plan(
+    plan = Plan(
         seed,
         seconds,
         nodes,
@@ -250,6 +250,10 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
         tuple(_draw_operators(draw, topics)),
         draw.choice((0.0015, 0.0015, 0.01, 0.04)),
     )
+    if draw.random() < 0.3:
+        elector = OperatorPlan(Task.ELECT, draw.choice(topics).name, draw.choice((0.5, 3.0)))
+        plan = replace(plan, operators=(*plan.operators, elector))
+    return plan
 
 
 def _draw_nodes(draw: random.Random) -> tuple[NodePlan, ...]:
@@ -325,8 +329,6 @@ def _draw_operators(draw: random.Random, topics: tuple[TopicPlan, ...]) -> Itera
             yield OperatorPlan(task, topic.name, draw.choice((1.0, 4.0)))
         elif draw.random() < 0.3:
             yield OperatorPlan(Task.ALTER, topic.name, draw.choice((1.0, 4.0)))
-    if draw.random() < 0.3:
-        yield OperatorPlan(Task.ELECT, draw.choice(topics).name, draw.choice((0.5, 3.0)))
     if draw.random() < 0.4:
         yield OperatorPlan(Task.ASK, draw.choice(topics).name, draw.choice((0.3, 2.0)))
 

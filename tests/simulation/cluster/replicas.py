@@ -7,7 +7,7 @@ the newest beginning on. Where keys are compacted, by the last value of each key
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.record.batch import iter_headers
 from penstock.record.reader import read_records
@@ -28,22 +28,31 @@ def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan]) -> list[str
     ]
 
 
-def are_equal(replicas: Sequence[bytes], kind: TopicKind) -> bool:
+def are_equal(replicas: Sequence[Replica], kind: TopicKind) -> bool:
+    contents = [replica.content for replica in replicas]
     if kind is TopicKind.COMPACTED:
-        tables = [last_values(replica) for replica in replicas]
+        tables = [last_values(content) for content in contents]
         return all(table == tables[0] for table in tables)
     if kind in (TopicKind.TRIMMED, TopicKind.RETAINED):
-        begin = max((first_offset(replica) for replica in replicas), default=0)
-        replicas = [from_offset(replica, begin) for replica in replicas]
-    return len(set(replicas)) <= 1
+        begin = max((replica.begin for replica in replicas), default=0)
+        contents = [from_offset(content, begin) for content in contents]
+    return len(set(contents)) <= 1
 
 
-def _replicas(brokers: Sequence[Machine], tp: TopicPartition) -> Iterator[bytes]:
+class Replica(NamedTuple):
+    """The batches on one broker's disk, and where they begin: at the log end if there are none."""
+
+    content: bytes
+    begin: int
+
+
+def _replicas(brokers: Sequence[Machine], tp: TopicPartition) -> Iterator[Replica]:
     for machine in brokers:
         assert machine.node is not None
         log = next((log for log in machine.node.log_manager.logs() if log.topic_partition == tp), None)
         if log is not None:
-            yield log_bytes(machine, log.directory)
+            content = log_bytes(machine, log.directory)
+            yield Replica(content, first_offset(content, log.log_end_offset))
 
 
 def log_bytes(machine: Machine, directory: str) -> bytes:
@@ -56,8 +65,8 @@ def log_bytes(machine: Machine, directory: str) -> bytes:
     return content[:end]
 
 
-def first_offset(replica: bytes) -> int:
-    return next((header.base_offset for _, header in iter_headers(replica)), 0)
+def first_offset(replica: bytes, of_none: int) -> int:
+    return next((header.base_offset for _, header in iter_headers(replica)), of_none)
 
 
 def from_offset(replica: bytes, begin: int) -> bytes:
