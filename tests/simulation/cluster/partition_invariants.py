@@ -54,8 +54,8 @@ class PartitionInvariants:
         self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
         """Of the leader of each leader epoch."""
         self._excused: dict[tuple[PartitionKey, int], int] = {}
-        """Members whose disk was lost, with their broker epoch: they need not hold anything until they have registered
-        anew and left the ISR."""
+        """Replicas whose disk was lost, with their broker epoch: they need not hold anything until they have registered
+        anew and left the ISR. One outside it may still join: its last fetch before the loss may be under way."""
 
     # -- after a step --------------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class PartitionInvariants:
         newest = self._metadata.newest
         for topic in newest.topics_by_name.values():
             for partition in topic.partitions.values():
-                if broker_id in partition.isr:
+                if broker_id in partition.replicas:
                     self._excused[partition.key, broker_id] = newest.brokers[broker_id].broker_epoch
 
     def excuse_no_more(self, broker_id: int) -> None:
