@@ -167,7 +167,7 @@ def test_a_controller_call_arrives_as_it_was_sent_and_is_answered_as_it_was_hand
     play(scenario)
 
 
-def test_a_typed_error_arrives_as_itself_but_for_its_hint(play: Play) -> None:
+def test_a_typed_error_arrives_as_itself_with_its_hint(play: Play) -> None:
     async def scenario(stage: Stage) -> None:
         async def refuses(request: Any) -> Any:
             raise NotControllerError("node 0 does not lead the quorum", leader=LeaderHint(2, 9))
@@ -175,7 +175,7 @@ def test_a_typed_error_arrives_as_itself_but_for_its_hint(play: Play) -> None:
         stage.answers = refuses
         error = await error_of(stage.transport.call_controller(NODE, DeleteTopicsRequest(()), TIMEOUT_MS))
         assert isinstance(error, NotControllerError) and error.message == "node 0 does not lead the quorum"
-        assert error.leader is None, "a trailer has a code and a message"
+        assert error.leader == LeaderHint(2, 9)
 
     play(scenario)
 
