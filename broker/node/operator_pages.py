@@ -79,6 +79,10 @@ class OperatorPages:
         """`/readyz`."""
         return _page(self._checks())
 
+    def first_missing(self) -> str:
+        """The first condition of `/readyz` that does not hold, which names the cause; "" when all hold."""
+        return next((check.missing for check in self._checks() if not check.ok), "")
+
     def _checks(self) -> list[Check]:
         node = self._node
         if self._stops:

@@ -51,6 +51,8 @@ TURN_SECONDS = 0.25
 EXIT_FAILED, EXIT_REFUSED = 1, 2
 """As the launcher's."""
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
+NOT_READY_SECONDS = 3
+"""So long a node waits before its log says what it waits for. A line that stays the same comes again every 30 s."""
 STATUS_SECONDS = 5
 """How old the line in `systemctl status` may be."""
 
@@ -143,7 +145,7 @@ async def run_node(
     jobs: list[asyncio.Task[None]] = [asyncio.create_task(_keep_turning(pages))]
     try:
         await node.start()
-        jobs.append(asyncio.create_task(_announce(node, notifier)))
+        jobs.append(asyncio.create_task(_announce(node, pages, notifier)))
         jobs.append(asyncio.create_task(_tell_status(node, notifier)))
         if notifier.watchdog_interval_ms:
             jobs.append(asyncio.create_task(_feed_watchdog(notifier)))
@@ -176,8 +178,17 @@ def _end_process(error: BaseException | None) -> NoReturn:
     os._exit(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAILED)
 
 
-async def _announce(node: Node, notifier: Notifier) -> None:
-    await node.wait_ready()
+async def _announce(node: Node, pages: OperatorPages, notifier: Notifier) -> None:
+    """A node waits for its quorum without an end: after a power cut nobody knows which node comes back last. Whoever
+    started it may limit that (TimeoutStartSec=)."""
+    ready = asyncio.create_task(node.wait_ready())
+    try:
+        while not (await asyncio.wait((ready,), timeout=NOT_READY_SECONDS))[0]:
+            if missing := pages.first_missing():
+                _log.warning("node %d is not ready yet: %s", node.config.node_id, missing)
+        await ready
+    finally:
+        ready.cancel()
     _log.info("node %d is ready", node.config.node_id)
     notifier.ready()
 
