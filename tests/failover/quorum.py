@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -78,8 +78,9 @@ class Outcome:
     """What came out."""
 
     times: int
-    p50_ms: int
-    max_ms: int
+    p50_ms: int | None
+    max_ms: int | None
+    """None where no leader was killed."""
     created: int
     failed: dict[str, int]
     slowest_call_s: float
@@ -120,8 +121,7 @@ def measure(times: int, directory: Path, say: Callable[[str], None]) -> Outcome:
     ]
     return Outcome(
         times,
-        round(statistics.median(gaps) * 1000),
-        round(max(gaps) * 1000),
+        *p50_and_max_ms(gaps),
         len(creators.acked),
         dict(creators.failed),
         round(creators.slowest_s, 2),
@@ -130,6 +130,13 @@ def measure(times: int, directory: Path, say: Callable[[str], None]) -> Outcome:
         [image.digest()[:16] for image in images],
         creators.bugs,
     )
+
+
+def p50_and_max_ms(gaps_s: Sequence[float]) -> tuple[int | None, int | None]:
+    """None and None where there are none: `--times 0` only takes the quorum away."""
+    if not gaps_s:
+        return None, None
+    return round(statistics.median(gaps_s) * 1000), round(max(gaps_s) * 1000)
 
 
 def _round(cluster: Cluster, creators: Creators) -> float:
