@@ -27,12 +27,10 @@ from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import (
     METADATA_BATCH_BYTES_MAX,
-    METADATA_LOG_CONFIG,
-    METADATA_PARTITION,
-    METADATA_TOPIC_ID,
     MetadataLog,
     QuorumStateFile,
 )
+from broker.quorum.metadata_log_opening import open_metadata_log
 from broker.quorum.metadata_publisher import topic_defaults
 from broker.quorum.voter_memory import VoterMemory
 from broker.requests import DescribeQuorumRequest, QuorumReplicaView, QuorumView
@@ -102,14 +100,14 @@ class Node:
 
     def _make_raft(self) -> RaftDriver:
         config = self.config
-        metadata_log = self.log_manager.get_or_create(
-            METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=config.metadata_log_dir
+        fs, voters = self._environment.file_system, len(config.voters)
+        metadata_log = open_metadata_log(
+            self.log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=voters
         )
-        fs = self._environment.file_system
         if config.is_controller:
             memory = VoterMemory(config.metadata_log_dir, fs)
             quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
-            memory.recall(quorum_state, metadata_log, len(config.voters), gave_up_dirs=bool(config.lost_log_dirs))
+            memory.recall(quorum_state, metadata_log, voters, gave_up_dirs=bool(config.lost_log_dirs))
             raft_log = MetadataLog(metadata_log, self._clock, memory.note_records)
         else:
             quorum_state = QuorumStateFile(metadata_log.directory, fs)

@@ -139,8 +139,9 @@ class QuorumStateFile:
 
     def _damaged(self, why: str) -> CorruptFileError:
         remedy = (
-            "it says whom this voter voted for: restore it; or, where other voters are a majority, move it away and "
-            "the voter learns from them what it may have promised"
+            "it says whom this voter voted for, and no older copy does: where other voters are a majority, move it "
+            "away and the voter learns from them what it may have promised; else see `A quorum that cannot elect` in "
+            f"{REPAIRS}"
         )
         return CorruptFileError(self.path, 0, f"{why}; {remedy}")
 

@@ -1,0 +1,90 @@
+"""Opens the metadata log at a start: says what to do with a damaged one, and cuts an epoch that never began.
+
+The checksum of a batch does not cover its leader epoch. Below the recovery point the leader-epoch-checkpoint tells a
+changed one. Above it a batch may begin an epoch that the checkpoint does not have yet, so a batch with a changed epoch
+looks like one that begins an epoch. A voter would win elections with it that it must lose, because a later epoch counts
+for more than a longer log, and committed records would be lost. But every epoch of the quorum begins with a
+LeaderChange record, whose value names the epoch and is covered by the checksum (KIP-595). A batch without it did not
+begin an epoch: it is damaged, and is cut like any end of the log that may have been acked (docs/adr/0009).
+
+Not here: all other damage (`storage/recovery/recovery.py`), and what a voter forgot (`voter_memory.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, REPAIRS
+from broker.quorum.voter_memory import DoubtfulCuts
+from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.record.reader import read_records
+from penstock.types import EpochEntry
+from raft.messages import LEADER_CHANGE
+from storage.disk.file_system import FileSystem
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
+
+_log = logging.getLogger(__name__)
+
+EPOCHS_CHECKED_MAX = 100
+"""The newest: those before were compared at earlier starts, and most of them are below the recovery point."""
+_PAGE = f"`A quorum that cannot elect` in {REPAIRS}"
+
+
+def open_metadata_log(log_manager: LogManager, fs: FileSystem, log_dir: str, *, is_voter: bool, voters: int) -> Log:
+    """The log in its log dir, made if it is not there. KafkaStorageError or CorruptFileError where it is damaged."""
+    alone = is_voter and voters == 1
+    try:
+        log = log_manager.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=log_dir)
+    except KafkaStorageError as error:
+        damage = error.__cause__
+        if not isinstance(damage, CorruptFileError) or "backup" in damage.why:
+            raise
+        raise KafkaStorageError(f"{error}; {_remedy(damage, alone=alone)}") from damage
+    cut_false_epoch(log, DoubtfulCuts(is_voter, voters, fs), alone=alone)
+    return log
+
+
+def _remedy(damage: CorruptFileError, *, alone: bool) -> str:
+    directory = damage.path.rpartition("/")[0]
+    if alone:
+        return f"no other voter has a copy: restore {directory} from a backup; see {_PAGE}"
+    return f"where other voters are a majority, move {directory} away and start the node: it fetches the log from them"
+
+
+def cut_false_epoch(log: Log, before_cut: DoubtfulCuts, *, alone: bool) -> None:
+    """Cut the log at the first batch that cannot have begun its epoch. `before_cut` is called BEFORE.
+
+    CorruptFileError for the only voter (`alone`): nobody else has what would be cut.
+    """
+    for entry in log.epoch_entries[-EPOCHS_CHECKED_MAX:]:
+        is_inside = log.log_start_offset <= entry.start_offset < log.log_end_offset
+        if is_inside and not _begins(log, entry):
+            damage = _damage(log, entry)
+            if alone:
+                raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {_remedy(damage, alone=True)}")
+            before_cut(METADATA_PARTITION, log.directory, damage)
+            _log.warning("%s; the log is cut there", damage)
+            log.truncate_to(entry.start_offset)
+            return
+
+
+def _begins(log: Log, entry: EpochEntry) -> bool:
+    """Whether the batch at the beginning of an epoch says that it begins it."""
+    first = next(iter(read_records(log.read(entry.start_offset, 1).records)), None)
+    if first is None or first.offset != entry.start_offset or first.value is None:
+        return False
+    try:
+        found = json.loads(bytes(first.value))
+    except ValueError:
+        return False
+    is_change = isinstance(found, dict) and found.get("type") == LEADER_CHANGE
+    return is_change and found.get("leader_epoch") == entry.epoch
+
+
+def _damage(log: Log, entry: EpochEntry) -> CorruptFileError:
+    segment = next(segment for segment in reversed(log.segments) if segment.base_offset <= entry.start_offset)
+    position = segment.place_of(entry.start_offset).position
+    why = f"the batch at offset {entry.start_offset} has leader epoch {entry.epoch}, which it did not begin"
+    return CorruptFileError(segment.log_path, position, why)
