@@ -43,11 +43,15 @@ class DiskWork:
         if end is not None:
             end()
 
-    def _began(self, machine: Machine, end: Ends) -> Ends:
+    def is_open(self, machine: Machine) -> bool:
+        """Whether something is wrong with its disks that is not mended yet."""
+        return machine.name in self._open
+
+    def began(self, machine: Machine, end: Ends) -> Ends:
         self._open[machine.name] = end
         return lambda: self._end(machine.name)
 
-    def _leave_out(self, fault: Fault, why: str) -> Ends:
+    def leave_out(self, fault: Fault, why: str) -> Ends:
         self.world.outcome.faults[f"{fault.kind.name} left out"] += 1
         self.world.say(f"left out: {why}")
         return _nothing
@@ -58,17 +62,17 @@ class DiskWork:
         """The log dirs are gone, or empty, for good."""
         why = self._not_covered(machine, log_dirs)
         if why:
-            return self._leave_out(fault, why)
+            return self.leave_out(fault, why)
         self.world.invariants.excuse(machine)
         machine.kill()
         lost = [_directory_id(machine.disk, path) for path in log_dirs]
         for path in log_dirs:
-            _put(machine.disk, path, None)
+            place(machine.disk, path, None)
             if fault.amount < 0.5:
                 machine.disk.mkdir(path)
                 machine.disk.fsync_dir(posixpath.dirname(path))
         machine.start()
-        return self._began(machine, lambda: self._replace(machine, log_dirs, lost))
+        return self.began(machine, lambda: self._replace(machine, log_dirs, lost))
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
         """What the operator does: formats, and starts the node with what is given up."""
@@ -121,7 +125,7 @@ class DiskWork:
     def swap(self, fault: Fault, machine: Machine, other: Machine) -> Ends:
         """One log dir of each is in the other, until somebody notices."""
         if machine is other or self._open or self.world.invariants.has_excused():
-            return self._leave_out(fault, "there is no other machine, or a disk is not mended yet")
+            return self.leave_out(fault, "there is no other machine, or a disk is not mended yet")
         for each in (machine, other):
             self.world.invariants.excuse(each)
             each.kill()
@@ -140,16 +144,16 @@ class DiskWork:
                 self.world.invariants.excuse_no_more(each)
                 each.start()
 
-        return self._began(machine, back)
+        return self.began(machine, back)
 
 
 def _exchange(machine: Machine, one: str, other: Machine, two: str) -> None:
     mine, theirs = machine.disk._directory(one), other.disk._directory(two)
-    _put(machine.disk, one, theirs)
-    _put(other.disk, two, mine)
+    place(machine.disk, one, theirs)
+    place(other.disk, two, mine)
 
 
-def _put(disk: LosingFileSystem, path: str, node: File | Directory | None) -> None:
+def place(disk: LosingFileSystem, path: str, node: File | Directory | None) -> None:
     """What is at a path from now on, durably."""
     parent, name = disk._parent(path)
     parent.change({name: node})

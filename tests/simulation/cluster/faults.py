@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.simulation.cluster import moments
+from tests.simulation.cluster import moments, old_copies, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
@@ -188,6 +188,14 @@ def _swap_dirs(world: World, fault: Fault, machine: Machine, other: Machine) -> 
     return world.disks.swap(fault, machine, other)
 
 
+def _tear_metadata(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return torn_metadata.tear(world, fault, machine)
+
+
+def _restore_copy(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    return old_copies.copy(world, fault, machine)
+
+
 def _nothing() -> None:
     """It was over at once."""
 
@@ -212,6 +220,8 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.LOSE_DIR: _lose_dir,
     Kind.REPLACE_DISK: _replace_disk,
     Kind.SWAP_DIRS: _swap_dirs,
+    Kind.TEAR_METADATA: _tear_metadata,
+    Kind.RESTORE_COPY: _restore_copy,
     Kind.ROLL: _roll,
     Kind.MOMENT: _moment,
 }

@@ -107,12 +107,12 @@ class Invariants:
         """Its disk is about to be lost: it need not hold what it holds now, until it has left each ISR and learned."""
         self.partitions.excuse(machine.config.node_id)
         if machine.config.is_controller:
-            self.quorum.excused.add(machine.name)
+            self.quorum.excuse(machine)
 
     def excuse_no_more(self, machine: Machine) -> None:
         """The disk is back."""
         self.partitions.excuse_no_more(machine.config.node_id)
-        self.quorum.excused.discard(machine.name)
+        self.quorum.excuse_no_more(machine)
 
     def has_excused(self) -> bool:
         return self.partitions.has_excused() or bool(self.quorum.excused)

@@ -50,6 +50,8 @@ class Machine:
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
     """Of the process that runs."""
     has_power: bool = True
+    is_held: bool = False
+    """Its operator works on its disks: nobody starts it."""
     lives: int = 0
     dead: list[Process] = field(default_factory=list)
     """Processes that were killed, kept where they stood."""
@@ -102,8 +104,8 @@ class Machine:
         return node is not None and (node.broker is None or node.broker.lifecycle.unfenced.is_set())
 
     def start(self) -> None:
-        """Begins the node; nothing where it is up, or has no power."""
-        if self.is_up or not self.has_power:
+        """Begins the node; nothing where it is up, has no power, or is held."""
+        if self.is_up or self.is_held or not self.has_power:
             return
         process = self.process = self.new_process()
         self.asked_to_stop = asyncio.Event()

@@ -37,6 +37,8 @@ class Kind(StrEnum):
     LOSE_DIR = "a log dir lost for good, and replaced"
     REPLACE_DISK = "every log dir of a node lost for good, and replaced"
     SWAP_DIRS = "a log dir of each of two nodes in the other, until they are put back"
+    TEAR_METADATA = "a batch of a voter's metadata log damaged while the node is down"
+    RESTORE_COPY = "a copy of a node's log dirs made, and put back later while the node is out of every ISR"
     ROLL = "a restart of every node in order, one after the other"
     MOMENT = "a leader struck in the middle of something"
 
@@ -204,6 +206,8 @@ FAULT_WEIGHTS: Mapping[Kind, int] = MappingProxyType(
         Kind.LOSE_DIR: 3,
         Kind.REPLACE_DISK: 3,
         Kind.SWAP_DIRS: 1,
+        Kind.TEAR_METADATA: 3,
+        Kind.RESTORE_COPY: 3,
         Kind.ROLL: 1,
         Kind.MOMENT: 8,
     }

@@ -62,6 +62,8 @@ class QuorumInvariants:
         self._majority = len(self._voters) // 2 + 1
         self.excused: set[str] = set()
         """Voters whose disk was lost: they held what was committed, and count until they have learned it again."""
+        self._owed: dict[str, int] = {}
+        """Of excused voters: they had what was committed up to here, and must have it again before they vote."""
         self.committed = Committed("metadata")
         self._committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
@@ -127,6 +129,7 @@ class QuorumInvariants:
 
     def voted(self, machine: Machine, epoch: int, candidate: int) -> None:
         """I3: one vote an epoch, across restarts, and on the disk before it is told."""
+        self._pays(machine.name)
         first = self._voices[machine.name].votes.setdefault(epoch, candidate)
         if first != candidate:
             self._broken(f"I3: {machine.name} votes for {first} and for {candidate} in epoch {epoch}")
@@ -219,6 +222,54 @@ class QuorumInvariants:
             if different is not None:
                 raise Violated(f"I4: {holder} has other metadata at offset {different} than what was committed")
 
+    # -- disks that are lost -------------------------------------------------------------------------------------------
+
+    def spares_another(self, machine: Machine) -> bool:
+        """Whether a majority of the voters has all that it promised, if this one has not."""
+        lacking = [voter for voter in self._voters if voter is machine or not self._has_all(voter)]
+        return len(self._voters) - len(lacking) >= self._majority
+
+    def _has_all(self, voter: Machine) -> bool:
+        """Whether the voter knows everything that it has promised, and says so."""
+        if voter.name in self.excused or self._lacks(voter.name):
+            return False
+        stored = self.stored(voter)
+        return stored.epoch > 0 and stored.forgotten is Forgotten.NOTHING
+
+    def excuse(self, machine: Machine) -> None:
+        """BEFORE its log is damaged or replaced."""
+        log = self._voices[machine.name].log
+        log.refresh()
+        if self.committed.missing(log) is None:
+            self.excused.add(machine.name)
+        self._owed[machine.name] = max(self._common_end(log), self._owed.get(machine.name, 0))
+
+    def excuse_no_more(self, machine: Machine) -> None:
+        """The disk is back."""
+        self.excused.discard(machine.name)
+        self._owed.pop(machine.name, None)
+
+    def _common_end(self, log: DurableLog) -> int:
+        """How far a log has what was committed."""
+        different = self.committed.difference(log, self.committed.end)
+        return different if different is not None else min(log.end, self.committed.end)
+
+    def _lacks(self, name: str) -> str:
+        """What a voter once had, and has not now; empty where it has everything."""
+        owed = self._owed.get(name)
+        if owed is None:
+            return ""
+        log = self._voices[name].log
+        log.refresh()
+        has = self._common_end(log)
+        return f"metadata up to {has}; it had {owed} committed before its log was lost" if has < owed else ""
+
+    def _pays(self, name: str) -> None:
+        """I5: a voter that forgot records has them again before it helps to elect a leader."""
+        if lacks := self._lacks(name):
+            self._broken(f"I5: {name} votes with {lacks}")
+        self._owed.pop(name, None)
+
     # -- now and then --------------------------------------------------------------------------------------------------
 
     def deep(self) -> None:
@@ -229,7 +280,8 @@ class QuorumInvariants:
             self._match(name, voice.log)
             if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
                 holders.append(name)
-                self.excused.discard(name)
+                if self.stored(voice.machine).forgotten is Forgotten.NOTHING:
+                    self.excused.discard(name)
         if self.committed.end and len({*holders, *self.excused}) < self._majority:
             raise Violated(
                 f"I6: metadata committed up to {self.committed.end} is durable only on"

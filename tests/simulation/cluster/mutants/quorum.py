@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from broker.quorum import metadata_log_opening
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_log import QuorumStateFile
-from broker.quorum.voter_memory import forgotten_of
+from broker.quorum.voter_memory import DoubtfulCuts, forgotten_of
 from raft import election, progress
 from raft.decided_log import DecidedLog
 from raft.driver.applier import Applier
@@ -12,6 +13,7 @@ from raft.driver.driver import RaftDriver
 from raft.following import Following
 from raft.leadership import Leadership
 from raft.quorum_state import QuorumState
+from tests.simulation.cluster import old_copies
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.plan import Kind
 
@@ -184,5 +186,33 @@ QUORUM = (
         "own fault list: a voter that forgot",
         (Edit(forgotten_of, "Forgotten.VOTES if promised.has_voted or log_end_offset > 0 else ", ""),),
         (Kind.DEAD_DISK, *CRASHES),
+    ),
+    Mutant(
+        "an older copy of a voter keeps its quorum state",
+        "own fault list: a voter that forgot",
+        (Edit(old_copies._put_back, "_tell_that_it_forgot(machine)", "pass"),),
+        (Kind.RESTORE_COPY,),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a damaged end of the metadata log is cut in silence",
+        "own fault list: a voter that forgot",
+        (Edit(DoubtfulCuts.__call__, "quorum_state.save(replace(state, forgotten=Forgotten.RECORDS))", "pass"),),
+        (Kind.TEAR_METADATA,),
+        is_replicated=None,
+    ),
+    Mutant(
+        "an epoch of the metadata log may begin anywhere",
+        "own fault list: a voter that forgot",
+        (Edit(metadata_log_opening.cut_false_epoch, "not _begins(log, entry)", "False"),),
+        (Kind.TEAR_METADATA,),
+        is_replicated=None,
+    ),
+    Mutant(
+        "a voter that forgot votes at once",
+        "own fault list: a voter that forgot",
+        (Edit(QuorumState.takes_part, "and self._election.forgotten is Forgotten.NOTHING", ""),),
+        (Kind.TEAR_METADATA, Kind.RESTORE_COPY),
+        is_replicated=None,
     ),
 )
