@@ -6,10 +6,12 @@ change what can. Times begin at 0. A transcript is for reading: what is persiste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from random import Random
+from types import MappingProxyType
 
+from penstock import epochs
 from raft.core import RaftCore
 from raft.messages import (
     AnswerReceived,
@@ -21,9 +23,9 @@ from raft.messages import (
     Response,
     VoteRequest,
 )
-from raft.quorum_state import ElectionState
+from raft.quorum_state import ElectionState, State
 from raft.ready import FollowerAppend, Ready
-from tests.support.raft_bench import Bench
+from tests.support.raft_bench import Bench, log_of
 from tests.support.raft_fakes import values_of
 
 STEP_MS = 10
@@ -41,8 +43,21 @@ class Actor(Bench):
 
 
 class Stage:
-    def __init__(self, voters: int = 3, observers: int = 0, **config: int) -> None:
-        self._config = config
+    def __init__(
+        self,
+        voters: int = 3,
+        observers: int = 0,
+        *,
+        logs: Mapping[int, Sequence[int]] = MappingProxyType({}),
+        epoch: int = 0,
+        terse: bool = False,
+        **config: int,
+    ) -> None:
+        """`logs`: the epochs of the records that a node has already; all nodes are in `epoch` then. `terse`: no message
+        is shown, of states only who leads, and of records their epochs."""
+        self._config, self._is_terse = config, terse
+        self._standing: tuple[int, ...] | None = None
+        self._moment: tuple[Callable[[], bool], Callable[[], object]] | None = None
         self.lines: list[str] = []
         self.now_ms = 0
         self.ids = tuple(range(1, voters + 1))
@@ -51,8 +66,11 @@ class Stage:
         self._parked: dict[tuple[int, int], tuple[int, Outbound]] = {}  # (answerer, request id) → (asker, question)
         self._gone: dict[int, Actor] = {}
         self._quiet = False
+        self._committed: dict[int, int] = {}
         for node_id in range(1, voters + observers + 1):
-            self._raise_curtain(node_id, None)
+            self._raise_curtain(
+                node_id, Bench(node_id, self.ids, ElectionState(epoch), log_of(*logs[node_id])) if logs else None
+            )
 
     def say(self, text: str) -> None:
         self.lines.append(f"# {text}")
@@ -139,6 +157,26 @@ class Stage:
         gone = self._gone.pop(node_id)
         self._raise_curtain(node_id, gone)
 
+    def stands(self, *node_ids: int) -> None:
+        """From now on the network loses what all others ask for an election."""
+        self._standing = node_ids
+
+    def at_the_moment(self, has_come: Callable[[], bool], strike: Callable[[], object]) -> None:
+        """Once, in the middle of a conversation."""
+        self._moment = has_come, strike
+
+    def lead(self, node_id: int) -> None:
+        """The node stands, and is elected."""
+        self.stands(node_id)
+        self.run_until(lambda: node_id in self.actors and self.actors[node_id].core.leadership is not None)
+
+    def show_epochs(self) -> None:
+        """Of each node the epoch of each record, as the paper's figures have them."""
+        for node_id, actor in sorted(self.actors.items()):
+            self.note(
+                node_id, f"has {' '.join(map(str, epochs_of(actor)))}, high watermark {actor.core.high_watermark}"
+            )
+
     def show_logs(self) -> None:
         for node_id, actor in sorted(self.actors.items()):
             epochs = " ".join(f"{entry.epoch}@{entry.start_offset}" for entry in actor.log.epoch_entries)
@@ -166,7 +204,7 @@ class Stage:
 
     def describe_ready(self, actor: Bench, ready: Ready) -> None:
         node_id = actor.config.node_id
-        if ready.election_state is not None:
+        if ready.election_state is not None and not self._is_terse:
             state = ready.election_state
             self.note(node_id, f"persists epoch {state.epoch}, leader {state.leader_id}, vote {state.voted_id}")
         if ready.truncate_to is not None:
@@ -174,16 +212,20 @@ class Stage:
         for append in ready.append:
             values = values_of(append.records) if isinstance(append, FollowerAppend) else append.values
             text = ", ".join(_short(value) for value in values)
+            if self._is_terse:
+                text = f"epoch {' '.join(map(str, epochs_of(actor)[append.base_offset :]))}"
             self.note(node_id, f"appends and fsyncs at {append.base_offset}: {text}")
         if ready.committed_offset is not None:
             self.note(node_id, f"high watermark {ready.committed_offset}")
+            self._must_stay(actor, ready.committed_offset)
 
     def _show_state(self, actor: Actor) -> None:
         core = actor.core
         text = f"{core.state.value} in epoch {core.epoch}" + (f" of {core.leader_id}" if core.leader_id >= 0 else "")
         if text != actor.last_state:
             actor.last_state = text
-            self.note(actor.config.node_id, f"is {text}")
+            if core.state is State.LEADER or not self._is_terse:
+                self.note(actor.config.node_id, f"is {text}")
 
     def _deliver_all(self) -> None:
         """Questions and answers, until everybody waits for time to pass."""
@@ -193,17 +235,25 @@ class Stage:
             for actor in list(self.actors.values()):
                 for outbound in actor.take_sent():
                     moved = True
-                    self._deliver(actor, outbound)
+                    if self.actors.get(actor.config.node_id) is actor:
+                        self._deliver(actor, outbound)
+                        self._strike()
             for (answerer, request_id), (asker, outbound) in list(self._parked.items()):
+                if (answerer, request_id) not in self._parked:
+                    continue
                 response = self.actors[answerer].replies.pop(request_id, None)
                 if response is not None:
                     moved = True
                     del self._parked[answerer, request_id]
                     self._answer(asker, answerer, outbound, response)
+                    self._strike()
 
     def _deliver(self, asker: Actor, outbound: Outbound) -> None:
         sender = asker.config.node_id
-        if outbound.to not in self.actors or (sender, outbound.to) in self._cut:
+        is_lost = (
+            isinstance(outbound.request, VoteRequest) and self._standing is not None and sender not in self._standing
+        )
+        if is_lost or outbound.to not in self.actors or (sender, outbound.to) in self._cut:
             self._say_request(sender, outbound, " (lost)")
             asker.core.step(RequestFailed(outbound.correlation_id), self.now_ms)
             asker.perform()
@@ -223,11 +273,31 @@ class Stage:
         actor.perform()
         self._show_state(actor)
 
+    def _strike(self) -> None:
+        if self._moment is not None and self._moment[0]():
+            (_, strike), self._moment = self._moment, None
+            strike()
+
+    def _must_stay(self, actor: Bench, high_watermark: int) -> None:
+        """I6: a record that was committed once has the same epoch wherever it is committed."""
+        for offset, epoch in enumerate(epochs_of(actor)[:high_watermark]):
+            first = self._committed.setdefault(offset, epoch)
+            assert first == epoch, f"offset {offset} was committed in epoch {first}, now in epoch {epoch}"
+
     def _say_request(self, sender: int, outbound: Outbound, fate: str) -> None:
+        if self._is_terse:
+            return
         self.note(sender, f"→ {outbound.to}  {_request_text(outbound.request)}{fate}")
 
     def _say_response(self, sender: int, to: int, response: Response, fate: str) -> None:
+        if self._is_terse:
+            return
         self.note(sender, f"⇢ {to}  {_response_text(response)}{fate}")
+
+
+def epochs_of(actor: Bench) -> list[int]:
+    """Of each record."""
+    return [epochs.epoch_for_offset(actor.log.epoch_entries, offset) for offset in range(actor.log.log_end_offset)]
 
 
 def _request_text(request: Request) -> str:

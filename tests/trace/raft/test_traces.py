@@ -1,16 +1,17 @@
-"""Transcripts of scenes of the quorum, compared with the files beside this one.
+"""Transcripts of scenes of the quorum, compared with the files beside this one. The paper's figures: test_paper.py.
 
 `PENSTOCK_REWRITE=1 pytest tests/trace/raft` rewrites them; then read the diff: it is the review.
 """
 
 from __future__ import annotations
 
-import os
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.transcripts import compare
 from tests.trace.raft.stage import Stage
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -101,26 +102,6 @@ def observer_finds_the_leader_and_follows() -> Stage:
     return stage
 
 
-def figure_8() -> Stage:
-    """Raft §5.4.2: an older epoch's record on a majority is not committed by that alone. Here a fetch has one batch."""
-    stage = Stage(fetch_max_bytes=1)
-    first = stage.open_quietly()
-    second, third = (node_id for node_id in stage.ids if node_id != first)
-    stage.cut(first)
-    stage.propose(first, b"old")
-    for node_id in (second, third, first):
-        stage.crash(node_id)
-    stage.heal()
-    stage.say(f"only node {first} has 'old'; it leads again, with the vote of node {second}")
-    stage.restart(first)
-    stage.restart(second)
-    stage.run_until(lambda: stage.actors[first].core.leadership is not None)
-    stage.run_ms(10)
-    stage.say("the fetch at 2 acked 'old' by a majority, and the high watermark stayed; the fetch at 3 moved it")
-    stage.show_logs()
-    return stage
-
-
 SCENES: list[Callable[[], Stage]] = [
     first_election_and_first_commits,
     leader_is_cut_off_and_its_tail_is_truncated,
@@ -129,16 +110,9 @@ SCENES: list[Callable[[], Stage]] = [
     leader_crashes_and_comes_back_resigned,
     check_quorum_makes_a_lonely_leader_resign,
     observer_finds_the_leader_and_follows,
-    figure_8,
 ]
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
 def test_transcript_is_as_reviewed(scene: Callable[[], Stage]) -> None:
-    about = f"# {scene.__name__.replace('_', ' ')}" + (f": {scene.__doc__}" if scene.__doc__ else "")
-    transcript = "\n".join([about, *scene().lines]) + "\n"
-    path = TRANSCRIPTS / f"{scene.__name__}.txt"
-    if os.environ.get("PENSTOCK_REWRITE"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(transcript, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == transcript
+    compare(TRANSCRIPTS, scene.__name__, inspect.getdoc(scene), scene().lines)
