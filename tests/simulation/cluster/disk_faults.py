@@ -8,7 +8,7 @@ must refuse to start. Then the operator formats what is new, with `--rejoin` for
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from broker.node.format import format_node
 from raft.quorum_state import Forgotten
 from storage.disk.file_names import META_PROPERTIES
 from storage.log_dirs.meta_properties import read_meta_properties
+from tests.simulation.cluster.conditions import newest_image
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
@@ -65,20 +66,36 @@ class DiskWork:
             return self.leave_out(fault, why)
         self.world.invariants.excuse(machine)
         machine.kill()
-        lost = [_directory_id(machine.disk, path) for path in log_dirs]
+        lost = {path: machine.disk._directory(path) for path in log_dirs}
+        ids = [_directory_id(machine.disk, path) for path in log_dirs]
         for path in log_dirs:
             place(machine.disk, path, None)
             if fault.amount < 0.5:
                 machine.disk.mkdir(path)
                 machine.disk.fsync_dir(posixpath.dirname(path))
         machine.start()
-        return self.began(machine, lambda: self._replace(machine, log_dirs, lost))
+
+        def end() -> None:
+            if _has_started(machine):
+                self.world.fail(f"{machine.name} has started without {', '.join(log_dirs)}")
+            machine.kill()
+            if why := self._last_copy(machine):
+                self._find_again(machine, lost, why)
+            else:
+                self._replace(machine, log_dirs, ids)
+
+        return self.began(machine, end)
+
+    def _find_again(self, machine: Machine, lost: Mapping[str, Directory], why: str) -> None:
+        """Meanwhile all others have left an ISR. Nothing is promised without the old disk: the operator finds it."""
+        self.world.say(f"{machine.name}: its operator puts the old disk back: {why}")
+        for path, directory in lost.items():
+            place(machine.disk, path, directory)
+        self.world.invariants.excuse_no_more(machine)
+        machine.start()
 
     def _replace(self, machine: Machine, log_dirs: Sequence[str], lost: Sequence[str]) -> None:
         """What the operator does: formats, and starts the node with what is given up."""
-        if _has_started(machine):
-            self.world.fail(f"{machine.name} has started without {', '.join(log_dirs)}")
-        machine.kill()
         config = machine.config
         rejoins = config.is_controller and config.metadata_log_dir in log_dirs
         format_node(config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
@@ -113,8 +130,7 @@ class DiskWork:
         return ""
 
     def _last_copy(self, machine: Machine) -> str:
-        node = machine.node
-        for name, topic in node.loader.image.topics_by_name.items() if node is not None else ():
+        for name, topic in newest_image(self.world).topics_by_name.items():
             for number, partition in topic.partitions.items():
                 if set(partition.isr) == {machine.config.node_id}:
                     return f"the last copy of {name}-{number}"
